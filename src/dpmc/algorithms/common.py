@@ -1,0 +1,122 @@
+"""What all samplers share: the arrays they work on, acceptance, and reading hyperparameters."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+from dpmc.errors import DpmcError
+from dpmc.privacy.mechanisms import has_diverged
+
+
+class State(NamedTuple):
+    """Where the chains stand; changed in place."""
+
+    theta: np.ndarray  # (chains, d)
+    extra: np.ndarray  # (chains, e) what else an algorithm carries from one iteration to the next
+
+
+class Draws(NamedTuple):
+    """Random numbers for m iterations that have nothing to do with privacy."""
+
+    normal: np.ndarray  # (chains, m, normals per iteration)
+    uniform: np.ndarray  # (chains, m, uniforms per iteration)
+    log_u: np.ndarray  # (chains, m) ln u of the acceptance test
+
+
+class Record(NamedTuple):
+    """What happened in m iterations; the last two are private diagnostics."""
+
+    theta: np.ndarray  # (chains, m, d)
+    accepted: np.ndarray  # (chains, m) 0 or 1
+    diverging: np.ndarray  # (chains, m) 1 where the proposal was not finite
+    ratio_clipped: np.ndarray  # (chains, m) rows clipped in log ratios
+    gradient_clipped: np.ndarray  # (chains, m) rows clipped in gradients, summed over evaluations
+
+    @classmethod
+    def empty(cls, chains: int, m: int, dimension: int) -> "Record":
+        """A record of m iterations with nothing in it yet."""
+        return cls(
+            np.empty((chains, m, dimension)),
+            np.zeros((chains, m), np.int8),
+            np.zeros((chains, m), np.int8),
+            np.zeros((chains, m), np.int64),
+            np.zeros((chains, m), np.int64),
+        )
+
+
+@compilable
+def accept(state, proposal, log_ratio, draws, c, i, record):  # type: ignore[no-untyped-def]
+    """Move chain c to its proposal if ln u < log_ratio (NaN: it stays); record iteration i."""
+    accepted = draws.log_u[c, i] < log_ratio
+    if accepted:
+        state.theta[c] = proposal[c]
+        record.accepted[c, i] = 1
+    if has_diverged(proposal[c]):
+        record.diverging[c, i] = 1
+    record.theta[c, i] = state.theta[c]
+    return accepted
+
+
+class Settings:
+    """Hyperparameters of one cell, read with errors that name the file, the key and the rule."""
+
+    def __init__(self, values: dict[str, Any], dimension: int, source: str) -> None:
+        if not isinstance(values, dict):
+            raise DpmcError(f"{source}: {values!r} must be a mapping of hyperparameters")
+        self._values = dict(values)
+        self._dimension = dimension
+        self._source = source
+
+    def _take(self, key: str, default: Any = None) -> Any:
+        if key not in self._values and default is None:
+            raise DpmcError(f"{self._source}: {key}: missing, and this algorithm needs it")
+        return self._values.pop(key, default)
+
+    def _number(self, key: str, value: Any) -> float:
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            return float(value)
+        except (TypeError, ValueError):
+            raise DpmcError(f"{self._source}: {key}: {value!r} is not a number") from None
+
+    def positive(self, key: str, default: float | None = None, infinite: bool = False) -> float:
+        """A number > 0, finite unless `infinite`."""
+        number = self._number(key, self._take(key, default))
+        if not number > 0 or (np.isinf(number) and not infinite):
+            rule = "must be greater than 0" + ("" if infinite else " and finite")
+            raise DpmcError(f"{self._source}: {key}: {number:g} {rule}")
+        return number
+
+    def count(self, key: str) -> int:
+        """A whole number ≥ 1."""
+        number = self._number(key, self._take(key))
+        if number < 1 or number != int(number):
+            raise DpmcError(f"{self._source}: {key}: {number:g} must be a whole number, at least 1")
+        return int(number)
+
+    def lengths(self, key: str) -> np.ndarray:
+        """Positive numbers (d,); a scalar stands for the same in every component."""
+        value = self._take(key)
+        items = value if isinstance(value, list) else [value] * self._dimension
+        if len(items) != self._dimension:
+            raise DpmcError(
+                f"{self._source}: {key}: has {len(items)} values, the model has {self._dimension} parameters"
+            )
+        numbers = np.array([self._number(key, item) for item in items])
+        if not (np.isfinite(numbers) & (numbers > 0)).all():
+            raise DpmcError(f"{self._source}: {key}: {value} must be greater than 0 and finite")
+        return numbers
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._take(key, default)
+        if not isinstance(value, bool):
+            raise DpmcError(f"{self._source}: {key}: {value!r} must be true or false")
+        return value
+
+    def finish(self) -> None:
+        """Raise for keys that nobody asked for."""
+        for key in self._values:
+            raise DpmcError(f"{self._source}: {key}: unknown hyperparameter for this algorithm")

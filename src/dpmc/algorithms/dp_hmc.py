@@ -1,0 +1,112 @@
+"""DP-HMC (Algorithm 4, Theorem 4.3): Hamiltonian Monte Carlo with noisy gradients and a noisy acceptance test."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.algorithms.common import Settings, accept
+from dpmc.compiler import compilable
+from dpmc.privacy.events import GaussianRelease
+
+
+@compilable
+class DPHMC(NamedTuple):
+    """p ~ N(0, M); L leapfrog steps of size η with noisy clipped gradients; then the penalty test.
+
+    Accept if ln u < T(R + σz) − ½T²σ² + ½pᵀM⁻¹p − ½p'ᵀM⁻¹p' + ln p(θ') − ln p(θ). (The thesis's listing
+    writes u for ln u and drops η from the θ-update.) Each iteration releases one log ratio of noise
+    multiplier τ_l√n and L + 1 gradients of multiplier τ_g√n.
+
+    `reuse_gradients` takes the gradient at the start of a trajectory from the iteration before: kL + 1
+    gradient releases. It exists for comparison only: it is not known to leave the posterior invariant.
+    """
+
+    tau_l: float  # noise multiplier of a log ratio over √n
+    tau_g: float  # noise multiplier of a gradient over √n
+    steps: int  # L
+    step_size: np.ndarray  # (d,) η
+    mass: np.ndarray  # (d,) diagonal of M
+    clip_l: float  # nats per unit distance
+    clip_g: float  # norm of one row's gradient
+    reuse_gradients: bool
+
+    draws_version = 1
+    one_component = False
+
+    @classmethod
+    def read(cls, settings: Settings) -> "DPHMC":
+        """Take this algorithm's hyperparameters."""
+        return cls(
+            settings.positive("tau_l"),
+            settings.positive("tau_g"),
+            settings.count("steps"),
+            settings.lengths("step_size"),
+            settings.lengths("mass"),
+            settings.positive("clip_l"),
+            settings.positive("clip_g"),
+            settings.flag("reuse_gradients", False),
+        )
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that a momentum needs."""
+        return len(self.mass)
+
+    uniforms = 0
+
+    @property
+    def extras(self) -> int:
+        """The gradient carried along and a mark whether there is one, with `reuse_gradients`."""
+        return len(self.mass) + 1 if self.reuse_gradients else 0
+
+    def first_extra(self, generator: np.random.Generator) -> np.ndarray:
+        """No gradient yet."""
+        return np.zeros(self.extras)
+
+    @property
+    def evaluations(self) -> tuple[int, int]:
+        """Log ratios and gradients per iteration."""
+        return 1, self.steps if self.reuse_gradients else self.steps + 1
+
+    def releases(self, n):  # type: ignore[no-untyped-def]
+        """Events before the first iteration, and of one iteration."""
+        root = np.sqrt(n)
+        ratio = GaussianRelease("log-ratio", self.tau_l * root)
+        if self.reuse_gradients:
+            once = (GaussianRelease("gradient", self.tau_g * root),)
+            return once, (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))
+        return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps + 1))
+
+    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+        """One iteration of every chain."""
+        chains, d = state.theta.shape
+        theta = state.theta.copy()
+        momentum = np.sqrt(self.mass) * draws.normal[:, i]
+        energy = np.empty(chains)
+        for c in range(chains):
+            energy[c] = 0.5 * (momentum[c] ** 2 / self.mass).sum()
+
+        gradient = np.empty((chains, d))
+        counts = record.gradient_clipped
+        if self.reuse_gradients and state.extra[0, d] == 1.0:
+            gradient[:] = state.extra[:, :d]
+        else:
+            door.noisy_gradient(theta, self.clip_g, self.tau_g, noise, i, 0, gradient, counts)
+        first = gradient.copy()
+        for step in range(1, self.steps + 1):
+            momentum += 0.5 * self.step_size * gradient
+            theta += self.step_size * momentum / self.mass
+            door.noisy_gradient(theta, self.clip_g, self.tau_g, noise, i, step, gradient, counts)
+            momentum += 0.5 * self.step_size * gradient
+
+        log_ratio = np.empty(chains)
+        door.noisy_log_ratio(
+            state.theta, theta, self.clip_l, self.tau_l, noise, i, log_ratio, record.ratio_clipped
+        )
+        for c in range(chains):
+            log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])
+            accepted = accept(state, theta, log_ratio[c], draws, c, i, record)
+            if self.reuse_gradients:
+                state.extra[c, :d] = gradient[c] if accepted else first[c]
+                state.extra[c, d] = 1.0

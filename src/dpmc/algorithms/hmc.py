@@ -1,0 +1,90 @@
+"""Hamiltonian Monte Carlo without privacy (Section 4.1), with optional clipping of ratios and gradients."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.algorithms.common import Settings, accept
+from dpmc.compiler import compilable
+from dpmc.privacy.events import NonPrivateRelease
+
+
+@compilable
+class HMC(NamedTuple):
+    """p ~ N(0, M); L leapfrog steps of size η with exact gradients; accept by the change of energy."""
+
+    steps: int  # L
+    step_size: np.ndarray  # (d,) η
+    mass: np.ndarray  # (d,) diagonal of M
+    clip: float  # log ratios, nats per unit distance; inf: no clipping
+    clip_g: float  # norm of one row's gradient; inf: no clipping
+
+    draws_version = 1
+    one_component = False
+
+    @classmethod
+    def read(cls, settings: Settings) -> "HMC":
+        """Take this algorithm's hyperparameters."""
+        return cls(
+            settings.count("steps"),
+            settings.lengths("step_size"),
+            settings.lengths("mass"),
+            settings.positive("clip", np.inf, infinite=True),
+            settings.positive("clip_g", np.inf, infinite=True),
+        )
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that a momentum needs."""
+        return len(self.mass)
+
+    uniforms = 0
+
+    @property
+    def extras(self) -> int:
+        """The gradient at the current position and a mark whether there is one."""
+        return len(self.mass) + 1
+
+    def first_extra(self, generator: np.random.Generator) -> np.ndarray:
+        """No gradient yet."""
+        return np.zeros(self.extras)
+
+    @property
+    def evaluations(self) -> tuple[int, int]:
+        """Log ratios and gradients per iteration."""
+        return 1, self.steps
+
+    def releases(self, n):  # type: ignore[no-untyped-def]
+        """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
+        once = (NonPrivateRelease("gradient"),)
+        return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))
+
+    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+        """One iteration of every chain; without noise the gradient at the start is always known."""
+        chains, d = state.theta.shape
+        theta = state.theta.copy()
+        momentum = np.sqrt(self.mass) * draws.normal[:, i]
+        energy = np.empty(chains)
+        for c in range(chains):
+            energy[c] = 0.5 * (momentum[c] ** 2 / self.mass).sum()
+
+        gradient = np.empty((chains, d))
+        if state.extra[0, d] == 1.0:
+            gradient[:] = state.extra[:, :d]
+        else:
+            door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
+            state.extra[:, :d] = gradient
+            state.extra[:, d] = 1.0
+        for _ in range(self.steps):
+            momentum += 0.5 * self.step_size * gradient
+            theta += self.step_size * momentum / self.mass
+            door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
+            momentum += 0.5 * self.step_size * gradient
+
+        log_ratio = np.empty(chains)
+        door.exact_log_ratio(state.theta, theta, self.clip, log_ratio, record.ratio_clipped, i)
+        for c in range(chains):
+            log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])
+            if accept(state, theta, log_ratio[c], draws, c, i, record):
+                state.extra[c, :d] = gradient[c]

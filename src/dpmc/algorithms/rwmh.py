@@ -1,0 +1,48 @@
+"""Random-walk Metropolis–Hastings without privacy (Algorithm 1), with optional log-ratio clipping."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.algorithms.common import Settings, accept
+from dpmc.compiler import compilable
+from dpmc.privacy.events import NonPrivateRelease
+
+
+@compilable
+class RWMH(NamedTuple):
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < T R + ln p(θ') − ln p(θ), R exact."""
+
+    clip: float  # nats per unit distance; inf: no clipping
+    proposal_sd: np.ndarray  # (d,)
+
+    draws_version = 1
+    one_component = False
+
+    @classmethod
+    def read(cls, settings: Settings) -> "RWMH":
+        """Take this algorithm's hyperparameters."""
+        return cls(settings.positive("clip", np.inf, infinite=True), settings.lengths("proposal_sd"))
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that a proposal needs."""
+        return len(self.proposal_sd)
+
+    uniforms = 0
+    extras = 0
+    evaluations = (1, 0)  # log ratios and gradients per iteration
+
+    def releases(self, n):  # type: ignore[no-untyped-def]
+        """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
+        return (), (NonPrivateRelease("log-ratio"),)
+
+    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+        """One iteration of every chain."""
+        chains = state.theta.shape[0]
+        proposal = state.theta + self.proposal_sd * draws.normal[:, i]
+        log_ratio = np.empty(chains)
+        door.exact_log_ratio(state.theta, proposal, self.clip, log_ratio, record.ratio_clipped, i)
+        for c in range(chains):
+            log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
+            accept(state, proposal, log_ratio[c], draws, c, i, record)

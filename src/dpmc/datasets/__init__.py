@@ -1,0 +1,153 @@
+"""Where problems come from: the thesis's own data regenerated, fresh data by our seeds, a file of one's own.
+
+A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (never used for
+evaluation), or by the stem of a user's file.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from dpmc import models
+from dpmc.datasets import published, threefry
+from dpmc.errors import DpmcError
+from dpmc.models import Definition
+from dpmc.models.banana import Banana, BananaPosterior
+from dpmc.models.circle import Circle
+from dpmc.problem import Problem
+from dpmc.randomness import stream
+
+REFERENCE_DRAWS = 1000
+BASELINES = 10
+DATASET_PATTERN = r"published|tuning|fresh-[0-9]+"
+
+
+def build(label: str, model_id: str, dataset: str, n: int | None = None, starts: int = 20) -> Problem:
+    """Return the problem of a model and a generated data set.
+
+    Parameters
+    ----------
+    label : the model's name in the study; keys the random streams with `dataset`.
+    n : rows; None for the catalogue's number.
+    starts : number of start points.
+
+    Raises DpmcError for a data set that cannot be made for this model.
+    """
+    if not re.fullmatch(DATASET_PATTERN, dataset):
+        raise DpmcError(f"data: {dataset!r} must be published, tuning or fresh-<number>")
+    definition = models.definition(model_id)
+    n = n or definition.n
+    if dataset == "published":
+        rows = _published_rows(model_id, definition, n)
+    else:
+        rows = _fresh_rows(model_id, definition, n, label, dataset)
+    return _problem(label, model_id, dataset, definition, rows, starts)
+
+
+def from_rows(label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20) -> Problem:
+    """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds."""
+    return _problem(label, model_id, name, models.definition(model_id), rows, starts)
+
+
+def read_rows(path: Path) -> np.ndarray:
+    """Read rows (n, d_x) from a CSV file without header or with one header line.
+
+    Raises DpmcError naming the first line that cannot be read.
+    """
+    lines = path.read_text().splitlines()
+    skip = 0 if lines and _numbers(lines[0]) is not None else 1
+    rows = [_numbers(line) for line in lines[skip:] if line.strip()]
+    for index, row in enumerate(rows):
+        if row is None or len(row) != len(rows[0] or ()):
+            raise DpmcError(f"{path}: line {index + 1 + skip}: must hold as many numbers as the first")
+    if not rows:
+        raise DpmcError(f"{path}: holds no rows")
+    return np.array(rows, dtype=float)
+
+
+def _numbers(line: str) -> list[float] | None:
+    try:
+        return [float(item) for item in line.split(",")]
+    except ValueError:
+        return None
+
+
+def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray:
+    model = definition.model
+    if isinstance(model, Banana):
+        return published.banana_rows(n, model.variance, definition.true_theta, model.a)
+    if isinstance(model, Circle):
+        return published.circle_rows(n)
+    raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
+
+
+def _fresh_rows(
+    model_id: str, definition: Definition, n: int, label: str, dataset: str
+) -> np.ndarray:
+    if not hasattr(definition.model, "simulate"):
+        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): give its rows as a file")
+    if n <= 0:
+        raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
+    generator = stream("data", dataset, label)
+    return np.asarray(definition.model.simulate(generator, np.array(definition.true_theta), n))
+
+
+def _problem(
+    label: str, model_id: str, dataset: str, definition: Definition, rows: np.ndarray, starts: int
+) -> Problem:
+    """Add to rows what follows from them: exact posterior, its draws, start points (Section 5.2)."""
+    model, d = definition.model, len(definition.true_theta)
+    temperature = definition.temperature(len(rows))
+    reference, baselines = np.empty((0, d)), np.empty((0, 0, d))
+    mean, covariance = np.full(d, np.nan), np.full((d, d), np.nan)
+    if hasattr(model, "posterior"):
+        posterior = model.posterior(rows, temperature)
+        reference, baselines = _exact_draws(posterior, label, dataset)
+        mean, covariance = posterior.mean(), posterior.covariance()
+    true_theta = np.array(definition.true_theta)
+    if isinstance(model, Circle):
+        scale, centre = 1.0, np.array([0.0, 1.0])
+    else:
+        scale = float(reference.std(axis=0).mean()) if len(reference) else 0.1
+        centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
+    if dataset == "published":
+        points = published.starts(centre, scale, starts)
+    else:
+        generator = stream("start", dataset, label)
+        points = centre + scale * generator.standard_normal((starts, d))
+    problem = Problem(
+        label=label,
+        model_id=model_id,
+        dataset=dataset,
+        model=model,
+        rows=np.asarray(rows, dtype=float),
+        temperature=temperature,
+        starts=points,
+        true_theta=true_theta,
+        reference=reference,
+        baselines=baselines,
+        posterior_mean=mean,
+        posterior_covariance=covariance,
+    )
+    problem.check(f"data {dataset} of {label}")
+    return problem
+
+
+def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[np.ndarray, np.ndarray]:
+    """Reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys where it has any."""
+    if dataset == "published" and isinstance(posterior, BananaPosterior):
+        model = posterior.model
+        keys = [threefry.key(published.REFERENCE_KEYS["banana"]), *published.baseline_keys()]
+        samples = [
+            published.banana_posterior_draws(
+                key, REFERENCE_DRAWS, posterior.mu, posterior.variance, model.a, model.b, model.m
+            )
+            for key in keys
+        ]
+    else:
+        samples = [
+            posterior.draws(stream("posterior", dataset, label, i), REFERENCE_DRAWS)  # type: ignore[attr-defined]
+            for i in range(BASELINES + 1)
+        ]
+    return samples[0], np.stack(samples[1:])

@@ -1,0 +1,251 @@
+"""The thesis's own data sets, reference draws and starting points, regenerated number by number.
+
+Räisä, "Differentially Private MCMC" (the thesis), draws them from fixed integer seeds with the
+Threefry-2x32 generator (Salmon et al. 2011; :mod:`dpmc.datasets.threefry`); the DP-HMC paper reuses
+the thesis's rules with other constants. On these data a chain with randomness of its own agrees
+with the published figures within sampling error. The seeds are facts of the published experiments,
+not settings: rows from other seeds are fresh data sets.
+
+All arrays are float64. What depends on the rows (an exact posterior's parameters, the spread of its
+draws) belongs to the models and is passed in.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmc.datasets import threefry
+from dpmc.datasets.threefry import Floats, Key
+
+BANANA_SEED = 43247  # the bananas and the 30-dimensional Gaussian, which is a banana with a = 0
+GAUSSIAN_SEED = 46283648  # the thesis's correlated Gaussian
+CIRCLE_SEED = 742983
+START_SEED = 4236482  # chain i uses START_SEED + i
+
+REFERENCE_KEYS = {"banana": 56437, "gaussian": 434927}
+"""Integer seed of the reference draws of each family: pass ``threefry.key(...)`` of it on."""
+
+BASELINE_SEED = 4623878
+CLIPPING_BASELINE_SEED = 46237  # baselines of the clipping experiment (thesis, Figure 6.2)
+
+DP_HMC_GAUSSIAN_SEED = 4627290  # rows of the DP-HMC paper's 10-dimensional Gaussian
+DP_HMC_COVARIANCE_SEED = 43235667
+
+# Gamma(1/2, 1) draws of the DP-HMC paper. They are data: they came from a gamma sampler that later
+# versions of the same library have replaced, and the paper's settings fit only these.
+_DP_HMC_EIGENVALUES = (
+    0.04956748534656635,
+    0.03469380737585259,
+    0.5275016758927326,
+    0.884533451103745,
+    4.774418675230966,
+    0.3718942298343162,
+    0.01267115375564109,
+    0.3266497163171083,
+    0.10533087960103933,
+    0.8348154098439382,
+)
+
+
+def banana_rows(n: int, sigma2: npt.ArrayLike, true_theta: npt.ArrayLike, a: float) -> Floats:
+    """Return the thesis's banana rows (Section 5.1), or with a = 0 its uncorrelated Gaussian's.
+
+    x_1 ~ N(theta_1, sigma2_1), x_2 ~ N(theta_2 + a theta_1^2, sigma2_2) and x_i ~ N(theta_i,
+    sigma2_i) for the rest (Theorem 5.2 with b = m = 0). Rows for another n or d are other numbers,
+    not a part of the same ones.
+
+    Parameters
+    ----------
+    n : number of rows.
+    sigma2 : (d,) likelihood variances, d >= 2.
+    true_theta : (d,) true parameters.
+    a : curvature of the banana.
+
+    Returns
+    -------
+    (n, d) rows.
+
+    Raises
+    ------
+    ValueError : fewer than two components, or lengths that differ.
+    """
+    variance, theta = _vectors("sigma2", sigma2, "true_theta", true_theta)
+    location = theta.copy()  # theta is the caller's
+    location[1] += a * location[0] ** 2
+    return _by_blocks(threefry.key(BANANA_SEED), n, location, np.sqrt(variance))
+
+
+def circle_rows(n: int) -> Floats:
+    """Return the thesis's circle rows r ~ N(3, 1) (Section 5.1).
+
+    Parameters
+    ----------
+    n : number of rows; the thesis has 100,000.
+
+    Returns
+    -------
+    (n, 1) rows.
+    """
+    # The first key of the split is not used.
+    return threefry.normal(threefry.split(threefry.key(CIRCLE_SEED))[1], (n, 1)) + 3.0
+
+
+def gaussian_rows(
+    n: int,
+    covariance: npt.ArrayLike,
+    true_theta: npt.ArrayLike,
+    seed: int = GAUSSIAN_SEED,
+) -> Floats:
+    """Return the rows of a published correlated Gaussian, x ~ N(true_theta, covariance).
+
+    Parameters
+    ----------
+    n : number of rows.
+    covariance : (d, d) known covariance of the likelihood.
+    true_theta : (d,) true mean.
+    seed : `GAUSSIAN_SEED` (the thesis, Section 5.1) or `DP_HMC_GAUSSIAN_SEED` (the DP-HMC paper).
+
+    Returns
+    -------
+    (n, d) rows.
+
+    Raises
+    ------
+    ValueError : the shapes of covariance and true_theta do not match.
+    """
+    return threefry.multivariate_normal(threefry.key(seed), true_theta, covariance, n)
+
+
+def dp_hmc_covariance() -> Floats:
+    """Return the (10, 10) covariance of the DP-HMC paper's Gaussian, Q diag(eigenvalues) Q^T.
+
+    Q has the orthonormalised columns of a matrix of uniforms; the eigenvalues are Gamma(1/2, 1)
+    draws, kept as numbers.
+    """
+    size = len(_DP_HMC_EIGENVALUES)
+    # Of the three keys the second drew the eigenvalues.
+    matrix_key = threefry.split(threefry.key(DP_HMC_COVARIANCE_SEED), 3)[2]
+    orthonormal = np.linalg.qr(threefry.uniform(matrix_key, (size, size))).Q
+    covariance: Floats = (orthonormal * np.array(_DP_HMC_EIGENVALUES)) @ orthonormal.T
+    covariance = (covariance + covariance.T) / 2  # symmetric to the last bit
+    return covariance
+
+
+def banana_posterior_draws(
+    key: Key,
+    size: int,
+    mu: npt.ArrayLike,
+    variance: npt.ArrayLike,
+    a: float,
+    b: float = 0.0,
+    m: float = 0.0,
+) -> Floats:
+    """Draw from Ban(mu, diag(variance), a, b, m), the exact banana posterior (Theorem 5.2).
+
+    With z ~ N(mu, diag(variance)): theta_1 = z_1, theta_2 = z_2 - a (z_1 - m)^2 - b and theta_i =
+    z_i for the rest.
+
+    Parameters
+    ----------
+    key : (2,) uint32 key: that of `REFERENCE_KEYS`, or one of `baseline_keys`.
+    size : number of draws; the thesis uses 1,000.
+    mu, variance : (d,) means and variances of z, d >= 2.
+    a, b, m : shape of the banana.
+
+    Returns
+    -------
+    (size, d) draws.
+
+    Raises
+    ------
+    ValueError : fewer than two components, or lengths that differ.
+    """
+    variance, mu = _vectors("variance", variance, "mu", mu)
+    draws = _by_blocks(key, size, mu, np.sqrt(variance))
+    draws[:, 1] -= a * (draws[:, 0] - m) ** 2 + b
+    return draws
+
+
+def gaussian_posterior_draws(
+    key: Key, size: int, mean: npt.ArrayLike, covariance: npt.ArrayLike
+) -> Floats:
+    """Draw from N(mean, covariance), the exact posterior of a Gaussian with known covariance.
+
+    Parameters
+    ----------
+    key : (2,) uint32 key: that of `REFERENCE_KEYS`, or one of `baseline_keys`.
+    size : number of draws; the thesis uses 1,000.
+    mean, covariance : (d,) and (d, d) posterior parameters. The published draws take 100 for the
+        prior *variance*, although the published samplers' prior has it as a standard deviation.
+
+    Returns
+    -------
+    (size, d) draws.
+
+    Raises
+    ------
+    ValueError : the shapes of mean and covariance do not match.
+    """
+    return threefry.multivariate_normal(key, mean, covariance, size)
+
+
+def baseline_keys(seed: int = BASELINE_SEED) -> list[Key]:
+    """Return the ten keys of the baselines: further exact samples, the figures' black lines.
+
+    Each takes the place of the reference key.
+
+    Parameters
+    ----------
+    seed : `BASELINE_SEED`, or `CLIPPING_BASELINE_SEED` for Figure 6.2 (of which the thesis's
+        10-dimensional panel uses only the keys with indices 1 to 9).
+    """
+    return list(threefry.split(threefry.key(seed), 10))
+
+
+def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
+    """Return the starting point of each chain: true_theta + scale z, z ~ N(0, I) (Section 5.2).
+
+    Chain i has a key of its own, so more chains leave the first ones as they are; models of one
+    dimension share z.
+
+    Parameters
+    ----------
+    true_theta : (d,) true parameters; (0, 1) for the circle.
+    scale : mean over components of the standard deviation (divisor n) of the model's own 1,000
+        reference draws; 1 for the circle. It depends on the rows: in a private analysis it would
+        have to be paid for.
+    chains : number of chains; the thesis has 20, the DP-HMC paper 40 (four for each of ten runs).
+
+    Returns
+    -------
+    (chains, d) starting points.
+    """
+    center = np.asarray(true_theta, dtype=np.float64)
+    steps = [threefry.normal(threefry.key(START_SEED + i), center.size) for i in range(chains)]
+    return center + scale * np.array(steps).reshape(chains, center.size)
+
+
+def _by_blocks(key: Key, n: int, location: Floats, deviation: Floats) -> Floats:
+    """Draw (n, d) independent normals: one key for each of columns 1 and 2, one for the rest."""
+    widths = (1, 1, location.size - 2)
+    blocks = [
+        threefry.normal(block_key, (n, width))
+        for block_key, width in zip(threefry.split(key, 3), widths, strict=True)
+    ]
+    rows = np.concatenate(blocks, axis=1)
+    rows *= deviation
+    rows += location
+    return rows
+
+
+def _vectors(
+    name: str, values: npt.ArrayLike, other_name: str, other_values: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """Return both as float64 vectors of one length d >= 2, or raise ValueError."""
+    vector = np.asarray(values, dtype=np.float64)
+    other = np.asarray(other_values, dtype=np.float64)
+    if vector.ndim != 1 or vector.shape != other.shape or vector.size < 2:
+        raise ValueError(
+            f"{name} and {other_name} must be vectors of one length, at least 2, "
+            f"got shapes {vector.shape} and {other.shape}"
+        )
+    return vector, other

@@ -1,0 +1,246 @@
+"""Threefry-2x32 random numbers in the layout with which the published data sets were drawn.
+
+The generator is the counter-based Threefry-2x32 with 20 rounds of J. K. Salmon, M. A. Moraes,
+R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11 (2011), Section 4.
+How counters become numbers follows JAX's original layout (``jax_threefry_partitionable = False``,
+64-bit mode), written here in NumPy and SciPy so that old data sets can be regenerated without JAX.
+
+This module serves published data only: a chain's own randomness comes from NumPy generators.
+Every number is a function of the key, its position and the size of the whole draw: working in
+chunks changes nothing, while a longer draw does not begin with a shorter one's numbers.
+Keys and uniforms on [0, 1) equal JAX's bit for bit. Normals agree within 1e-13 up to four standard
+deviations and within 2e-11 beyond, where XLA's inverse error function loses digits and SciPy's,
+used here, is exact to the last one or two.
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, special
+
+Key = npt.NDArray[np.uint32]  # shape (2,)
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint32]
+
+# Salmon et al. 2011, Section 4: rotation distances of the 2x32 variant, alternating every four
+# rounds, and the key-schedule parity constant, here the upper half of Threefish's 64-bit one.
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_WORD_MASK = 0xFFFFFFFF
+
+# Counters hashed at a time: the working arrays (three of 128 KiB) then stay in a core's cache.
+_CHUNK = 1 << 15
+
+# Beyond this many 32-bit words one key no longer has a counter for each of them.
+_MAX_WORDS = 1 << 32
+
+
+def key(seed: int) -> Key:
+    """Return the key of an integer seed: its upper and its lower 32 bits.
+
+    Parameters
+    ----------
+    seed : int, 0 <= seed < 2**64.
+
+    Returns
+    -------
+    (2,) uint32 array.
+
+    Raises
+    ------
+    ValueError : the seed is outside [0, 2**64).
+    """
+    seed = operator.index(seed)
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"seed must lie in [0, 2**64), got {seed}")
+    return np.array([seed >> 32, seed & _WORD_MASK], dtype=np.uint32)
+
+
+def split(key: Key, count: int = 2) -> Words:
+    """Return ``count`` new keys, a function of ``key`` and of ``count`` together.
+
+    In the original layout the first keys of a longer split are not those of a shorter one.
+
+    Parameters
+    ----------
+    key : (2,) uint32 key.
+    count : number of keys, at least 1.
+
+    Returns
+    -------
+    (count, 2) uint32 array, one key a row.
+
+    Raises
+    ------
+    ValueError : the count is below 1 or too large for one key.
+    """
+    if operator.index(count) < 1:
+        raise ValueError(f"a key is split into at least 1 key, got {count}")
+    _require_counters(count)
+    first, second = _hash_counters(key, 0, count, count)
+    return np.concatenate([first, second]).reshape(count, 2)
+
+
+def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
+    """Draw independent uniforms on [low, high), 52 random bits each.
+
+    Parameters
+    ----------
+    key : (2,) uint32 key.
+    shape : shape of the result; an int for a vector.
+    low, high : ends of the interval.
+
+    Returns
+    -------
+    float64 array of the given shape.
+
+    Raises
+    ------
+    ValueError : the shape has a negative length or asks for 2**31 numbers or more.
+    """
+    lengths = _lengths(shape)
+    fractions = _fractions(key, math.prod(lengths))
+    fractions *= np.float64(high) - np.float64(low)
+    fractions += low
+    # Rounding in the scaling may fall below the lower end.
+    np.maximum(fractions, low, out=fractions)
+    return fractions.reshape(lengths)
+
+
+def normal(key: Key, shape: int | Sequence[int]) -> Floats:
+    """Draw independent standard normals by inversion, sqrt(2) erfinv(u) with u on (-1, 1).
+
+    Parameters
+    ----------
+    key : (2,) uint32 key.
+    shape : shape of the result; an int for a vector.
+
+    Returns
+    -------
+    float64 array of the given shape.
+
+    Raises
+    ------
+    ValueError : the shape has a negative length or asks for 2**31 numbers or more.
+    """
+    # The open lower end keeps erfinv(-1) = -inf out.
+    draws = uniform(key, shape, low=np.nextafter(-1.0, 0.0), high=1.0)
+    special.erfinv(draws, out=draws)
+    draws *= math.sqrt(2.0)
+    return draws
+
+
+def multivariate_normal(
+    key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike, size: int
+) -> Floats:
+    """Draw ``size`` rows of N(mean, covariance): mean + z L^T, L the lower Cholesky factor.
+
+    Parameters
+    ----------
+    key : (2,) uint32 key.
+    mean : (d,) mean.
+    covariance : (d, d) symmetric positive definite covariance.
+    size : number of rows.
+
+    Returns
+    -------
+    (size, d) float64 array.
+
+    Raises
+    ------
+    ValueError : the shapes of mean and covariance do not match, or the size is impossible.
+    scipy.linalg.LinAlgError : the covariance is not positive definite.
+    """
+    mean = np.asarray(mean, dtype=np.float64)
+    covariance = np.asarray(covariance, dtype=np.float64)
+    if mean.ndim != 1 or covariance.shape != (mean.size, mean.size):
+        raise ValueError(
+            f"covariance must be square of the mean's length, got shapes {covariance.shape} "
+            f"and {mean.shape}"
+        )
+    factor = linalg.cholesky(covariance, lower=True)
+    standard = normal(key, (size, mean.size))
+    rows = np.empty_like(standard)
+    # Summed column by column: a threaded matrix product may change its last bits with the
+    # number of threads.
+    for component in range(mean.size):
+        column = standard[:, 0] * factor[component, 0]
+        for earlier in range(1, component + 1):
+            column += standard[:, earlier] * factor[component, earlier]
+        rows[:, component] = column + mean[component]
+    return rows
+
+
+def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
+    """Hash counter pairs with Threefry-2x32, 20 rounds (Salmon et al. 2011, Section 4).
+
+    Parameters
+    ----------
+    key : (2,) uint32 key.
+    first, second : uint32 arrays of one shape, the two words of each counter; left as they are.
+
+    Returns
+    -------
+    Two uint32 arrays of the same shape, the two words of each hash.
+    """
+    words = [int(word) for word in key]
+    schedule = [*words, words[0] ^ words[1] ^ _PARITY]
+    first = first + np.uint32(schedule[0])
+    second = second + np.uint32(schedule[1])
+    shifted = np.empty_like(second)
+    for group in range(5):
+        for distance in _ROTATIONS[group % 2]:
+            first += second
+            np.left_shift(second, distance, out=shifted)
+            np.right_shift(second, 32 - distance, out=second)
+            second |= shifted
+            second ^= first
+        first += np.uint32(schedule[(group + 1) % 3])
+        second += np.uint32((schedule[(group + 2) % 3] + group + 1) & _WORD_MASK)
+    return first, second
+
+
+def _hash_counters(key: Key, start: int, stop: int, total: int) -> tuple[Words, Words]:
+    """Hash the counter pairs (i, total + i) for i = start .. stop - 1.
+
+    The original layout hashes the counters 0 .. 2 total - 1 by pairing their first half with
+    their second; all the first words of the hashes come before all the second words.
+    """
+    first = np.arange(start, stop, dtype=np.uint32)
+    return threefry_2x32(key, first, first + np.uint32(total))
+
+
+def _require_counters(total: int) -> None:
+    """Raise ValueError where one key cannot give ``total`` 64-bit numbers in this layout."""
+    if 2 * total >= _MAX_WORDS:
+        raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
+
+
+def _fractions(key: Key, size: int) -> Floats:
+    """Draw ``size`` multiples of 2**-52 in [0, 1): the top 52 bits of a 64-bit draw each.
+
+    The layout's high words are the first halves of the hashes, its low words the second.
+    """
+    _require_counters(size)
+    fractions = np.empty(size)
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        high, low = _hash_counters(key, start, stop, size)
+        # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
+        chunk = fractions[start:stop]
+        np.multiply(high, 2.0**20, out=chunk)
+        chunk += low >> np.uint32(12)
+        chunk *= 2.0**-52
+    return fractions
+
+
+def _lengths(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a shape as a tuple of lengths, none of them negative."""
+    given = shape if isinstance(shape, Sequence) else (shape,)
+    lengths = tuple(operator.index(length) for length in given)
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"a shape has no negative length, got {lengths}")
+    return lengths

@@ -1,0 +1,41 @@
+"""How clipped sums over all rows are computed; one interface, chosen by what the model offers.
+
+An evaluator is asked for several chains at once (leading axis `chains`) and writes into given arrays:
+
+- `ratio_sums(model, theta, proposal, bound, sums, counts)`: for each chain c, Σ_j clip(r_j, ±bound_c) of
+  r_j = ln p(x_j|θ'_c) − ln p(x_j|θ_c), and the number of rows with |r_j| > bound_c;
+- `gradient_sums(model, theta, bound, sums, counts)`: for each chain, Σ_j clip(∇ ln p(x_j|θ_c)) to Euclidean
+  norm `bound`, and the number of rows clipped.
+
+What cannot be compared with the bound (NaN) contributes no more than the bound, so the sensitivity of a sum
+never depends on the rows. One chain's arithmetic is the same whichever chains are computed beside it.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dpmc.evaluators.affine import AffineEvaluator
+from dpmc.evaluators.generic import GenericEvaluator
+
+
+def has_affine_form(model: Any) -> bool:
+    """Whether a model declares r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h."""
+    return isinstance(model, tuple) and hasattr(model, "statistics") and hasattr(model, "ratio")
+
+
+def build(model: Any, rows: np.ndarray, one_component: bool = False) -> Any:
+    """Return the evaluator for a model and its rows (n, d_x).
+
+    `one_component`: the algorithm moves one parameter at a time, so sorted columns pay.
+    """
+    if has_affine_form(model):
+        return AffineEvaluator.build(model.statistics(rows), one_component)
+    return GenericEvaluator(rows)
+
+
+def describe(evaluator: Any) -> str:
+    """One word for provenance: "dense", "sorted" (dense where a move needs it) or "generic"."""
+    if not isinstance(evaluator, AffineEvaluator):
+        return "generic"
+    return "sorted" if evaluator.ordered.shape[0] else "dense"

@@ -1,0 +1,258 @@
+"""The metrics of one cell (model, method, epsilon): tidy rows, one value each, nothing blank.
+
+Rows have the keys of `COLUMNS`; `seed` is "" for what belongs to the whole cell. What cannot be
+computed leaves a row with metric "status", whose value says in plain words what is missing and
+why, at most one such row per seed and one per cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmc.errors import DpmcError
+from dpmc.metrics.convergence import MINIMUM_CHAINS, convergence
+from dpmc.metrics.errors import covariance_error, mean_error
+from dpmc.metrics.mmd import equally_spaced, published_mmd
+
+Floats = npt.NDArray[np.float64]
+Row = dict[str, str | int | float]
+Stream = Callable[..., np.random.Generator]
+
+COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
+CONVERGENCE_METRICS = ("rhat_max", "ess_bulk_min", "mcse_mean_max")
+
+
+class Chains(Protocol):
+    """What is read of one chain file: all chains of one run (one seed)."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Names, settings and counts of the run."""
+
+    @property
+    def draws(self) -> Floats:
+        """Draws theta_1 ... theta_k, (chains, draws, d); every `thin`-th when thinned."""
+
+    @property
+    def totals(self) -> Mapping[str, Any]:
+        """Counts over all k iterations, those between thinned draws too, one per chain.
+
+        Keys: "accepted" and "diverging" (proposals), "ratio_clipped" and "gradient_clipped" (rows).
+        """
+
+
+class Posterior(Protocol):
+    """What is read of a problem: what is known exactly about its posterior."""
+
+    @property
+    def reference(self) -> Floats:
+        """Exact posterior draws, (1000, d)."""
+
+    @property
+    def baselines(self) -> Floats:
+        """Further exact samples, (10, 1000, d)."""
+
+    @property
+    def posterior_mean(self) -> Floats:
+        """Exact posterior mean, (d,)."""
+
+    @property
+    def posterior_covariance(self) -> Floats:
+        """Exact posterior covariance, (d, d)."""
+
+
+def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
+    """Return the kept draws: iterations (k + 1) // 2 ... k of theta_0 ... theta_k (Section 6.3).
+
+    `draws` is (chains, draws, d) and holds iterations thin, 2 thin, ...; k = 33 keeps 17.
+    """
+    iteration = thin * np.arange(1, draws.shape[1] + 1)
+    return draws[:, iteration >= (iterations + 1) // 2]
+
+
+def cell_metrics(
+    chains: Sequence[Chains], problem: Posterior, stream: Stream | None = None
+) -> list[Row]:
+    """Return the metric rows of one cell, from its chain files (one a seed) and its problem.
+
+    `stream(*names)` gives the generator of the MMD's random pairs; the default is
+    `dpmc.randomness.stream`, keyed by data set, model, method, epsilon and seed, so that a value
+    does not depend on which other cells are evaluated.
+
+    Raises
+    ------
+    DpmcError
+        For no chains, chains of different cells, a seed given twice, or draws whose dimension is
+        not the problem's.
+    """
+    stream = stream or _default_stream()
+    names = _check_cell(chains, problem)
+    rows: list[Row] = []
+    for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
+        values, reasons = _seed_metrics(chain, problem, stream)
+        rows += _rows(names, int(chain.attrs["seed"]), values, reasons)
+    return rows + _rows(names, "", *_convergence_metrics(chains))
+
+
+def baseline_metrics(
+    problem: Posterior, *, study: str, model: str, dataset: str, stream: Stream | None = None
+) -> list[Row]:
+    """Return the MMD of each baseline (an exact sample) from the reference: the floor of a figure.
+
+    Rows have method "baseline", epsilon "" and the baseline's number as seed.
+    """
+    stream = stream or _default_stream()
+    names = {"study": study, "model": model, "method": "baseline", "epsilon": ""}
+    rows: list[Row] = []
+    for index, sample in enumerate(problem.baselines):
+        generator = stream(dataset, model, "baseline", "", index, "mmd")
+        value = published_mmd(np.asarray(sample), problem.reference, generator)
+        rows += _rows(names, index, {"mmd": value}, [])
+    return rows
+
+
+def _default_stream() -> Stream:
+    from dpmc.randomness import stream
+
+    return stream
+
+
+def _check_cell(chains: Sequence[Chains], problem: Posterior) -> dict[str, str]:
+    """Return the cell's names, after checking that all chains are of it and fit the problem."""
+    if not chains:
+        raise DpmcError("metrics: no chain files given, at least 1 is needed")
+    first = chains[0].attrs
+    dimension = problem.reference.shape[-1]
+    seeds = set()
+    for chain in chains:
+        for key in CELL_KEYS:
+            if chain.attrs[key] != first[key]:
+                raise DpmcError(
+                    f"metrics: {key} is {first[key]!r} in one chain file and {chain.attrs[key]!r} "
+                    "in another; all must belong to one cell"
+                )
+        if chain.draws.shape[-1] != dimension:
+            raise DpmcError(
+                f"metrics: draws of seed {chain.attrs['seed']} have dimension "
+                f"{chain.draws.shape[-1]}, the data file's reference draws have {dimension}"
+            )
+        if chain.attrs["seed"] in seeds:
+            raise DpmcError(f"metrics: seed {chain.attrs['seed']} is in two chain files")
+        seeds.add(chain.attrs["seed"])
+    return {key: str(first[key]) for key in ("study", "model", "method", "epsilon")}
+
+
+def _rows(
+    names: Mapping[str, str], seed: int | str, values: Mapping[str, float], reasons: Sequence[str]
+) -> list[Row]:
+    """Return one row per value and, if anything is missing, one status row with the reasons."""
+    common: Row = {**names, "seed": seed}
+    rows: list[Row] = [{**common, "metric": name, "value": v} for name, v in values.items()]
+    if reasons:
+        rows.append({**common, "metric": "status", "value": "; ".join(reasons)})
+    return rows
+
+
+def _kept(chain: Chains) -> Floats:
+    """Return a run's kept draws per chain, (chains, kept, d)."""
+    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
+    return second_half(np.asarray(chain.draws), iterations, thin)
+
+
+def _seed_metrics(
+    chain: Chains, problem: Posterior, stream: Stream
+) -> tuple[dict[str, float], list[str]]:
+    """Return one seed's values by metric and the reasons for what is missing."""
+    iterations = int(chain.attrs["iterations"])
+    kept = _kept(chain)
+    pooled = kept.reshape(-1, kept.shape[-1])
+    values: dict[str, float] = {"iterations": iterations, "kept_draws": len(pooled)}
+    reasons = [] if chain.attrs["status"] == "ok" else [str(chain.attrs["status"])]
+    if iterations == 0:
+        return values, reasons or ["budget too small: 0 iterations"]
+
+    values |= _fractions(chain, iterations)
+    distances = ("mmd", "mean_error", "covariance_error")
+    if len(pooled) == 0:
+        why = f"{', '.join(distances)}: no kept draws (iterations: {iterations})"
+        return values, [*reasons, why]
+    if not np.all(np.isfinite(pooled)):
+        return values, [*reasons, f"{', '.join(distances)}: some draws are not finite"]
+    generator = stream(*_stream_names(chain), "mmd")
+    missing: dict[str, list[str]] = {}
+    for name in distances:
+        try:
+            values[name] = _distance(name, pooled, problem, generator)
+        except ValueError as error:
+            missing.setdefault(f"{error} (iterations: {iterations})", []).append(name)
+    return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
+
+
+def _stream_names(chain: Chains) -> tuple[str | int, ...]:
+    """Return the names that a run's streams begin with."""
+    names = [str(chain.attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
+    return (*names, int(chain.attrs["seed"]))
+
+
+def _distance(
+    name: str, pooled: Floats, problem: Posterior, generator: np.random.Generator
+) -> float:
+    """Return one distance of the pooled kept draws from the exact posterior.
+
+    Raises ValueError with the reason where draws are too few or the exact value is not known.
+    """
+    needed = 1 if name == "mean_error" else 2
+    if len(pooled) < needed:
+        raise ValueError(f"{len(pooled)} kept draw, needs at least {needed}")
+    if name == "mmd":
+        if len(problem.reference) < 2:
+            raise ValueError("the data set has no exact reference draws")
+        return published_mmd(equally_spaced(pooled), problem.reference, generator)
+    mean = name == "mean_error"
+    exact = problem.posterior_mean if mean else problem.posterior_covariance
+    if not np.all(np.isfinite(exact)):
+        raise ValueError(f"the exact posterior {'mean' if mean else 'covariance'} is not known")
+    value = mean_error(pooled, exact) if mean else covariance_error(pooled, exact)
+    if not math.isfinite(value):
+        raise ValueError(f"not a finite number ({value})")
+    return value
+
+
+def _fractions(chain: Chains, iterations: int) -> dict[str, float]:
+    """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
+
+    A clip fraction is #{rows clipped} / (rows x evaluations), rejected proposals included
+    (spec.md 5); there is none where nothing is evaluated.
+    """
+    attrs = chain.attrs
+    total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
+    proposals = int(np.asarray(chain.draws).shape[0]) * iterations
+    values: dict[str, float] = {"acceptance_rate": total["accepted"] / proposals}
+    for name in ("ratio", "gradient"):
+        evaluations = proposals * int(attrs[f"{name}_evaluations_per_iteration"])
+        if evaluations:
+            clipped = total[f"{name}_clipped"]
+            values[f"{name}_clip_fraction"] = clipped / (evaluations * int(attrs["n"]))
+    values["diverged"] = total["diverging"]
+    return values
+
+
+def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
+    """Return the convergence diagnostics over all chains of all seeds, or why there are none."""
+    kept = [half for chain in chains for half in _kept(chain)]
+    # One private budget buys one k, so lengths agree within a cell; if not, the shortest counts.
+    length = min(len(half) for half in kept)
+    names = ", ".join(CONVERGENCE_METRICS)
+    if len(kept) < MINIMUM_CHAINS:
+        return {}, [f"{names}: {len(kept)} chain, needs at least {MINIMUM_CHAINS}"]
+    try:
+        result = convergence(np.stack([half[len(half) - length :] for half in kept]))
+    except ValueError as error:
+        return {}, [f"{names}: {error}"]
+    return dict(result._asdict()), []

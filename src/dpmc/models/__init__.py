@@ -1,0 +1,122 @@
+"""What is inferred: one model a file, and the catalogue of the models of the published experiments.
+
+A model of one's own needs only `dimension` and `log_likelihood(theta, rows) -> (n,)`; with
+`log_prior(theta)` (default: flat), `log_prior_gradient(theta, out)` and
+`log_likelihood_gradient(theta, rows) -> (n, d)` the gradient-based samplers work too; with
+`true_theta`, `simulate(generator, theta, n)` and `posterior(rows, temperature)` data can be generated and
+draws evaluated. It is named as `module:Class` wherever a model id is taken.
+"""
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.models.banana import Banana
+from dpmc.models.circle import Circle
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One model of the catalogue (Table 5.1 of the thesis)."""
+
+    model: Any
+    n: int  # rows of the published data set
+    tempering: float | None  # n_0: T = n_0 / n; None: T = 1
+    true_theta: tuple[float, ...]
+
+    def temperature(self, n: int) -> float:
+        """T for n rows."""
+        return 1.0 if self.tempering is None else self.tempering / n
+
+
+def _banana(
+    d: int, n: int, tempering: float | None = None, a: float = 20.0, prior_variance: float = 1000.0
+) -> Definition:
+    variance = np.array([20.0, 2.5] + [1.0] * (d - 2))
+    model = Banana(a, 0.0, 0.0, variance, prior_variance)
+    return Definition(model, n, tempering, (0.0, 3.0) + (0.0,) * (d - 2))
+
+
+_CATALOGUE = {
+    "flat-banana-2d": lambda: _banana(2, 100_000),
+    "tempered-banana-2d": lambda: _banana(2, 100_000, tempering=1000.0),
+    "circle": lambda: Definition(Circle(1e-5), 100_000, None, (0.0, 0.0)),
+}
+
+MODELS = tuple(_CATALOGUE)
+
+
+def definition(model: str) -> Definition:
+    """Return the definition of a model id of the catalogue, or of `module:Class`.
+
+    Raises DpmcError for what does not exist or lacks what a model needs.
+    """
+    if ":" in model:
+        return _own_model(model)
+    if model not in _CATALOGUE:
+        raise DpmcError(
+            f"model: {model!r} is unknown; known: {', '.join(MODELS)}, or your own as module:Class"
+        )
+    return _CATALOGUE[model]()
+
+
+def _own_model(name: str) -> Definition:
+    """Import `module:Class` (the current folder first) and check that it can serve as a model."""
+    module, _, attribute = name.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        model = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise DpmcError(f"model: {name!r} cannot be loaded ({error})") from None
+    for needed in ("dimension", "log_likelihood"):
+        if not hasattr(model, needed):
+            raise DpmcError(f"model: {name!r} has no {needed}, which every model needs")
+    theta = getattr(model, "true_theta", np.zeros(model.dimension))
+    return Definition(
+        WithDefaults(model) if not isinstance(model, tuple) else model,
+        getattr(model, "n", 0),
+        getattr(model, "tempering", None),
+        tuple(np.asarray(theta, dtype=float)),
+    )
+
+
+class WithDefaults:
+    """A user's model with what it leaves out: a flat prior; a clear error for a missing gradient."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        """ln p(θ); flat if the model has none."""
+        own = getattr(self._model, "log_prior", None)
+        return float(own(theta)) if own else 0.0
+
+    def log_prior_gradient(self, theta: np.ndarray, out: np.ndarray) -> None:
+        """∇ ln p(θ) into `out`; zero if the prior is flat."""
+        if not hasattr(self._model, "log_prior"):
+            out[:] = 0.0
+        elif hasattr(self._model, "log_prior_gradient"):
+            self._model.log_prior_gradient(theta, out)
+        else:
+            self._lacks("log_prior_gradient")
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """∇ ln p(x_j|θ), (n, d)."""
+        if not hasattr(self._model, "log_likelihood_gradient"):
+            self._lacks("log_likelihood_gradient")
+        return np.asarray(self._model.log_likelihood_gradient(theta, rows))
+
+    def _lacks(self, method: str) -> None:
+        raise DpmcError(f"model: {type(self._model).__name__} has no {method}; this algorithm needs it")

@@ -1,0 +1,118 @@
+"""The banana model (Theorem 5.2 of the thesis); with a = 0 a Gaussian with independent components."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+
+
+@compilable
+class Banana(NamedTuple):
+    """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
+
+    Everything is a Gaussian in φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …): the rows are normal around
+    φ(θ), and φ(θ) is normal under the prior and under the posterior. Sufficient statistic: t(x) = x.
+    """
+
+    a: float
+    b: float
+    m: float
+    variance: np.ndarray  # (d,) σ_i², of the likelihood
+    prior_variance: float  # σ_0²
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters d."""
+        return len(self.variance)
+
+    def bend(self, theta):  # type: ignore[no-untyped-def]
+        """φ_2(θ), the mean of x_2."""
+        return theta[1] + self.a * (theta[0] - self.m) ** 2 + self.b
+
+    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+        """ln p(θ) up to a constant."""
+        square = self.bend(theta) ** 2
+        for i in range(theta.shape[0]):
+            if i != 1:
+                square += theta[i] ** 2
+        return -0.5 * square / self.prior_variance
+
+    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+        """Write ∇ ln p(θ) into `out` (d,)."""
+        for i in range(theta.shape[0]):
+            out[i] = -theta[i] / self.prior_variance
+        out[1] = -self.bend(theta) / self.prior_variance
+        out[0] += 2.0 * self.a * (theta[0] - self.m) * out[1]
+
+    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
+        """Affine form of ln p(x|θ') − ln p(x|θ): write α (d,), return γ."""
+        gamma = 0.0
+        for i in range(theta.shape[0]):
+            old = self.bend(theta) if i == 1 else theta[i]
+            new = self.bend(proposal) if i == 1 else proposal[i]
+            alpha[i] = (new - old) / self.variance[i]
+            gamma -= 0.5 * (new + old) * alpha[i]
+        return gamma
+
+    def gradient(self, theta, linear, constant):  # type: ignore[no-untyped-def]
+        """Affine form of ∇ ln p(x|θ) = G x + h: write G (d, d; zero on entry) and h (d,)."""
+        for i in range(theta.shape[0]):
+            mean = self.bend(theta) if i == 1 else theta[i]
+            linear[i, i] = 1.0 / self.variance[i]
+            constant[i] = -mean / self.variance[i]
+        slope = 2.0 * self.a * (theta[0] - self.m)
+        linear[0, 1] = slope * linear[1, 1]
+        constant[0] += slope * constant[1]
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        """Sufficient statistics t(x) of rows (n, d): the rows themselves."""
+        return rows
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(x_j|θ) of each row (n,), up to a constant."""
+        mean = np.array(theta, dtype=float)
+        mean[1] = self.bend(theta)
+        return -0.5 * ((rows - mean) ** 2 / self.variance).sum(axis=1)
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows (n, d) at parameter θ."""
+        mean = np.array(theta, dtype=float)
+        mean[1] = self.bend(theta)
+        return mean + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))
+
+    def posterior(self, rows: np.ndarray, temperature: float) -> "BananaPosterior":
+        """The exact posterior Ban(μ, Σ, a, b, m), likelihood tempered by T (Theorem 5.2)."""
+        precision = temperature * len(rows) / self.variance
+        variance = 1.0 / (precision + 1.0 / self.prior_variance)
+        return BananaPosterior(variance * precision * rows.mean(axis=0), variance, self)
+
+
+class BananaPosterior(NamedTuple):
+    """Ban(μ, diag(variance), a, b, m): φ(θ) is normal with mean μ and independent components."""
+
+    mu: np.ndarray
+    variance: np.ndarray
+    model: Any
+
+    def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Exact draws (size, d)."""
+        normal = generator.standard_normal((size, len(self.mu)))
+        theta = self.mu + np.sqrt(self.variance) * normal
+        theta[:, 1] -= self.model.a * (theta[:, 0] - self.model.m) ** 2 + self.model.b
+        return theta
+
+    def mean(self) -> np.ndarray:
+        """E θ (d,)."""
+        mean = np.array(self.mu)
+        offset = self.mu[0] - self.model.m
+        mean[1] -= self.model.a * (self.variance[0] + offset**2) + self.model.b
+        return mean
+
+    def covariance(self) -> np.ndarray:
+        """Cov θ (d, d), from the moments of a squared normal variable."""
+        covariance = np.diag(self.variance)
+        v, offset = self.variance[0], self.mu[0] - self.model.m
+        covariance[0, 1] = covariance[1, 0] = -2.0 * self.model.a * offset * v
+        covariance[1, 1] += self.model.a**2 * (2.0 * v**2 + 4.0 * v * offset**2)
+        return covariance

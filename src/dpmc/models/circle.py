@@ -1,0 +1,92 @@
+"""The circle model (Section 5.1 of the thesis): a thin ring-shaped posterior around the origin."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+
+
+@compilable
+class Circle(NamedTuple):
+    """ln p(r|θ) = −a(θ_1² + θ_2² − r²)², flat prior. Sufficient statistic: t(r) = r²."""
+
+    a: float
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters d = 2."""
+        return 2
+
+    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+        """ln p(θ) = 0, a flat prior."""
+        return 0.0
+
+    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+        """Write ∇ ln p(θ) = 0 into `out` (2,)."""
+        out[:] = 0.0
+
+    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
+        """Affine form of ln p(r|θ') − ln p(r|θ): write α (1,), return γ."""
+        old = theta[0] ** 2 + theta[1] ** 2
+        new = proposal[0] ** 2 + proposal[1] ** 2
+        alpha[0] = 2.0 * self.a * (new - old)
+        return -0.5 * alpha[0] * (new + old)
+
+    def gradient(self, theta, linear, constant):  # type: ignore[no-untyped-def]
+        """Affine form of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h: write G (2, 1) and h (2,)."""
+        square = theta[0] ** 2 + theta[1] ** 2
+        for i in range(2):
+            linear[i, 0] = 4.0 * self.a * theta[i]
+            constant[i] = -square * linear[i, 0]
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        """Sufficient statistics t(r) = r² (n, 1) of rows r (n, 1)."""
+        return rows**2
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(r_j|θ) of each row (n,), up to a constant."""
+        return -self.a * (theta[0] ** 2 + theta[1] ** 2 - rows[:, 0] ** 2) ** 2
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows r ~ N(3, 1) (n, 1); the model itself gives no way to draw data."""
+        return 3.0 + generator.standard_normal((n, 1))
+
+    def posterior(self, rows: np.ndarray, temperature: float) -> "CirclePosterior":
+        """The exact posterior: u = ‖θ‖² ~ N(mean r², 1/(2anT)) cut at 0, the angle uniform."""
+        squares = rows[:, 0] ** 2
+        return CirclePosterior(squares.mean(), 0.5 / (self.a * len(rows) * temperature))
+
+
+class CirclePosterior(NamedTuple):
+    """The law of (√u cos v, √u sin v), u ~ N(mean, variance) cut to u ≥ 0, v uniform."""
+
+    square_mean: float
+    square_variance: float
+
+    def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has a density ∝ f and the angle is free."""
+        sd = np.sqrt(self.square_variance)
+        radius = np.sqrt(self._cut_normal(generator.random(size), sd))
+        angle = 2.0 * np.pi * generator.random(size)
+        return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+    def _cut_normal(self, uniform: np.ndarray, sd: float) -> np.ndarray:
+        """Quantiles of the normal law cut to positive values, from its upper tail."""
+        from scipy.special import ndtr, ndtri
+
+        tail = ndtr(self.square_mean / sd)
+        return np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - uniform)), 0.0)
+
+    def mean(self) -> np.ndarray:
+        """E θ = (0, 0), by symmetry."""
+        return np.zeros(2)
+
+    def covariance(self) -> np.ndarray:
+        """Cov θ = ½ E‖θ‖² I; E‖θ‖² of the cut normal."""
+        sd = np.sqrt(self.square_variance)
+        from scipy.special import log_ndtr
+
+        z = self.square_mean / sd
+        hazard = np.exp(-0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(z))
+        return 0.5 * (self.square_mean + sd * hazard) * np.eye(2)

@@ -1,0 +1,261 @@
+"""Releases as data: what was told about the rows, in frozen values that go to JSON and back.
+
+A *release* is one noisy answer about the private rows. Algorithms declare the releases of one
+iteration as a tuple of events, the ledger counts them, accountants turn them into (epsilon, delta).
+Equal events are run-length coded by `count`.
+
+A new kind of release is a frozen dataclass that derives from `Release`, carries `name` and `count`,
+and is named for JSON by `@_json_type("...")`; the accountants that can bound it list it in
+`handles`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpmc.errors import DpmcError
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+NEIGHBOURS = ("substitute", "add-remove")
+"""Neighbour relations that an event may name: one row replaced; one row added or removed."""
+
+
+class Release:
+    """What every kind of release has: a name, and how many times it happens."""
+
+    name: str
+    count: int
+
+    @property
+    def mu(self) -> float | None:
+        """Mean of one release's privacy loss N(mu, 2 mu); None if that loss is not Gaussian."""
+        return None
+
+
+_TYPES: dict[str, type[Release]] = {}
+_R = TypeVar("_R", bound=type[Release])
+
+
+def _json_type(tag: str) -> Callable[[_R], _R]:
+    """Register a kind of release under the name that its JSON form carries as `type`."""
+
+    def register(kind: _R) -> _R:
+        _TYPES[tag] = kind
+        return kind
+
+    return register
+
+
+@_json_type("gaussian")
+@dataclass(frozen=True)
+class GaussianRelease(Release):
+    """A statistic of all rows plus Gaussian noise; its privacy loss is N(mu, 2 mu), mu = 1/(2 s^2).
+
+    Attributes
+    ----------
+    name : what is released, e.g. "log-likelihood ratio".
+    noise_multiplier : s = noise sd / sensitivity, finite and > 0.
+    count : how many such releases, >= 1.
+    sensitivity : Euclidean sensitivity of the statistic in its own units; None if it varies from
+        release to release (a public function of the parameters): only the multiplier is fixed.
+    neighbours : the neighbour relation to which the sensitivity refers.
+    """
+
+    name: str
+    noise_multiplier: float
+    count: int = 1
+    sensitivity: float | None = None
+    neighbours: str = "substitute"
+
+    def __post_init__(self) -> None:
+        _check_name_and_count(self)
+        _set(self, "noise_multiplier", _positive(self, "noise_multiplier"))
+        if self.sensitivity is not None:
+            _set(self, "sensitivity", _positive(self, "sensitivity"))
+        if self.neighbours not in NEIGHBOURS:
+            known = ", ".join(NEIGHBOURS)
+            raise DpmcError(
+                f"release {self.name!r}: neighbours = {self.neighbours!r}: must be one of {known}"
+            )
+
+    @property
+    def mu(self) -> float:
+        """1/(2 s^2); infinite where it overflows (Theorem 2.11(3))."""
+        # Products, because ** raises on overflow where * gives inf, the right cost of no noise.
+        inverse = 1.0 / self.noise_multiplier
+        return 0.5 * inverse * inverse
+
+
+@_json_type("non-private")
+@dataclass(frozen=True)
+class NonPrivateRelease(Release):
+    """An exact answer about the rows: no accountant can bound it, epsilon is infinite."""
+
+    name: str
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        _check_name_and_count(self)
+
+    @property
+    def mu(self) -> float:
+        """Infinite."""
+        return math.inf
+
+
+def repeat(events: Iterable[Release], times: int) -> tuple[Release, ...]:
+    """The events of `times` rounds of `events`: every count multiplied; nothing for 0 rounds.
+
+    Raises DpmcError if `times` is negative or not an integer.
+    """
+    rounds = _integer("times", times)
+    if rounds < 0:
+        raise DpmcError(f"times = {times!r}: must be an integer >= 0")
+    if rounds == 0:
+        return ()
+    return tuple(_with_count(event, event.count * rounds) for event in events)
+
+
+def merge(events: Iterable[Release]) -> tuple[Release, ...]:
+    """The same releases, equal ones added up into one count, in order of first appearance."""
+    return from_counts(counts(events))
+
+
+def counts(events: Iterable[Release]) -> dict[Release, int]:
+    """How often each release happens: events of count 1 -> total count, in order of appearance."""
+    totals: dict[Release, int] = {}
+    for event in events:
+        single = _with_count(event, 1)
+        totals[single] = totals.get(single, 0) + event.count
+    return totals
+
+
+def from_counts(totals: Mapping[Release, int]) -> tuple[Release, ...]:
+    """Inverse of `counts`; entries of 0 are left out."""
+    return tuple(_with_count(single, total) for single, total in totals.items() if total)
+
+
+def total_mu(events: Iterable[Release]) -> float | None:
+    """Sum of the Gaussian costs mu of all releases; None if one of them has no Gaussian loss.
+
+    Costs add over adaptive Gaussian releases (Theorems 2.11(3), 4.3). The sum depends only on which
+    releases happened, to the last bit: not on their order or on how a run was cut into blocks.
+    """
+    multiplicity: dict[float, int] = {}
+    for event in events:
+        mu = event.mu
+        if mu is None:
+            return None
+        multiplicity[mu] = multiplicity.get(mu, 0) + event.count
+    # fsum cannot add infinities that arise on the way, hence the test first.
+    costs = [count * mu for mu, count in multiplicity.items()]
+    return math.inf if math.inf in costs else math.fsum(costs)
+
+
+def to_json(events: Iterable[Release]) -> list[dict[str, Any]]:
+    """The events as JSON-able objects, each with its `type`; nothing is merged."""
+    return [{"type": _tag(event), **dataclasses.asdict(event)} for event in events]  # type: ignore[call-overload]
+
+
+def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
+    """Inverse of `to_json`.
+
+    Raises DpmcError for an unknown type, a missing or unknown key, or a value out of its range.
+    """
+    return tuple(_event_from_json(entry) for entry in objects)
+
+
+def to_dp_accounting(events: Iterable[Release]) -> DpEvent:
+    """The same composition as a dp-accounting event, for cross-checks with that library.
+
+    Multipliers are passed on as sd / sensitivity; such an event has no neighbour relation (a
+    Gaussian release on all rows, divided by its sensitivity, has the same loss under each).
+    Raises DpmcError for a kind of release that has no counterpart here.
+    """
+    import dp_accounting  # heavy, and not needed for running a chain
+
+    parts: list[DpEvent] = []
+    for event in events:
+        if isinstance(event, GaussianRelease):
+            single: DpEvent = dp_accounting.GaussianDpEvent(event.noise_multiplier)
+        elif isinstance(event, NonPrivateRelease):
+            single = dp_accounting.NonPrivateDpEvent()
+        else:
+            raise DpmcError(
+                f"release {event.name!r}: a {type(event).__name__} has no dp-accounting counterpart"
+            )
+        parts.append(dp_accounting.SelfComposedDpEvent(single, event.count))
+    return dp_accounting.ComposedDpEvent(parts)
+
+
+def _event_from_json(entry: Mapping[str, Any]) -> Release:
+    if not isinstance(entry, Mapping):
+        raise DpmcError(f"event {entry!r}: must be an object with a type")
+    values = dict(entry)
+    tag = values.pop("type", None)
+    if not isinstance(tag, str) or tag not in _TYPES:
+        raise DpmcError(f"event type = {tag!r}: must be one of {', '.join(sorted(_TYPES))}")
+    kind = _TYPES[tag]
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    unknown = sorted(set(values) - {field.name for field in fields})
+    if unknown:
+        raise DpmcError(f"event of type {tag!r}: unknown key {unknown[0]!r}")
+    for field in fields:
+        if field.default is dataclasses.MISSING and field.name not in values:
+            raise DpmcError(f"event of type {tag!r}: key {field.name!r} is missing")
+    return kind(**values)
+
+
+def _tag(event: Release) -> str:
+    for tag, kind in _TYPES.items():
+        if type(event) is kind:
+            return tag
+    raise DpmcError(f"release {event.name!r}: {type(event).__name__} has no JSON form")
+
+
+def _with_count(event: Release, count: int) -> Release:
+    if event.count == count:
+        return event
+    changed: Release = dataclasses.replace(event, count=count)  # type: ignore[type-var]
+    return changed
+
+
+def _set(event: Release, key: str, value: Any) -> None:
+    # The dataclass is frozen for everyone else; NumPy scalars become plain ones, for JSON.
+    object.__setattr__(event, key, value)
+
+
+def _check_name_and_count(event: Release) -> None:
+    if not isinstance(event.name, str) or not event.name:
+        raise DpmcError(f"release name = {event.name!r}: must be a non-empty text")
+    count = _integer(f"release {event.name!r}: count", event.count)
+    if count < 1:
+        raise DpmcError(f"release {event.name!r}: count = {event.count!r}: must be an integer >= 1")
+    _set(event, "count", count)
+
+
+def _integer(what: str, value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise DpmcError(f"{what} = {value!r}: must be an integer") from None
+
+
+def _positive(event: Release, key: str) -> float:
+    value = getattr(event, key)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(value) < math.inf:
+        raise DpmcError(
+            f"release {event.name!r}: {key} = {value!r}: must be a finite number greater than 0"
+        )
+    return float(value)

@@ -1,0 +1,120 @@
+"""The only door to the data: every answer about the rows that an algorithm can get is a method here.
+
+A mechanism computes a clipped sum over the rows, adds its noise and returns only what the privacy proof
+covers. Algorithms hold a `Door` and never the rows. What a mechanism records on the side (how many rows
+were clipped) goes to private diagnostics, which no algorithm reads and no release contains.
+
+All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+
+#: A parameter beyond this has diverged. The rule looks at θ alone, so rejecting it tells nothing of the
+#: rows, and below it the squares and products of the models stay finite.
+DIVERGED = 1e30
+
+
+@compilable
+class Door(NamedTuple):
+    """The private rows behind their mechanisms, and the public facts beside them."""
+
+    model: tuple  # formulas and public constants
+    evaluator: tuple  # the private rows; used in this file only
+    temperature: float  # T, multiplies the log-likelihood
+    n: int  # number of rows, public
+
+    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+        """ln p(θ), public."""
+        return self.model.log_prior(theta)
+
+    def noisy_log_ratio(  # type: ignore[no-untyped-def]
+        self, theta, proposal, clip, tau, noise, i, answer, clipped
+    ):
+        """Penalty mechanism: answer_c = T(R + σz) − ½T²σ², R the clipped log-likelihood ratio.
+
+        Rows are clipped to ±clip‖θ − θ'‖ and σ = 2τ√n clip‖θ − θ'‖, so that sensitivity 2 clip‖θ − θ'‖ is
+        covered with noise multiplier τ√n whatever the move (Section 3.1). A diverged proposal is answered
+        by −∞, a rejection; its release is paid for all the same.
+        """
+        bound = self.log_ratio_bound(theta, proposal, clip)
+        self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
+        for c in range(theta.shape[0]):
+            if np.isfinite(answer[c]):
+                sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c]
+                answer[c] = self.temperature * answer[c] + noise.corrected(c, i, sd)
+
+    def exact_log_ratio(self, theta, proposal, clip, answer, clipped, i):  # type: ignore[no-untyped-def]
+        """Without privacy: answer_c = T R, rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all)."""
+        bound = self.log_ratio_bound(theta, proposal, clip)
+        self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
+        for c in range(theta.shape[0]):
+            answer[c] *= self.temperature
+
+    def noisy_gradient(self, theta, clip, tau, noise, i, stage, answer, clipped):  # type: ignore[no-untyped-def]
+        """Gradient mechanism: answer = T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] + ∇ ln p(θ).
+
+        Sensitivity 2 clip, noise multiplier τ√n, a vector z of standard normals (Algorithm 4).
+        """
+        self.exact_gradient(theta, clip, i, answer, clipped)
+        sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * clip
+        z = np.empty(theta.shape[1])
+        for c in range(theta.shape[0]):
+            noise.vector(c, i, stage, sd, z)
+            answer[c] += z
+
+    def exact_gradient(self, theta, clip, i, answer, clipped):  # type: ignore[no-untyped-def]
+        """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
+        safe = theta.copy()
+        for c in range(theta.shape[0]):
+            if has_diverged(theta[c]):
+                safe[c] = 0.0
+        counts = np.zeros(theta.shape[0], np.int64)
+        self.evaluator.gradient_sums(self.model, safe, clip, answer, counts)
+        prior = np.empty(theta.shape[1])
+        for c in range(theta.shape[0]):
+            self.model.log_prior_gradient(safe[c], prior)
+            answer[c] = self.temperature * answer[c] + prior
+            clipped[c, i] += counts[c]
+            if has_diverged(theta[c]):
+                answer[c] = np.nan
+
+    def log_ratio_bound(self, theta, proposal, clip):  # type: ignore[no-untyped-def]
+        """The public bound clip‖θ − θ'‖ of one row's log ratio, per chain; NaN for a diverged proposal."""
+        bound = np.empty(theta.shape[0])
+        for c in range(theta.shape[0]):
+            if has_diverged(proposal[c]):
+                bound[c] = np.nan
+            elif clip == np.inf:
+                bound[c] = np.inf
+            else:
+                bound[c] = clip * np.sqrt(((theta[c] - proposal[c]) ** 2).sum())
+        return bound
+
+    def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):  # type: ignore[no-untyped-def]
+        """Clipped sums R into `answer`, −∞ where the bound is NaN; counts into `clipped`. Not a release."""
+        safe = proposal.copy()
+        within = bound.copy()
+        for c in range(theta.shape[0]):
+            if np.isnan(bound[c]):
+                safe[c] = theta[c]
+                within[c] = 0.0
+        counts = np.zeros(theta.shape[0], np.int64)
+        self.evaluator.ratio_sums(self.model, theta, safe, within, answer, counts)
+        for c in range(theta.shape[0]):
+            if np.isnan(bound[c]):
+                answer[c] = -np.inf
+            else:
+                clipped[c, i] += counts[c]
+
+
+@compilable
+def has_diverged(theta):  # type: ignore[no-untyped-def]
+    """Whether a position (d,) is not finite or beyond any use; a public property of θ."""
+    for k in range(theta.shape[0]):
+        if not abs(theta[k]) < DIVERGED:
+            return True
+    return False

@@ -1,0 +1,163 @@
+"""Chain files: ArviZ's groups in NetCDF, written and read by netCDF4 alone.
+
+`posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
+`sample_stats` (chain, draw): what the chain itself shows; `private_diagnostics` (chain, draw): exact
+functions of the rows, marked releasable = 0. Every group and the root carry attributes; nested ones are
+JSON text. Nothing in a file depends on when or where it was made.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmc import __version__
+from dpmc.errors import DpmcError
+
+SCHEMA = 1
+
+
+@dataclass
+class Chains:
+    """The chains of one run with all that is known of them; c chains, k kept draws, d parameters."""
+
+    start: np.ndarray  # (c, d) θ_0
+    draws: np.ndarray  # (c, k, d)
+    accepted: np.ndarray  # (c, k) proposals accepted since the draw kept before
+    diverging: np.ndarray  # (c, k) proposals that were not finite
+    ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
+    gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
+    totals: np.ndarray  # (4, c) the last four summed over all iterations, those after the last draw too
+    attributes: dict[str, Any]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path` and rename it to `path` at the end; nothing half-written stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_chains(path: Path, chains: Chains) -> None:
+    """Write one chain file."""
+    from netCDF4 import Dataset
+
+    c, k, d = chains.draws.shape
+    thin = chains.attributes["thin"]
+    with replacing(path) as temporary, Dataset(temporary, "w", format="NETCDF4") as file:
+        file.setncatts({**chains.attributes, "schema": SCHEMA, "dpmc_version": __version__})
+        groups = {
+            name: file.createGroup(name)
+            for name in ("posterior", "sample_stats", "private_diagnostics", "constant_data")
+        }
+        for name, group in groups.items():
+            group.setncatts({"inference_library": "dpmc", "inference_library_version": __version__})
+            _dimension(group, "chain", np.arange(c))
+            if name != "constant_data":
+                _dimension(group, "draw", thin * np.arange(1, k + 1))
+        for name in ("posterior", "constant_data"):
+            _dimension(groups[name], "parameter", np.array([f"theta_{i + 1}" for i in range(d)], object))
+        _write(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws)
+        _write(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start)
+        stats, private = groups["sample_stats"], groups["private_diagnostics"]
+        dims = ("chain", "draw")
+        _write(stats, "acceptance_rate", dims, chains.accepted / thin)
+        _write(stats, "diverging", dims, chains.diverging.astype(np.int32))
+        _write(private, "ratio_clipped", dims, chains.ratio_clipped)
+        _write(private, "gradient_clipped", dims, chains.gradient_clipped)
+        private.setncattr("releasable", 0)
+        for group, name, total in zip(
+            (stats, stats, private, private),
+            ("accepted_total", "diverging_total", "ratio_clipped_total", "gradient_clipped_total"),
+            chains.totals,
+            strict=True,
+        ):
+            group.setncattr(name, total)
+
+
+def _dimension(group: Any, name: str, values: np.ndarray) -> None:
+    group.createDimension(name, len(values))
+    variable = group.createVariable(name, str if values.dtype == object else "i8", (name,))
+    variable[:] = values
+
+
+def _write(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) -> None:
+    # level 1 halves a chain's size (rejections repeat draws) at little cost
+    large = values.size > 10_000
+    options = {"compression": "zlib", "complevel": 1, "shuffle": True} if large else {}
+    group.createVariable(name, values.dtype, dims, **options)[:] = values
+
+
+@dataclass
+class ChainFile:
+    """A chain file that was read: the chains of one run."""
+
+    path: Path
+    attrs: dict[str, Any]
+    start: np.ndarray  # (chains, d)
+    draws: np.ndarray  # (chains, k, d)
+    acceptance: np.ndarray  # (chains, k)
+    ratio_clipped: np.ndarray  # (chains, k)
+    gradient_clipped: np.ndarray  # (chains, k)
+    totals: dict[str, np.ndarray]  # accepted, diverging, ratio_clipped, gradient_clipped: (chains,)
+
+
+def read_chain(path: str | Path) -> ChainFile:
+    """Read one chain file.
+
+    Raises DpmcError for a file that is missing, cut off or not a chain file.
+    """
+    with reading(path) as file:
+        stats, private = file["sample_stats"], file["private_diagnostics"]
+        totals = {
+            name: np.atleast_1d(group.getncattr(f"{name}_total"))
+            for group, name in (
+                (stats, "accepted"),
+                (stats, "diverging"),
+                (private, "ratio_clipped"),
+                (private, "gradient_clipped"),
+            )
+        }
+        return ChainFile(
+            path=Path(path),
+            attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
+            start=_array(file["constant_data/theta_0"]),
+            draws=_array(file["posterior/theta"]),
+            acceptance=_array(stats["acceptance_rate"]),
+            ratio_clipped=_array(private["ratio_clipped"]),
+            gradient_clipped=_array(private["gradient_clipped"]),
+            totals=totals,
+        )
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[Any]:
+    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError."""
+    from netCDF4 import Dataset
+
+    if not Path(path).is_file():
+        raise DpmcError(f"{path}: no such file")
+    try:
+        with Dataset(path) as file:
+            yield file
+    except (OSError, RuntimeError) as error:
+        raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
+    except (KeyError, IndexError, AttributeError) as error:
+        raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
+
+
+def _array(variable: Any) -> np.ndarray:
+    return np.asarray(variable[:])
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
