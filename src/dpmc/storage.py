@@ -19,6 +19,7 @@ from dpmc import __version__
 from dpmc.errors import DpmcError
 
 SCHEMA = 1
+TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped")
 
 
 @dataclass
@@ -75,13 +76,9 @@ def write_chains(path: Path, chains: Chains) -> None:
         _write(private, "ratio_clipped", dims, chains.ratio_clipped)
         _write(private, "gradient_clipped", dims, chains.gradient_clipped)
         private.setncattr("releasable", 0)
-        for group, name, total in zip(
-            (stats, stats, private, private),
-            ("accepted_total", "diverging_total", "ratio_clipped_total", "gradient_clipped_total"),
-            chains.totals,
-            strict=True,
-        ):
-            group.setncattr(name, total)
+        places = (stats, stats, private, private)
+        for group, name, total in zip(places, TOTALS, chains.totals, strict=True):
+            group.setncattr(f"{name}_total", total)
 
 
 def _dimension(group: Any, name: str, values: np.ndarray) -> None:
@@ -110,6 +107,20 @@ class ChainFile:
     gradient_clipped: np.ndarray  # (chains, k)
     totals: dict[str, np.ndarray]  # accepted, diverging, ratio_clipped, gradient_clipped: (chains,)
 
+    @classmethod
+    def of(cls, chains: Chains, attributes: dict[str, Any]) -> "ChainFile":
+        """Finished chains as they would be read back from a file with further attributes."""
+        return cls(
+            path=Path(),
+            attrs={**chains.attributes, **attributes},
+            start=chains.start,
+            draws=chains.draws,
+            acceptance=chains.accepted / chains.attributes["thin"],
+            ratio_clipped=chains.ratio_clipped,
+            gradient_clipped=chains.gradient_clipped,
+            totals=dict(zip(TOTALS, chains.totals, strict=True)),
+        )
+
 
 def read_chain(path: str | Path) -> ChainFile:
     """Read one chain file.
@@ -120,12 +131,7 @@ def read_chain(path: str | Path) -> ChainFile:
         stats, private = file["sample_stats"], file["private_diagnostics"]
         totals = {
             name: np.atleast_1d(group.getncattr(f"{name}_total"))
-            for group, name in (
-                (stats, "accepted"),
-                (stats, "diverging"),
-                (private, "ratio_clipped"),
-                (private, "gradient_clipped"),
-            )
+            for group, name in zip((stats, stats, private, private), TOTALS, strict=True)
         }
         return ChainFile(
             path=Path(path),

@@ -48,6 +48,11 @@ class DPHMC(NamedTuple):
         )
 
     @property
+    def variant(self) -> str:
+        """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
+        return "reuses gradients: not known to be a Markov chain" if self.reuse_gradients else ""
+
+    @property
     def normals(self) -> int:
         """Standard normals that a momentum needs."""
         return len(self.mass)

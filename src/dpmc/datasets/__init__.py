@@ -20,6 +20,7 @@ from dpmc.randomness import stream
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
+DATA_VERSION = 1  # raised whenever a change alters generated data
 DATASET_PATTERN = r"published|tuning|fresh-[0-9]+"
 
 

@@ -28,7 +28,7 @@ CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 CONVERGENCE_METRICS = ("rhat_max", "ess_bulk_min", "mcse_mean_max")
 
 
-class Chains(Protocol):
+class ChainsOfRun(Protocol):
     """What is read of one chain file: all chains of one run (one seed)."""
 
     @property
@@ -77,7 +77,7 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
 
 
 def cell_metrics(
-    chains: Sequence[Chains], problem: Posterior, stream: Stream | None = None
+    chains: Sequence[ChainsOfRun], problem: Posterior, stream: Stream | None = None
 ) -> list[Row]:
     """Return the metric rows of one cell, from its chain files (one a seed) and its problem.
 
@@ -123,7 +123,7 @@ def _default_stream() -> Stream:
     return stream
 
 
-def _check_cell(chains: Sequence[Chains], problem: Posterior) -> dict[str, str]:
+def _check_cell(chains: Sequence[ChainsOfRun], problem: Posterior) -> dict[str, str]:
     """Return the cell's names, after checking that all chains are of it and fit the problem."""
     if not chains:
         raise DpmcError("metrics: no chain files given, at least 1 is needed")
@@ -159,14 +159,14 @@ def _rows(
     return rows
 
 
-def _kept(chain: Chains) -> Floats:
+def _kept(chain: ChainsOfRun) -> Floats:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
     return second_half(np.asarray(chain.draws), iterations, thin)
 
 
 def _seed_metrics(
-    chain: Chains, problem: Posterior, stream: Stream
+    chain: ChainsOfRun, problem: Posterior, stream: Stream
 ) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric and the reasons for what is missing."""
     iterations = int(chain.attrs["iterations"])
@@ -194,7 +194,7 @@ def _seed_metrics(
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
 
 
-def _stream_names(chain: Chains) -> tuple[str | int, ...]:
+def _stream_names(chain: ChainsOfRun) -> tuple[str | int, ...]:
     """Return the names that a run's streams begin with."""
     names = [str(chain.attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
     return (*names, int(chain.attrs["seed"]))
@@ -224,7 +224,7 @@ def _distance(
     return value
 
 
-def _fractions(chain: Chains, iterations: int) -> dict[str, float]:
+def _fractions(chain: ChainsOfRun, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     A clip fraction is #{rows clipped} / (rows x evaluations), rejected proposals included
@@ -243,7 +243,7 @@ def _fractions(chain: Chains, iterations: int) -> dict[str, float]:
     return values
 
 
-def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
+def _convergence_metrics(chains: Sequence[ChainsOfRun]) -> tuple[dict[str, float], list[str]]:
     """Return the convergence diagnostics over all chains of all seeds, or why there are none."""
     kept = [half for chain in chains for half in _kept(chain)]
     # One private budget buys one k, so lengths agree within a cell; if not, the shortest counts.

@@ -66,15 +66,15 @@ def squared_mmd(x: Floats, y: Floats, width: float) -> float:
     Raises
     ------
     ValueError
-        For samples of fewer than 2 draws, of different dimension, or a width that is not positive.
+        For samples of fewer than 2 draws, of different dimension, or a width not in (0, inf).
     """
     n, m = len(x), len(y)
     if n < 2 or m < 2:
         raise ValueError(f"needs at least 2 draws in each sample, got {n} and {m}")
     if x.shape[1:] != y.shape[1:]:
         raise ValueError(f"samples differ in dimension: {x.shape[1:]} and {y.shape[1:]}")
-    if not width > 0.0:
-        raise ValueError(f"the kernel's bandwidth is {width}, must be greater than 0")
+    if not 0.0 < width < np.inf:
+        raise ValueError(f"the kernel's bandwidth is {width}, must be positive and finite")
     within = _within_sum(x, width) / (n * (n - 1.0)) + _within_sum(y, width) / (m * (m - 1.0))
     return within - 2.0 * _kernel_sum(x, y, width) / (n * float(m))
 

@@ -1,0 +1,24 @@
+# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
+#
+#   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
+#   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
+#   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
+#   results/<study>/metrics.csv                                           metrics, one value a row
+#   figures/<study>/<figure>.pdf|png
+#
+# Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
+# named in config/config.yaml.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/tuning.smk"
+include: "workflow/rules/sampling.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/figures.smk"

@@ -1,0 +1,188 @@
+"""The command line: `dpmc data | tune | sample | evaluate | plot | budget`, each with --help."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmc import __version__
+from dpmc.errors import DpmcError
+
+_EXAMPLES = {
+    "data": "dpmc data --study thesis --model circle --output circle.nc",
+    "tune": "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
+    "sample": "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 "
+    "--seed 0 --output chain.nc",
+    "evaluate": "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc "
+    "--output metrics.csv",
+    "plot": "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
+    "--output mmd-easy.pdf",
+    "budget": "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 "
+    "--json",
+}
+_PURPOSE = {
+    "data": "make a model's data set, start points and exact reference draws",
+    "tune": "try a study's hyperparameters on tuning data and write them down with the verdict",
+    "sample": "run private chains",
+    "evaluate": "compute metrics of the chains of one cell, or of the baselines of a model",
+    "plot": "draw a figure from a table of metrics",
+    "budget": "iterations that a budget allows, or the epsilon that iterations cost",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code (2 for a user's mistake, told in one line)."""
+    options = _parser().parse_args(arguments)
+    from dpmc import commands
+
+    try:
+        getattr(commands, options.command)(options)
+    except DpmcError as error:
+        print(f"dpmc: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("dpmc: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 141
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"dpmc: error: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="dpmc", description="Differentially private Markov chain Monte Carlo.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"dpmc {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, purpose in _PURPOSE.items():
+        command = commands.add_parser(
+            name,
+            help=purpose,
+            description=purpose[0].upper() + purpose[1:] + ".",
+            epilog=f"example: {_EXAMPLES[name]}",
+            allow_abbrev=False,
+        )
+        command.add_argument(
+            "--study", default="thesis", help="name in config/studies, or a file (default: thesis)"
+        )
+        _OPTIONS[name](command)
+    return parser
+
+
+def _model(command: argparse.ArgumentParser, required: bool = True) -> None:
+    command.add_argument(
+        "--model", required=required, help="model of the study, or your own as module:Class"
+    )
+
+
+def _cell(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    command.add_argument("--method", required=True, help="method of the study")
+
+
+def _data_file(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="NetCDF written by dpmc data, or rows as CSV (default: made on the spot)",
+    )
+
+
+def _data(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    command.add_argument("--data", metavar="SET", help="published, tuning or fresh-<number>")
+    command.add_argument("--rows", type=Path, metavar="CSV", help="your own rows instead")
+    command.add_argument("--output", required=True, type=Path, metavar="FILE")
+
+
+def _tune(command: argparse.ArgumentParser) -> None:
+    _cell(command)
+    _data_file(command)
+    command.add_argument("--output", required=True, type=Path, metavar="FILE")
+    _quiet(command)
+
+
+def _sample(command: argparse.ArgumentParser) -> None:
+    _cell(command)
+    command.add_argument("--epsilon", required=True, help="total budget; inf for no privacy")
+    command.add_argument(
+        "--seed", type=int, nargs="+", metavar="SEED", help="default: read off output names seed-<n>.nc"
+    )
+    command.add_argument(
+        "--output",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help='one file a seed, or a pattern with "{seed}"',
+    )
+    _data_file(command)
+    _hyperparameters(command)
+    command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
+    command.add_argument("--thin", type=int, help="keep every THIN-th draw")
+    command.add_argument(
+        "--checkpoint-seconds", type=float, default=20.0, help="between checkpoints (default: 20)"
+    )
+    _quiet(command)
+
+
+def _evaluate(command: argparse.ArgumentParser) -> None:
+    _model(command, required=False)
+    _data_file(command)
+    command.add_argument("--chains", nargs="+", default=[], metavar="FILE", help="chains of one cell")
+    command.add_argument("--baselines", action="store_true", help="exact samples against each other")
+    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+
+
+def _plot(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--figure", required=True, help="name of the figure")
+    command.add_argument("--metrics", required=True, type=Path, metavar="CSV")
+    command.add_argument(
+        "--published", type=Path, default=Path("data/published"), help="published results (CSV files)"
+    )
+    command.add_argument("--output", required=True, nargs="+", type=Path, metavar="FILE")
+
+
+def _budget(command: argparse.ArgumentParser) -> None:
+    _cell(command)
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--epsilon", help="total budget: print the iterations it allows")
+    what.add_argument("--iterations", type=int, help="print the epsilon that they cost")
+    command.add_argument("--delta", type=float, help="default: the study's rule")
+    command.add_argument("--n", type=int, help="number of rows (default: the model's)")
+    _hyperparameters(command)
+    command.add_argument("--json", action="store_true", help="one object, accountant -> answer")
+
+
+def _hyperparameters(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--hyperparameters",
+        type=Path,
+        metavar="FILE",
+        help="your own (YAML), or a file written by dpmc tune (default: the study's published ones)",
+    )
+
+
+def _quiet(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--quiet", action="store_true", help="no progress")
+
+
+_OPTIONS = {
+    "data": _data,
+    "tune": _tune,
+    "sample": _sample,
+    "evaluate": _evaluate,
+    "plot": _plot,
+    "budget": _budget,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

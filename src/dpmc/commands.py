@@ -1,0 +1,259 @@
+"""What the commands of the command line do; every function takes the parsed options."""
+
+import argparse
+import csv
+import hashlib
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from dpmc.errors import DpmcError
+from dpmc.randomness import canonical_epsilon
+from dpmc.studies import Study, load_study, read_yaml
+
+
+def data(options: argparse.Namespace) -> None:
+    """Write a problem file."""
+    study = load_study(options.study)
+    _problem(study, options.model, None, options.data, options.rows).write(options.output)
+
+
+def tune(options: argparse.Namespace) -> None:
+    """Write the hyperparameters of one (model, method) with what they gave on tuning data."""
+    import yaml
+
+    from dpmc import storage, tuning
+
+    study = load_study(options.study)
+    study.method(options.method)
+    problem = _problem(study, options.model, options.data, "tuning")
+    progress = _progress(f"tune {options.model} {options.method}", options.quiet)
+    result = tuning.pinned(study, options.model, options.method, problem, progress)
+    with storage.replacing(options.output) as temporary:
+        temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
+
+
+def sample(options: argparse.Namespace) -> None:
+    """Run chains; write one file a seed."""
+    from dpmc import sampling, storage
+
+    study = load_study(options.study)
+    epsilon = canonical_epsilon(options.epsilon)
+    seeds, outputs = _seeds_and_outputs(options.seed, options.output)
+    values, source = _hyperparameters(study, options)
+    how = study.method(options.method)
+    need = (max(seeds) + 1) * study.chains
+    problem = _problem(study, options.model, options.data, starts=max(need, 20))
+    cell = sampling.Cell(
+        problem=problem,
+        method=options.method,
+        algorithm=study.algorithm(options.method, values, problem.dimension, source),
+        epsilon=epsilon,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+        iterations=_at_least(1, "iterations", options.iterations, how.iterations),
+        thin=_at_least(1, "thin", options.thin, how.thin) or 1,
+    )
+    about = {
+        "study": study.name,
+        "algorithm": how.algorithm,
+        "variant": getattr(cell.algorithm, "variant", ""),
+        "hyperparameters": json.dumps(values, sort_keys=True),
+        "options": json.dumps(how.options, sort_keys=True),
+        "model_id": problem.model_id,
+        "chains": study.chains,
+    }
+    checkpoint = outputs[0].parent / f".checkpoint-{_settings_hash(cell, about, seeds)}.npz"
+    name = f"{options.model} {options.method} epsilon {epsilon}" + (
+        f" ({about['variant']})" if about["variant"] else ""
+    )
+    finished = sampling.sample(
+        cell, seeds, checkpoint, options.checkpoint_seconds, _progress(name, options.quiet)
+    )
+    for chains, output in zip(finished, outputs, strict=True):
+        chains.attributes.update(about)
+        storage.write_chains(output, chains)
+    checkpoint.unlink(missing_ok=True)
+    if finished[0].attributes["status"] != "ok":
+        print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Write the metrics of one cell, or of a model's baselines, as CSV."""
+    from dpmc import storage
+    from dpmc.metrics import cell
+
+    study = load_study(options.study)
+    if options.baselines:
+        if options.model is None:
+            raise DpmcError("--model: needed with --baselines")
+        problem = _problem(study, options.model, options.data)
+        rows = cell.baseline_metrics(
+            problem, study=study.name, model=options.model, dataset=problem.dataset
+        )
+    else:
+        if not options.chains:
+            raise DpmcError("--chains: at least one chain file is needed, or --baselines")
+        files = [storage.read_chain(path) for path in options.chains]
+        problem = _problem(study, files[0].attrs["model"], options.data)
+        rows = cell.cell_metrics(files, problem)
+    with storage.replacing(options.output) as temporary, open(temporary, "w", newline="") as file:
+        writer = csv.DictWriter(file, cell.COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def plot(options: argparse.Namespace) -> None:
+    """Draw one figure into every file given."""
+    from dpmc import figures
+
+    study = load_study(options.study)
+    figures.plot(options.figure, study, options.metrics, options.published, options.output)
+
+
+def budget(options: argparse.Namespace) -> None:
+    """Print accountant → iterations, or accountant → epsilon."""
+    from dpmc import models
+    from dpmc.privacy import accountants
+    from dpmc.privacy.events import repeat
+
+    study = load_study(options.study)
+    spec = study.model(options.model)
+    definition = models.definition(spec.model)
+    n = _at_least(1, "n", options.n, spec.n or definition.n)
+    if not n:
+        raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
+    delta = study.delta_for(n) if options.delta is None else options.delta
+    values, source = _hyperparameters(study, options)
+    algorithm = study.algorithm(options.method, values, len(definition.true_theta), source)
+    once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
+    answers: dict[str, Any] = {}
+    for name, accountant in accountants.ACCOUNTANTS.items():
+        if options.epsilon is not None:
+            epsilon = float(canonical_epsilon(options.epsilon))
+            answers[name] = accountant.iterations(once, each, epsilon, delta)
+        else:
+            k = _at_least(1, "iterations", options.iterations)
+            answers[name] = accountant.epsilon(once + repeat(each, k or 0), delta)
+    if options.json:
+        print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
+        return
+    question = (
+        f"iterations at epsilon {options.epsilon}"
+        if options.epsilon is not None
+        else f"epsilon of {options.iterations} iterations"
+    )
+    print(f"{options.model} {options.method}: {question}, delta {delta:g}, n {n}")
+    for name, answer in answers.items():
+        print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
+
+
+def _problem(
+    study: Study,
+    label: str,
+    file: Path | None,
+    dataset: str | None = None,
+    rows: Path | None = None,
+    starts: int = 20,
+) -> Any:
+    """The problem of a model: from a file, from a user's rows, or generated as the study says."""
+    from dpmc import datasets
+    from dpmc.problem import read_problem
+
+    spec = study.model(label)
+    starts = max(starts, study.seeds * study.chains)
+    if file is not None and file.suffix == ".csv":
+        file, rows = None, file
+    if rows is not None:
+        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts)
+    if file is None:
+        return datasets.build(label, spec.model, dataset or spec.data, spec.n, starts)
+    problem = read_problem(file)
+    if problem.label != label:
+        raise DpmcError(f"{file}: holds data for {problem.label}, not for {label}")
+    if spec.n is not None and spec.n != problem.n:
+        raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+    return problem
+
+
+def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Hyperparameters and where they come from: a file, or the study's published ones."""
+    if options.hyperparameters is None:
+        return study.published_hyperparameters(options.model, options.method)
+    path = options.hyperparameters
+    content = read_yaml(path)
+    if isinstance(content, dict) and "hyperparameters" in content:
+        for key, wanted in (("model", options.model), ("method", options.method)):
+            if content.get(key, wanted) != wanted:
+                raise DpmcError(f"{path}: {key}: {content[key]!r} is not {wanted!r}")
+        content = content["hyperparameters"]
+    if not isinstance(content, dict):
+        raise DpmcError(f"{path}: must be a mapping of hyperparameters")
+    return content, str(path)
+
+
+def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[int], list[Path]]:
+    """One output per seed: a pattern with {seed}, or as many files as seeds."""
+    if seeds is None:
+        found = [re.search(r"seed-(\d+)\.nc$", name) for name in names]
+        missing = [n for n, match in zip(names, found, strict=True) if match is None]
+        if missing:
+            raise DpmcError(f"--seed: needed, since the output {missing[0]!r} is not named seed-<n>.nc")
+        seeds = [int(match[1]) for match in found if match]
+    if min(seeds) < 0 or len(set(seeds)) != len(seeds):
+        raise DpmcError(f"--seed: {seeds} must be different whole numbers, at least 0")
+    if len(names) == 1 and "{seed}" in names[0]:
+        return seeds, [Path(names[0].replace("{seed}", str(seed))) for seed in seeds]
+    if len(names) != len(seeds):
+        raise DpmcError(
+            f'--output: {len(names)} files for {len(seeds)} seeds; give one each, or a name with "{{seed}}"'
+        )
+    return seeds, [Path(name) for name in names]
+
+
+def _at_least(least: int, key: str, *values: int | None) -> int | None:
+    """The first value that is given; DpmcError if it is below `least`."""
+    for value in values:
+        if value is not None:
+            if value < least:
+                raise DpmcError(f"--{key}: {value} must be at least {least}")
+            return value
+    return None
+
+
+def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
+    """A hash of all that decides the draws of a job: the key of its checkpoint."""
+    problem = cell.problem
+    content = [
+        about,
+        seeds,
+        [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
+        [cell.iterations, cell.thin, cell.algorithm.draws_version],
+        hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _progress(name: str, quiet: bool) -> Any:
+    """A reporter of progress on standard error: a line that rewrites itself, or one every 10 s."""
+    if quiet:
+        return None
+    began = last = time.monotonic()
+    live = sys.stderr.isatty()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < (0.2 if live else 10.0) and done < total:
+            return
+        last = now
+        left = (now - began) * (total - done) / done
+        text = f"{name}: {done}/{total} iterations, {now - began:.0f} s, about {left:.0f} s left"
+        end = "\n" if done == total or not live else ""
+        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
+
+    return report

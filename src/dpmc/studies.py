@@ -1,0 +1,322 @@
+"""A study's definition, read from config/studies/<study>.yaml and checked before anything runs."""
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpmc.errors import DpmcError
+from dpmc.randomness import canonical_epsilon
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a model label stands for."""
+
+    label: str
+    model: str  # catalogue id or module:Class
+    data: str  # published | tuning | fresh-r
+    n: int | None  # rows; None: the catalogue's number
+    epsilons: tuple[str, ...]  # canonical
+    tuning_epsilon: str
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """What a method label stands for."""
+
+    label: str
+    algorithm: str
+    accountant: str
+    settings_of: str  # whose hyperparameters
+    options: dict[str, Any]  # overrule hyperparameters, e.g. reuse_gradients: true
+    iterations: int | None
+    thin: int
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study; see config/README.md for the meaning of each key."""
+
+    name: str
+    path: Path
+    title: str
+    epsilon_kind: str
+    delta: float | str
+    seeds: int
+    chains: int
+    tuning_mode: str
+    tuning_seeds: int
+    hyperparameters: str
+    models: dict[str, ModelSpec]
+    methods: dict[str, MethodSpec]
+    figures: tuple[str, ...]
+
+    def delta_for(self, n: int) -> float:
+        """δ for n rows."""
+        if isinstance(self.delta, str):
+            return float(self.delta.split("/")[0]) / n
+        return self.delta
+
+    def cells(self) -> Iterator[tuple[str, str, str]]:
+        """All (model, method, epsilon), in the order of the file."""
+        for model in self.models.values():
+            for method in self.methods.values():
+                if model.label in method.models:
+                    for epsilon in model.epsilons:
+                        yield model.label, method.label, epsilon
+
+    def model(self, label: str) -> ModelSpec:
+        """The model of a label; `module:Class` stands for itself, with the study's first ε grid.
+
+        Raises DpmcError for a label that the study does not have.
+        """
+        if ":" in label:
+            first = next(iter(self.models.values()))
+            return ModelSpec(label, label, "fresh-0", None, first.epsilons, first.tuning_epsilon)
+        return _known(self.models, "models", label, self.path)
+
+    def method(self, label: str) -> MethodSpec:
+        """The method of a label.
+
+        Raises DpmcError for a label that the study does not have.
+        """
+        return _known(self.methods, "methods", label, self.path)
+
+    def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """The study's pinned hyperparameters of a cell, and where they stand."""
+        path = self.path.parent.parent / "hyperparameters" / f"{self.hyperparameters}.yaml"
+        table = read_yaml(path)
+        key = self.method(method).settings_of
+        try:
+            return table[key][model], f"{path}: {key}: {model}"
+        except (KeyError, TypeError):
+            raise DpmcError(
+                f"{path}: {key}: {model}: missing; give hyperparameters here or by --hyperparameters"
+            ) from None
+
+    def algorithm(self, method: str, values: dict[str, Any], dimension: int, source: str) -> Any:
+        """The algorithm of a method label with its hyperparameters (d = `dimension`)."""
+        from dpmc.algorithms import algorithm_class
+        from dpmc.algorithms.common import Settings
+
+        spec = self.method(method)
+        settings = Settings({**values, **spec.options}, dimension, source)
+        algorithm = algorithm_class(spec.algorithm).read(settings)
+        settings.finish()
+        return algorithm
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """Everything in the study and the code that decides a cell's draws, as JSON."""
+        from dpmc.algorithms import algorithm_class
+
+        spec, how = self.model(model), self.method(method)
+        return json.dumps(
+            {
+                "model": [spec.model, spec.data, spec.n],
+                "method": [how.algorithm, how.accountant, how.options, how.iterations, how.thin],
+                "draws_version": algorithm_class(how.algorithm).draws_version,
+                "epsilon": epsilon,
+                "delta": self.delta,
+                "chains": self.chains,
+            },
+            sort_keys=True,
+        )
+
+
+def load_study(name: str | Path) -> Study:
+    """Read and check a study by name (config/studies/<name>.yaml under the current folder) or path.
+
+    Raises DpmcError naming file, key, value and rule.
+    """
+    path = Path(name)
+    if path.suffix != ".yaml":
+        path = Path("config") / "studies" / f"{name}.yaml"
+    content = read_yaml(path)
+    _check_schema(content, path)
+    models = {label: _model(label, entry) for label, entry in content["models"].items()}
+    methods = {
+        label: _method(label, entry or {}, models, path) for label, entry in content["methods"].items()
+    }
+    _check_models(models, path)
+    _check_figures(content["figures"], path)
+    tuning = content.get("tuning", {})
+    return Study(
+        name=path.stem,
+        path=path,
+        title=content["title"],
+        epsilon_kind=content.get("epsilon_kind", "total"),
+        delta=content["delta"],
+        seeds=content["seeds"],
+        chains=content.get("chains", 1),
+        tuning_mode=tuning.get("mode", "pinned"),
+        tuning_seeds=tuning.get("seeds", 4),
+        hyperparameters=content.get("hyperparameters", path.stem),
+        models=models,
+        methods=methods,
+        figures=tuple(content["figures"]),
+    )
+
+
+def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
+    return ModelSpec(
+        label=label,
+        model=entry.get("model", label),
+        data=entry.get("data", "published"),
+        n=entry.get("n"),
+        epsilons=tuple(canonical_epsilon(e) for e in entry["epsilons"]),
+        tuning_epsilon=canonical_epsilon(entry["tuning_epsilon"]),
+    )
+
+
+def _method(
+    label: str, entry: dict[str, Any], models: dict[str, ModelSpec], path: Path
+) -> MethodSpec:
+    from dpmc.algorithms import ALGORITHMS
+    from dpmc.privacy import accountants
+
+    algorithm = entry.get("algorithm", label)
+    if algorithm not in ALGORITHMS:
+        raise DpmcError(
+            f"{path}: methods: {label}: algorithm: {algorithm!r} is unknown; known: {', '.join(ALGORITHMS)}"
+        )
+    accountant = entry.get("accountant", "tight")
+    if accountant not in accountants.ACCOUNTANTS:
+        known = ", ".join(accountants.ACCOUNTANTS)
+        raise DpmcError(
+            f"{path}: methods: {label}: accountant: {accountant!r} is unknown; known: {known}"
+        )
+    for model in entry.get("models", ()):
+        if model not in models:
+            raise DpmcError(f"{path}: methods: {label}: models: {model!r} is not a model of this study")
+    return MethodSpec(
+        label=label,
+        algorithm=algorithm,
+        accountant=accountant,
+        settings_of=entry.get("settings_of", algorithm),
+        options=entry.get("options", {}),
+        iterations=entry.get("iterations"),
+        thin=entry.get("thin", 1),
+        models=tuple(entry.get("models", models)),
+    )
+
+
+def _check_models(models: dict[str, ModelSpec], path: Path) -> None:
+    from dpmc.models import MODELS
+
+    for label, spec in models.items():
+        if ":" not in spec.model and spec.model not in MODELS:
+            raise DpmcError(
+                f"{path}: models: {label}: model: {spec.model!r} is unknown; known: {', '.join(MODELS)}"
+            )
+
+
+def _check_figures(figures: list[str], path: Path) -> None:
+    from dpmc.figures import FIGURES
+
+    for name in figures:
+        if name not in FIGURES:
+            raise DpmcError(f"{path}: figures: {name!r} is unknown; known: {', '.join(FIGURES)}")
+
+
+def _known(table: dict[str, Any], what: str, label: str, path: Path) -> Any:
+    if label not in table:
+        raise DpmcError(f"{path}: {what}: {label!r} is not in this study; it has {', '.join(table)}")
+    return table[label]
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, not silently the last one."""
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    pairs = [(loader.construct_object(k), loader.construct_object(v, deep=True)) for k, v in node.value]
+    result: dict[Any, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {key!r} stands twice")
+        result[key] = value
+    return result
+
+
+_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file.
+
+    Raises DpmcError if it is missing, is not YAML, or holds a key twice.
+    """
+    try:
+        with open(path) as file:
+            return yaml.load(file, _UniqueKeys)  # noqa: S506 - derived from SafeLoader
+    except FileNotFoundError:
+        raise DpmcError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DpmcError(f"{path}: cannot be read ({error.strerror})") from None
+    except yaml.YAMLError as error:
+        raise DpmcError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+
+
+@functools.cache
+def _validator() -> Any:
+    import jsonschema
+
+    schema = read_yaml(Path(__file__).parent / "schemas" / "study.schema.yaml")
+    return jsonschema.Draft202012Validator(schema)
+
+
+def _check_schema(content: Any, path: Path) -> None:
+    import jsonschema
+
+    error = jsonschema.exceptions.best_match(_validator().iter_errors(content))
+    if error is not None:
+        raise DpmcError(f"{path}: {_explain(error)}")
+
+
+def _explain(error: Any) -> str:
+    """One line for a schema error: key, value and rule."""
+    where = ": ".join(str(part) for part in error.absolute_path) or "top level"
+    rule = error.validator
+    if rule == "additionalProperties":
+        known = error.schema.get("properties", {})
+        unknown = [key for key in error.instance if key not in known]
+        return f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}"
+    if rule == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{where}: key {missing[0]!r} is missing"
+    rules = {
+        "enum": f"must be one of {error.validator_value}",
+        "type": f"must be of type {error.validator_value}",
+        "minimum": f"must be at least {error.validator_value}",
+        "exclusiveMinimum": f"must be greater than {error.validator_value}",
+        "exclusiveMaximum": f"must be less than {error.validator_value}",
+        "pattern": f"must match {error.validator_value}",
+        "const": f"must be {error.validator_value}",
+        "minItems": f"must have at least {error.validator_value} entries",
+        "minProperties": f"must have at least {error.validator_value} entries",
+    }
+    text = rules.get(rule, error.message)
+    if rule == "anyOf":
+        text = error.schema.get("description", error.message)
+    if isinstance(error.instance, float) and math.isnan(error.instance):
+        text = "must be a number"
+    return f"{where}: {error.instance!r} {text}"
+
+
+def sources_version(*rooms: str) -> str:
+    """A hash of the sources of some rooms of the package; makes Snakemake redo cheap steps."""
+    digest = hashlib.sha256()
+    for room in rooms:
+        place = Path(__file__).parent / room
+        for source in sorted(place.rglob("*.py") if place.is_dir() else [place]):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]

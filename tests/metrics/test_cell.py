@@ -1,0 +1,208 @@
+"""Rows of a cell: every value by hand, what is missing said in words, nothing blank."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmc.errors import DpmcError
+from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
+from dpmc.metrics.mmd import published_mmd
+
+PER_SEED = {
+    "iterations",
+    "kept_draws",
+    "mmd",
+    "mean_error",
+    "covariance_error",
+    "acceptance_rate",
+    "ratio_clip_fraction",
+    "gradient_clip_fraction",
+    "diverged",
+}
+
+
+def stream(*names: str | int) -> np.random.Generator:
+    """A stand-in: the names decide the numbers."""
+    return np.random.default_rng(list("|".join(map(repr, names)).encode()))
+
+
+@dataclass
+class Run:
+    """A stand-in for a chain file."""
+
+    draws: np.ndarray
+    attrs: dict[str, Any]
+    totals: dict[str, np.ndarray]
+
+
+@dataclass
+class Known:
+    """A stand-in for a problem: a standard normal posterior in d dimensions."""
+
+    d: int = 2
+    reference: np.ndarray = field(init=False)
+    baselines: np.ndarray = field(init=False)
+    posterior_mean: np.ndarray = field(init=False)
+    posterior_covariance: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        generator = np.random.default_rng(11)
+        self.reference = generator.normal(size=(200, self.d))
+        self.baselines = generator.normal(size=(3, 200, self.d))
+        self.posterior_mean = np.zeros(self.d)
+        self.posterior_covariance = np.eye(self.d)
+
+
+def run(seed: int, k: int, *, chains: int = 1, thin: int = 1, **attrs: Any) -> Run:
+    draws = np.random.default_rng(seed).normal(size=(chains, k // thin, 2))
+    names = {"study": "s", "model": "m", "method": "a", "epsilon": "4", "dataset": "published"}
+    counts = {"iterations": k, "thin": thin, "n": 100, "status": "ok", "seed": seed}
+    evaluations = {"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 11}
+    totals = {
+        "accepted": k // 2,
+        "diverging": 1,
+        "ratio_clipped": 5 * k,
+        "gradient_clipped": 22 * k,
+    }
+    return Run(
+        draws,
+        {**names, **counts, **evaluations, **attrs},
+        {name: np.full(chains, value) for name, value in totals.items()},
+    )
+
+
+def values(rows: list[dict[str, Any]], seed: Any) -> dict[str, Any]:
+    chosen = [row for row in rows if row["seed"] == seed]
+    assert len({row["metric"] for row in chosen}) == len(chosen), "a metric appears twice"
+    return {row["metric"]: row["value"] for row in chosen}
+
+
+@pytest.mark.parametrize(("k", "kept"), [(33, 17), (119, 60), (3, 2), (56, 29), (1, 1), (0, 0)])
+def test_second_half_as_published(k: int, kept: int) -> None:
+    draws = np.arange(1.0, k + 1)[None, :, None]
+    half = second_half(draws, k)[0, :, 0]
+    assert len(half) == kept
+    assert list(half) == list(np.arange((k - 1) // 2 + 1, k + 1)) or k == 0
+
+
+def test_second_half_of_thinned_draws_goes_by_iteration_number() -> None:
+    draws = np.arange(10.0, 101.0, 10.0)[None, :, None]  # iterations 10, 20, ..., 100 of 105
+    assert list(second_half(draws, 105, thin=10)[0, :, 0]) == [60.0, 70.0, 80.0, 90.0, 100.0]
+
+
+def test_values_of_one_seed() -> None:
+    problem, chain = Known(), run(3, 40)
+    rows = cell_metrics([chain, run(4, 40)], problem, stream)
+    assert all(tuple(row) == COLUMNS for row in rows)
+    got = values(rows, 3)
+    assert set(got) == PER_SEED
+    kept = chain.draws[0, 19:]  # iterations 20 ... 40
+    assert got["iterations"] == 40 and got["kept_draws"] == 21
+    assert got["mean_error"] == pytest.approx(math.hypot(*kept.mean(axis=0)))
+    difference = np.cov(kept.T) - np.eye(2)
+    assert got["covariance_error"] == pytest.approx(math.sqrt((difference**2).sum()))
+    generator = stream("published", "m", "a", "4", 3, "mmd")
+    assert got["mmd"] == published_mmd(kept, problem.reference, generator)
+    assert got["acceptance_rate"] == pytest.approx(20 / 40)
+    assert got["ratio_clip_fraction"] == pytest.approx(5 / 100)
+    assert got["gradient_clip_fraction"] == pytest.approx(22 / (11 * 100))
+    assert got["diverged"] == 1
+    assert set(values(rows, "")) == {"rhat_max", "ess_bulk_min", "mcse_mean_max"}
+
+
+def test_a_value_does_not_depend_on_the_other_seeds() -> None:
+    problem = Known()
+    together = cell_metrics([run(8, 40), run(3, 40)], problem, stream)
+    alone = cell_metrics([run(3, 40)], problem, stream)
+    assert values(together, 3) == values(alone, 3)
+    assert [row["seed"] for row in together][0] == 3  # in order of seeds
+
+
+def test_halves_are_dropped_per_chain_and_pooled() -> None:
+    chain = run(1, 10, chains=4)
+    chain.draws[:, :4] = 1e6  # in the first half of each chain
+    got = values(cell_metrics([chain], Known(), stream), 1)
+    assert got["kept_draws"] == 4 * 6
+    assert got["mean_error"] < 3.0
+    assert got["acceptance_rate"] == pytest.approx(0.5)  # totals over 4 chains of 10
+    assert got["ratio_clip_fraction"] == pytest.approx(0.05)
+
+
+def test_thinned_chains_count_all_iterations() -> None:
+    got = values(cell_metrics([run(1, 105, thin=10)], Known(), stream), 1)
+    assert got["iterations"] == 105 and got["kept_draws"] == 5
+    assert got["acceptance_rate"] == pytest.approx(52 / 105)
+
+
+def test_no_gradients_no_gradient_clip_fraction() -> None:
+    got = values(
+        cell_metrics([run(1, 40, gradient_evaluations_per_iteration=0)], Known(), stream), 1
+    )
+    assert set(got) == PER_SEED - {"gradient_clip_fraction"}
+
+
+def test_no_iterations() -> None:
+    status = "budget too small: epsilon 4 allows 0 iterations"
+    rows = cell_metrics([run(s, 0, status=status) for s in (0, 1)], Known(), stream)
+    assert values(rows, 0) == {"iterations": 0, "kept_draws": 0, "status": status}
+    assert "0 kept draws per chain, needs at least 4" in values(rows, "")["status"]
+
+
+def test_one_iteration() -> None:
+    rows = cell_metrics([run(s, 1) for s in (0, 1)], Known(), stream)
+    got = values(rows, 0)
+    assert set(got) == (PER_SEED | {"status"}) - {"mmd", "covariance_error"}
+    reason = "mmd, covariance_error: 1 kept draw, needs at least 2 (iterations: 1)"
+    assert got["status"] == reason
+
+
+def test_a_chain_that_never_moved() -> None:
+    chains = [run(0, 40), run(1, 40)]
+    for chain in chains:
+        chain.draws[:] = 7.0
+    rows = cell_metrics(chains, Known(), stream)
+    assert set(values(rows, 0)) == PER_SEED
+    assert "never moved" in values(rows, "")["status"]
+
+
+def test_what_is_not_known_exactly_is_said() -> None:
+    problem = Known()
+    problem.reference = np.empty((0, 2))
+    problem.posterior_mean = np.full(2, np.nan)
+    got = values(cell_metrics([run(1, 40)], problem, stream), 1)
+    assert "no exact reference draws" in got["status"]
+    assert "exact posterior mean is not known" in got["status"]
+    assert "covariance_error" in got
+
+
+def test_draws_that_are_not_finite_or_too_large_never_become_nan() -> None:
+    for bad in (np.inf, np.nan, 1e200):
+        chain = run(0, 40)
+        chain.draws[0, 20:] = bad
+        rows = cell_metrics([chain, run(1, 40)], Known(), stream)
+        assert "status" in values(rows, 0)
+        for row in rows:
+            assert row["value"] != "" and row["value"] == row["value"]
+            assert isinstance(row["value"], str) or math.isfinite(row["value"])
+
+
+def test_chains_of_two_cells_are_refused() -> None:
+    with pytest.raises(DpmcError, match="epsilon is '4' in one chain file and '5'"):
+        cell_metrics([run(0, 40), run(1, 40, epsilon="5")], Known(), stream)
+    with pytest.raises(DpmcError, match="seed 0 is in two chain files"):
+        cell_metrics([run(0, 40), run(0, 40)], Known(), stream)
+    with pytest.raises(DpmcError, match="dimension 2, the data file's reference draws have 3"):
+        cell_metrics([run(0, 40)], Known(d=3), stream)
+    with pytest.raises(DpmcError, match="no chain files"):
+        cell_metrics([], Known(), stream)
+
+
+def test_baselines() -> None:
+    rows = baseline_metrics(Known(), study="s", model="m", dataset="published", stream=stream)
+    assert [row["seed"] for row in rows] == [0, 1, 2]
+    assert {row["metric"] for row in rows} == {"mmd"}
+    assert {(row["method"], row["epsilon"]) for row in rows} == {("baseline", "")}
+    assert all(0.0 <= float(row["value"]) < 0.2 for row in rows)

@@ -1,0 +1,366 @@
+"""Accountants: against 60-digit numbers, published iterations, each other and another library."""
+
+import contextlib
+import csv
+import itertools
+import math
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmc.errors import DpmcError
+from dpmc.privacy import accountants
+from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
+from dpmc.privacy.accountants.tight import log_delta
+from dpmc.privacy.events import (
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    repeat,
+    to_dp_accounting,
+    total_mu,
+)
+
+TIGHT, ZCDP = accountants.get("tight"), accountants.get("zcdp")
+both = pytest.mark.parametrize("accountant", [TIGHT, ZCDP], ids=lambda a: a.name)
+
+# ln [erfc((e-m)/(2 sqrt m)) - e^e erfc((e+m)/(2 sqrt m))]/2 by mpmath, 700 digits; (m, e, value).
+LOG_DELTA = [
+    (1e-12, 1e-06, -15.426743439417541584),
+    (1e-12, 0.0, -14.387875500889057535),
+    (1e-06, 0.01, -36.443412665107806804),
+    (1e-31, 1e-15, -40.767826669723935165),
+    (0.0001, 0.5, -637.06085223450273823),
+    (0.0702, 1.0, -7.2442284278886399719),
+    (0.35, 4.0, -13.851970256918627982),
+    (0.5, 0.0, -0.95991633369562231933),
+    (1.0, 30.0, -216.93713329809143749),
+    (1.0, 1000.0, -249513.94473332030053),
+    (10.0, 10.0, -0.88017304727991448985),
+    (400.0, 300.0, -0.00023457130593961753603),
+    (1200.0, 1000.0, -0.000024413152012029840523),
+    (1200.0, 4.0, -1.232949060278585624e-131),
+]
+
+multipliers = st.floats(0.3, 1e4)
+epsilons = st.floats(1e-3, 50.0)
+deltas = st.floats(1e-12, 0.4)
+factors = st.floats(1.01, 3.0)
+chosen = st.sampled_from([TIGHT, ZCDP])
+
+
+def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Release, ...]:
+    return (GaussianRelease("ratio", noise_multiplier, count),)
+
+
+def published() -> list[dict[str, str]]:
+    with (Path(__file__).parent / "full_data_iterations.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def iteration_of(row: dict[str, str]) -> tuple[Release, ...]:
+    """The releases of one iteration: one ratio, and for DP-HMC L + 1 gradients (Theorem 4.3)."""
+    root = math.sqrt(int(row["n"]))
+    if row["method"] != "dp-hmc":
+        return (GaussianRelease("ratio", float(row["tau"]) * root),)
+    return (
+        GaussianRelease("ratio", float(row["tau_l"]) * root),
+        GaussianRelease("gradient", float(row["tau_g"]) * root, int(row["steps"]) + 1),
+    )
+
+
+def budget_of(row: dict[str, str]) -> tuple[float, float]:
+    return float(row["epsilon"]), 0.1 / int(row["n"])
+
+
+# --- against published and exact numbers ---------------------------------------------------------
+
+
+def test_all_published_iterations() -> None:
+    rows = published()
+    assert len(rows) == 135
+    wrong = [
+        (row, found)
+        for row in rows
+        if (found := TIGHT.iterations((), iteration_of(row), *budget_of(row)))
+        != int(row["iterations"])
+    ]
+    assert wrong == []
+
+
+def test_zcdp_is_the_floor_formula_and_never_more_than_tight() -> None:
+    """k = floor(rho / rho per iteration), rho = (sqrt(e - ln d) - sqrt(-ln d))^2 (Theorem 4.2)."""
+    for row in published():
+        epsilon, delta = budget_of(row)
+        rho = (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
+        expected = math.floor(rho / total_mu(iteration_of(row)))
+        found = ZCDP.iterations((), iteration_of(row), epsilon, delta)
+        assert found == expected
+        assert 1.3 < int(row["iterations"]) / found < 1.75
+
+
+@pytest.mark.parametrize(("mu", "epsilon", "expected"), LOG_DELTA)
+def test_tight_against_mpmath(mu: float, epsilon: float, expected: float) -> None:
+    assert log_delta(mu, epsilon) == pytest.approx(expected, rel=1e-12, abs=0.0)
+
+
+def test_tight_curve_joins_up() -> None:
+    """No jump where the formula changes: x = -1, x = 1000, and erfcx values within 1 %."""
+    for mu in (1e-20, 1e-8, 1e-4, 0.01, 1.0, 100.0):
+        root = math.sqrt(mu)
+        for x in (-1.0, 1000.0, 0.01, 1.0, 30.0, 200.0 * root):
+            epsilon = mu + 2.0 * root * x
+            if epsilon > 0.0:
+                near = [log_delta(mu, epsilon * (1.0 + step * 1e-12)) for step in (-1, 0, 1)]
+                assert near == pytest.approx([near[1]] * 3, rel=1e-8)
+
+
+def test_zcdp_by_hand() -> None:
+    # rho = 1/2: delta(epsilon) = exp(-(2 - 1/2)^2 / 2), and epsilon = rho + 2 sqrt(rho L).
+    assert ZCDP.delta(gaussian(1.0), 2.0) == pytest.approx(math.exp(-1.125), rel=1e-14)
+    expected = 0.5 + 2.0 * math.sqrt(0.5 * math.log(1e5))
+    assert ZCDP.epsilon(gaussian(1.0), 1e-5) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        gaussian(31.6, 702),
+        gaussian(0.8),
+        (GaussianRelease("ratio", 20.0, 50), GaussianRelease("gradient", 60.0, 550)),
+    ],
+)
+def test_tight_against_another_library(events: tuple[Release, ...]) -> None:
+    """dp-accounting's PLD, which rounds losses up to a grid: slightly above the exact curve."""
+    from dp_accounting.pld import PLDAccountant
+
+    library = PLDAccountant(value_discretization_interval=1e-4)
+    library.compose(to_dp_accounting(events))
+    for delta in (1e-3, 1e-6):
+        exact, bound = TIGHT.epsilon(events, delta), library.get_epsilon(delta)
+        assert exact <= bound * (1.0 + 1e-9)
+        assert bound == pytest.approx(exact, rel=1e-3)
+    assert library.get_delta(2.0) == pytest.approx(TIGHT.delta(events, 2.0), rel=1e-3)
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(chosen, multipliers, st.integers(1, 10**6), factors, epsilons)
+def test_delta_is_monotone(accountant, multiplier, count, factor, epsilon) -> None:
+    base = accountant.delta(gaussian(multiplier, count), epsilon)
+    assert accountant.delta(gaussian(multiplier, count + 1 + count // 99), epsilon) >= base
+    assert accountant.delta(gaussian(multiplier * factor, count), epsilon) <= base
+    assert accountant.delta(gaussian(multiplier, count), epsilon * factor) <= base
+
+
+@settings(deadline=None)
+@given(chosen, multipliers, factors, epsilons, deltas)
+def test_iterations_are_monotone(accountant, multiplier, factor, epsilon, delta) -> None:
+    base = accountant.iterations((), gaussian(multiplier), epsilon, delta)
+    assert accountant.iterations((), gaussian(multiplier), epsilon * factor, delta) >= base
+    assert accountant.iterations((), gaussian(multiplier * factor), epsilon, delta) >= base
+    assert accountant.iterations((), gaussian(multiplier, 2), epsilon, delta) == base // 2
+    assert accountant.iterations(gaussian(multiplier), gaussian(multiplier), epsilon, delta) == max(
+        0, base - 1
+    )
+
+
+@settings(deadline=None)
+@given(multipliers, st.integers(1, 10**6), epsilons, deltas)
+def test_tight_is_never_above_zcdp(multiplier, count, epsilon, delta) -> None:
+    events = gaussian(multiplier, count)
+    assert TIGHT.delta(events, epsilon) <= ZCDP.delta(events, epsilon)
+    assert TIGHT.epsilon(events, delta) <= ZCDP.epsilon(events, delta)
+    assert TIGHT.iterations((), events, epsilon, delta) >= ZCDP.iterations(
+        (), events, epsilon, delta
+    )
+
+
+@settings(deadline=None)
+@given(chosen, multipliers, multipliers, st.integers(0, 3), epsilons, deltas)
+def test_iterations_are_the_largest(accountant, first, each, start, epsilon, delta) -> None:
+    """k passes and k + 1 does not, by the accountant's own delta and by its own epsilon."""
+    once = repeat(gaussian(first), start)
+    k = accountant.iterations(once, gaussian(each), epsilon, delta)
+    beyond = once + repeat(gaussian(each), k + 1)
+    assert accountant.delta(beyond, epsilon) > delta
+    assert accountant.epsilon(beyond, delta) > epsilon * (1.0 - 1e-12)
+    if k > 0:
+        within = once + repeat(gaussian(each), k)
+        assert accountant.delta(within, epsilon) <= delta
+        assert accountant.epsilon(within, delta) <= epsilon
+
+
+@settings(deadline=None)
+@given(chosen, multipliers, st.integers(1, 10**4), deltas)
+def test_epsilon_inverts_delta(accountant, multiplier, count, delta) -> None:
+    events = gaussian(multiplier, count)
+    epsilon = accountant.epsilon(events, delta)
+    if epsilon == 0.0:
+        assert accountant.delta(events, 1e-300) <= delta * (1.0 + 1e-9)
+    else:
+        assert accountant.delta(events, epsilon) <= delta
+        assert accountant.delta(events, epsilon * (1.0 - 1e-9)) > delta
+
+
+@settings(deadline=None)
+@given(chosen, multipliers, st.integers(1, 1000), deltas)
+def test_iterations_for_the_epsilon_of_k_are_k(accountant, multiplier, k, delta) -> None:
+    epsilon = accountant.epsilon(gaussian(multiplier, k), delta)
+    if epsilon > 0.0:
+        assert accountant.iterations((), gaussian(multiplier), epsilon, delta) == k
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    chosen,
+    st.floats(min_value=0.0, exclude_min=True, allow_infinity=False),
+    st.integers(1, 10**18),
+    st.floats(min_value=0.0, exclude_min=True, allow_infinity=False),
+    st.floats(0.0, 1.0, exclude_min=True, exclude_max=True),
+)
+def test_never_nan_never_negative(accountant, multiplier, count, epsilon, delta) -> None:
+    events = gaussian(multiplier, count)
+    assert 0.0 <= accountant.delta(events, epsilon) <= 1.0
+    assert accountant.epsilon(events, delta) >= 0.0
+    assert not log_delta(total_mu(events), epsilon) > 0.0
+    with contextlib.suppress(DpmcError):  # more than 10^18 of them
+        assert accountant.iterations((), events, epsilon, delta) >= 0
+
+
+def test_tight_over_a_wide_grid_is_ordered() -> None:
+    """ln delta falls with epsilon and rises with mu, from the smallest to the largest doubles."""
+    grid = [0.0] + [10.0**power for power in range(-300, 301, 12)]
+    table = [[log_delta(mu, epsilon) for epsilon in grid] for mu in grid]
+    for row in table:
+        assert all(right <= left + 1e-12 for left, right in itertools.pairwise(row))
+    for upper, lower in itertools.pairwise(table):
+        assert all(down >= up for up, down in zip(upper, lower, strict=True))
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+@both
+def test_nothing_released_costs_nothing(accountant: Accountant) -> None:
+    assert accountant.delta((), 1.0) == 0.0
+    assert accountant.epsilon((), 1e-6) == 0.0
+    with pytest.raises(DpmcError, match="releases nothing"):
+        accountant.iterations((), (), 1.0, 1e-6)
+
+
+@both
+def test_an_exact_answer_has_no_bound(accountant: Accountant) -> None:
+    exact = (NonPrivateRelease("ratio"),)
+    assert accountant.delta(exact + gaussian(5.0), 100.0) == 1.0
+    assert accountant.epsilon(exact, 1e-6) == math.inf
+    assert accountant.iterations((), exact, 100.0, 1e-6) == 0
+    assert accountant.iterations(exact, gaussian(5.0), 100.0, 1e-6) == 0
+
+
+@both
+def test_budget_too_small_for_one_iteration(accountant: Accountant) -> None:
+    assert accountant.iterations((), gaussian(0.1), 1.0, 1e-6) == 0
+    assert accountant.iterations(gaussian(0.1), gaussian(100.0), 1.0, 1e-6) == 0
+    assert accountant.iterations(gaussian(0.1), (), 1.0, 1e-6) == 0
+
+
+@both
+def test_no_largest_number_of_iterations(accountant: Accountant) -> None:
+    with pytest.raises(DpmcError, match="noise multiplier"):
+        accountant.iterations((), gaussian(1e200), 1.0, 1e-6)
+
+
+@both
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, "4", None, True])
+def test_bad_epsilon(accountant: Accountant, epsilon) -> None:
+    with pytest.raises(DpmcError, match="epsilon = "):
+        accountant.delta(gaussian(1.0), epsilon)
+    with pytest.raises(DpmcError, match="epsilon = "):
+        accountant.iterations((), gaussian(1.0), epsilon, 1e-6)
+
+
+@both
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan, "1e-6", None])
+def test_bad_delta(accountant: Accountant, delta) -> None:
+    with pytest.raises(DpmcError, match="delta = "):
+        accountant.epsilon(gaussian(1.0), delta)
+    with pytest.raises(DpmcError, match="delta = "):
+        accountant.iterations((), gaussian(1.0), 1.0, delta)
+
+
+@both
+def test_a_relation_it_does_not_speak_about(accountant: Accountant) -> None:
+    event = GaussianRelease("ratio", 1.0, neighbours="add-remove")
+    with pytest.raises(DpmcError, match=r"'ratio'.*add-remove.*substitute"):
+        accountant.delta((event,), 1.0)
+
+
+def test_get_names_the_known_ones() -> None:
+    assert accountants.get("tight") is ACCOUNTANTS["tight"]
+    assert type(TIGHT)() == TIGHT
+    with pytest.raises(DpmcError, match=r"'renyi'.*tight, zcdp"):
+        accountants.get("renyi")
+
+
+@dataclass(frozen=True)
+class ShuffledRelease(Release):
+    """A made-up kind of release whose loss is not Gaussian."""
+
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class ShuffledAccountant(Accountant):
+    """The least that a new accountant has to write: what it handles, and delta."""
+
+    name = "shuffled"
+    version = "1"
+    handles = (ShuffledRelease, GaussianRelease)
+
+    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+        return min(1.0, 1e-3 * sum(event.count for event in events) / max(epsilon, 1e-9))
+
+
+def test_a_new_accountant_needs_one_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = ShuffledRelease("batch ratio")
+    with pytest.raises(DpmcError, match=r"'batch ratio'.*'tight'.*ShuffledRelease.*can: none"):
+        TIGHT.delta((event,), 1.0)
+    monkeypatch.setitem(ACCOUNTANTS, "shuffled", ShuffledAccountant())
+    with pytest.raises(DpmcError, match=r"'batch ratio'.*'zcdp'.*ShuffledRelease.*can: shuffled"):
+        ZCDP.iterations((), (event,), 1.0, 1e-6)
+    added = accountants.get("shuffled")
+    assert total_mu((event,)) is None
+    assert added.iterations(gaussian(1.0), (event,), 2.0, 0.0201) == 39
+    assert added.epsilon((event,), 0.0005) == pytest.approx(2.0, rel=1e-12)
+
+
+# --- cost ----------------------------------------------------------------------------------------
+
+
+def test_a_search_takes_at_most_50_ms() -> None:
+    def seconds(row: dict[str, str]) -> float:
+        start = time.perf_counter()
+        TIGHT.iterations((), iteration_of(row), *budget_of(row))
+        return time.perf_counter() - start
+
+    # The best of three, so that a busy machine does not fail the test.
+    assert max(min(seconds(row) for _ in range(3)) for row in published()) <= 0.05
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, dpmc.privacy.ledger;"
+        "print([m for m in ('scipy.stats', 'dp_accounting', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

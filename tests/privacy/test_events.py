@@ -1,0 +1,142 @@
+"""Events: values that cannot be wrong, go to JSON and back, and add up exactly."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpmc.errors import DpmcError
+from dpmc.privacy.events import (
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    from_json,
+    merge,
+    repeat,
+    to_dp_accounting,
+    to_json,
+    total_mu,
+)
+
+names = st.sampled_from(["ratio", "gradient"])
+gaussians = st.builds(
+    GaussianRelease,
+    name=names,
+    noise_multiplier=st.sampled_from([0.5, 3.0, 31.6]) | st.floats(1e-3, 1e6),
+    count=st.integers(1, 10**6),
+    sensitivity=st.none() | st.floats(1e-6, 1e6),
+)
+event_tuples = st.lists(
+    gaussians | st.builds(NonPrivateRelease, name=names, count=st.integers(1, 9)), max_size=6
+).map(tuple)
+
+
+@settings(deadline=None)
+@given(event_tuples)
+def test_json_round_trip(events: tuple[Release, ...]) -> None:
+    text = json.dumps(to_json(events), allow_nan=False)
+    assert from_json(json.loads(text)) == events
+
+
+@settings(deadline=None)
+@given(event_tuples, st.integers(0, 50))
+def test_repeat_is_that_many_copies(events: tuple[Release, ...], times: int) -> None:
+    assert merge(repeat(events, times)) == merge(events * times)
+
+
+@settings(deadline=None)
+@given(st.lists(gaussians, max_size=6).map(tuple), st.randoms(use_true_random=False))
+def test_cost_does_not_depend_on_order_or_blocks(events, random) -> None:
+    """A run written down in blocks costs the same, to the last bit, as the run in one piece."""
+    blocks = [
+        dataclasses.replace(event, count=part)
+        for event in events
+        for part in (event.count // 3, event.count - event.count // 3)
+        if part
+    ]
+    random.shuffle(blocks)
+    assert total_mu(blocks) == total_mu(events)
+
+
+def test_merge_adds_equal_events_and_keeps_others_apart() -> None:
+    ratio, gradient = GaussianRelease("ratio", 2.0, 3), GaussianRelease("gradient", 2.0)
+    merged = merge((ratio, gradient, ratio))
+    assert merged == (GaussianRelease("ratio", 2.0, 6), gradient)
+
+
+def test_costs() -> None:
+    assert GaussianRelease("ratio", 2.0, 8).mu == 0.125
+    assert total_mu((GaussianRelease("ratio", 2.0, 8), GaussianRelease("gradient", 1.0))) == 1.5
+    assert total_mu(()) == 0.0
+    assert total_mu((NonPrivateRelease("ratio"),)) == math.inf
+    assert GaussianRelease("ratio", 1e-300).mu == math.inf
+
+
+def test_events_are_frozen_and_hold_plain_numbers() -> None:
+    event = GaussianRelease("ratio", np.float64(2.0), count=np.int64(3), sensitivity=np.float32(1))
+    assert type(event.noise_multiplier) is float
+    assert type(event.count) is int
+    assert type(event.sensitivity) is float
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        event.count = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier"),
+        ({"noise_multiplier": math.nan}, "noise_multiplier"),
+        ({"noise_multiplier": math.inf}, "noise_multiplier"),
+        ({"noise_multiplier": "2"}, "noise_multiplier"),
+        ({"count": 0}, "count"),
+        ({"count": 1.5}, "count"),
+        ({"count": True}, "count"),
+        ({"sensitivity": 0.0}, "sensitivity"),
+        ({"sensitivity": math.nan}, "sensitivity"),
+        ({"neighbours": "swap"}, "neighbours"),
+        ({"name": ""}, "name"),
+    ],
+)
+def test_bad_values_are_named(values: dict, rule: str) -> None:
+    with pytest.raises(DpmcError, match=rule) as caught:
+        GaussianRelease(**({"name": "ratio", "noise_multiplier": 1.0} | values))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ({"name": "ratio", "noise_multiplier": 1.0}, "type"),
+        ({"type": "laplace", "name": "ratio"}, "laplace"),
+        ({"type": "gaussian", "name": "ratio"}, "noise_multiplier"),
+        ({"type": "gaussian", "name": "ratio", "noise_multiplier": 1.0, "sd": 1.0}, "sd"),
+        ({"type": "gaussian", "name": "ratio", "noise_multiplier": None}, "noise_multiplier"),
+        ("gaussian", "gaussian"),
+    ],
+)
+def test_bad_json_is_named(entry, rule: str) -> None:
+    with pytest.raises(DpmcError, match=rule):
+        from_json([entry])
+
+
+@pytest.mark.parametrize("times", [-1, 1.5, None])
+def test_repeat_needs_a_count(times) -> None:
+    with pytest.raises(DpmcError, match="times"):
+        repeat((GaussianRelease("ratio", 1.0),), times)
+
+
+def test_to_dp_accounting() -> None:
+    import dp_accounting
+
+    event = to_dp_accounting((GaussianRelease("ratio", 2.0, 3), NonPrivateRelease("data")))
+    assert event == dp_accounting.ComposedDpEvent(
+        [
+            dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(2.0), 3),
+            dp_accounting.SelfComposedDpEvent(dp_accounting.NonPrivateDpEvent(), 1),
+        ]
+    )

@@ -1,0 +1,213 @@
+"""The ledger: whatever happens in whatever order, the budget holds."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from dpmc.errors import DpmcError
+from dpmc.privacy import accountants
+from dpmc.privacy.events import (
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    counts,
+    merge,
+    repeat,
+)
+from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
+
+TIGHT = accountants.get("tight")
+RATIO = GaussianRelease("ratio", 10.0)
+GRADIENT = GaussianRelease("gradient", 20.0, 3, sensitivity=2.0)
+ITERATION: tuple[Release, ...] = (RATIO, GRADIENT)
+BUDGET = Budget(2.0, 1e-6)
+
+
+def through_json(ledger: Ledger) -> Ledger:
+    return Ledger.from_json(json.loads(json.dumps(ledger.to_json(), allow_nan=False)))
+
+
+class AnyInterleaving(RuleBasedStateMachine):
+    """Several chains on one ledger: reserve, perform, crash and resume in any order."""
+
+    @initialize(name=st.sampled_from(["tight", "zcdp"]), epsilon=st.floats(0.05, 3.0))
+    def start(self, name: str, epsilon: float) -> None:
+        self.budget = Budget(epsilon, 1e-6)
+        self.ledger = Ledger(self.budget, accountants.get(name))
+        self.performed: tuple[Release, ...] = ()
+
+    @rule(event=st.sampled_from(ITERATION), times=st.integers(0, 60))
+    def reserve(self, event: Release, times: int) -> None:
+        before = self.ledger.to_json()
+        try:
+            self.ledger.reserve(repeat((event,), times))
+        except BudgetExceeded:
+            assert self.ledger.to_json() == before
+
+    @rule(event=st.sampled_from(ITERATION), times=st.integers(0, 60))
+    def perform(self, event: Release, times: int) -> None:
+        events = repeat((event,), times)
+        outstanding = counts(self.ledger.outstanding_events)
+        before = self.ledger.to_json()
+        try:
+            self.ledger.perform(events)
+        except DpmcError:
+            assert self.ledger.to_json() == before
+            assert any(count > outstanding.get(e, 0) for e, count in counts(events).items())
+        else:
+            self.performed += events
+
+    @rule()
+    def forfeit(self) -> None:
+        self.ledger.forfeit()
+        assert self.ledger.outstanding_events == ()
+        assert counts(self.ledger.spent_events) == counts(self.ledger.reserved_events)
+
+    @rule()
+    def save_and_load(self) -> None:
+        loaded = through_json(self.ledger)
+        assert loaded.to_json() == self.ledger.to_json()
+        self.ledger = loaded
+
+    @invariant()
+    def nothing_overruns(self) -> None:
+        accountant = self.ledger.accountant
+        for events in (self.performed, self.ledger.spent_events, self.ledger.reserved_events):
+            assert accountant.delta(events, self.budget.epsilon) <= self.budget.delta
+        assert counts(self.ledger.performed_events) == counts(self.performed)
+        assert self.ledger.epsilon() <= self.budget.epsilon
+        assert self.ledger.delta() <= self.budget.delta
+
+
+TestAnyInterleaving = AnyInterleaving.TestCase
+TestAnyInterleaving.settings = settings(deadline=None)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["tight", "zcdp"]),
+    st.floats(0.1, 8.0),
+    st.floats(5.0, 100.0),
+    st.integers(1, 17),
+)
+def test_what_the_accountant_counts_can_be_reserved(name, epsilon, multiplier, block) -> None:
+    """k iterations, reserved in blocks of any size, fill the budget exactly: k + 1 is refused."""
+    accountant = accountants.get(name)
+    each = (GaussianRelease("ratio", multiplier), GaussianRelease("gradient", 3 * multiplier, 4))
+    k = accountant.iterations((), each, epsilon, 1e-6)
+    ledger = Ledger(Budget(epsilon, 1e-6), accountant)
+    size = max(block, k // 20)
+    for start in range(0, k, size):
+        ledger.reserve(repeat(each, min(size, k - start)))
+        ledger.perform(repeat(each, min(size, k - start)))
+    assert merge(ledger.performed_events) == merge(repeat(each, k))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(each)
+
+
+def test_refusal_names_both_epsilons_and_records_nothing() -> None:
+    ledger = Ledger(BUDGET, TIGHT)
+    ledger.reserve(repeat(ITERATION, 3))
+    with pytest.raises(
+        BudgetExceeded, match=r"epsilon would be 44\.9\d*; the budget is 2 at delta"
+    ):
+        ledger.reserve(repeat(ITERATION, 2000))
+    assert ledger.reserved_events == repeat(ITERATION, 3)
+
+
+def test_a_crash_is_paid_for() -> None:
+    ledger = Ledger(BUDGET, TIGHT)
+    k = TIGHT.iterations((), ITERATION, BUDGET.epsilon, BUDGET.delta)
+    ledger.reserve(repeat(ITERATION, k))
+    ledger.perform(repeat(ITERATION, 1))
+    before = ledger.epsilon()
+    ledger.forfeit()
+    assert ledger.epsilon() > before
+    assert ledger.performed_events == merge(ITERATION)
+    assert ledger.spent_events == repeat(ITERATION, k)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(ITERATION)
+    with pytest.raises(DpmcError, match="only 0 of this kind reserved"):
+        ledger.perform(ITERATION)
+
+
+def test_an_unreserved_release_is_refused_whole() -> None:
+    ledger = Ledger(BUDGET, TIGHT)
+    ledger.reserve(ITERATION)
+    with pytest.raises(DpmcError, match="'surprise': 1 performed"):
+        ledger.perform((*ITERATION, GaussianRelease("surprise", 10.0)))
+    assert ledger.performed_events == ()
+
+
+def test_without_a_budget_nothing_is_refused() -> None:
+    ledger = Ledger(None, TIGHT)
+    events = repeat(ITERATION, 10**6)
+    ledger.reserve(events)
+    ledger.perform(events)
+    assert ledger.epsilon(1e-6) == TIGHT.epsilon(events, 1e-6)
+    assert ledger.delta(1.0) == TIGHT.delta(events, 1.0)
+    for ask in (ledger.epsilon, ledger.delta):
+        with pytest.raises(DpmcError, match="without a budget"):
+            ask()
+    assert ledger.to_json()["epsilon_spent"] is None
+    assert through_json(ledger).to_json() == ledger.to_json()
+
+
+def test_exact_answers_are_counted_as_infinite() -> None:
+    ledger = Ledger(None, TIGHT)
+    ledger.reserve((NonPrivateRelease("ratio", 500),))
+    ledger.perform((NonPrivateRelease("ratio", 500),))
+    assert ledger.epsilon(1e-6) == math.inf
+    assert ledger.to_json()["mu"] == "inf"
+    assert through_json(ledger).performed_events == (NonPrivateRelease("ratio", 500),)
+    with pytest.raises(BudgetExceeded, match="epsilon would be inf"):
+        Ledger(BUDGET, TIGHT).reserve((NonPrivateRelease("ratio"),))
+
+
+def test_json_holds_what_a_reader_needs() -> None:
+    ledger = Ledger(BUDGET, TIGHT)
+    ledger.reserve(repeat(ITERATION, 5))
+    for _ in range(4):
+        ledger.perform(ITERATION)
+    data = ledger.to_json()
+    assert data["mode"] == "lab"
+    assert data["neighbours"] == "substitute"
+    assert data["accountant"] == {"name": "tight", "version": "1"}
+    assert data["budget"] == {"epsilon": 2.0, "delta": 1e-6}
+    assert [entry["count"] for entry in data["reserved"]] == [5, 15]
+    assert [entry["count"] for entry in data["performed"]] == [4, 12]
+    assert data["forfeited"] == []
+    assert data["mu"] == pytest.approx(4 * (0.005 + 3 * 0.00125), rel=1e-15)
+    assert data["epsilon_spent"] == TIGHT.epsilon(repeat(ITERATION, 4), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"budget": {"epsilon": 2.0}}, "delta"),
+        ({"budget": {"epsilon": -2.0, "delta": 1e-6}}, "epsilon = -2.0"),
+        ({"budget": {"epsilon": 0.001, "delta": 1e-6}}, "budget exceeded"),
+        ({"accountant": {"name": "guess"}}, "'guess'"),
+        ({"reserved": []}, "only 0 of this kind"),
+        ({"reserved": None}, "malformed"),
+        ({"mode": "release"}, "mode"),
+    ],
+)
+def test_a_wrong_ledger_is_not_read(change: dict, rule: str) -> None:
+    ledger = Ledger(BUDGET, TIGHT)
+    ledger.reserve(ITERATION)
+    ledger.perform(ITERATION)
+    with pytest.raises(DpmcError, match=rule):
+        Ledger.from_json(ledger.to_json() | change)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 1e-6), (math.nan, 1e-6), (1.0, 0.0), (1.0, 1.0), (1.0, math.nan)]
+)
+def test_bad_budget(epsilon: float, delta: float) -> None:
+    with pytest.raises(DpmcError, match="must be a"):
+        Budget(epsilon, delta)

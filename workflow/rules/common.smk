@@ -1,0 +1,137 @@
+# Studies, checked before anything runs, and the functions that the rules share.
+import json
+import os
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from dpmc.datasets import DATA_VERSION
+from dpmc.errors import DpmcError
+from dpmc.studies import load_study, sources_version
+
+# Snakemake sets the other libraries' thread counts for each job; numba's is its own.
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+try:
+    STUDIES = {
+        path.stem: load_study(path) for path in sorted(Path("config/studies").glob("*.yaml"))
+    }
+except DpmcError as error:
+    raise WorkflowError(str(error)) from None
+
+RULES = {
+    "study": [*STUDIES, "all"],
+    "chains_per_job": ["all", "one"],
+}
+for key, known in RULES.items():
+    if config[key] not in known:
+        raise WorkflowError(
+            f"config/config.yaml: {key}: {config[key]!r} must be one of {', '.join(known)}"
+        )
+if not isinstance(config["checkpoint_seconds"], (int, float)) or config["checkpoint_seconds"] < 0:
+    raise WorkflowError(
+        f"config/config.yaml: checkpoint_seconds: {config['checkpoint_seconds']!r} must be a number, at least 0"
+    )
+
+CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
+CELL_METRICS = "results/{study}/metrics/{model}/{method}/eps-{epsilon}.csv"
+ENVIRONMENT = "../../environment.yml"
+
+
+wildcard_constraints:
+    study="|".join(STUDIES),
+    model="[a-z0-9.-]+",
+    method="[a-z0-9.-]+",
+    dataset="published|tuning|fresh-[0-9]+",
+    epsilon="[0-9.]+|inf",
+    seed="[0-9]+",
+    figure="[a-z0-9-]+",
+
+
+def figure_files(study):
+    """All figures of a study."""
+    return [
+        f"figures/{study}/{figure}.{kind}"
+        for figure in STUDIES[study].figures
+        for kind in ("pdf", "png")
+    ]
+
+
+def evaluation_data(wildcards):
+    """The data set on which a model's chains run."""
+    spec = STUDIES[wildcards.study].model(wildcards.model)
+    return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
+
+
+def data_settings(wildcards):
+    """Everything that decides a data file; a change makes it anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    return json.dumps([spec.model, spec.n, max(20, study.seeds * study.chains), DATA_VERSION])
+
+
+def tuning_settings(wildcards):
+    """Everything that decides a tuning result; a change tunes anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    values, _ = study.published_hyperparameters(wildcards.model, wildcards.method)
+    settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
+    return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
+
+
+def sampling_settings(wildcards):
+    """Everything beside its input files that decides a cell's draws; a change samples anew."""
+    return STUDIES[wildcards.study].sampling_settings(
+        wildcards.model, wildcards.method, wildcards.epsilon
+    )
+
+
+def sampling_priority(wildcards):
+    """Long cells first, so that none is left alone at the end."""
+    hmc = "hmc" in wildcards.method
+    return int(10 * float(wildcards.epsilon if wildcards.epsilon != "inf" else 100)) + 1000 * hmc
+
+
+def cell_chains(wildcards):
+    """The chains of one cell, all seeds."""
+    seeds = range(STUDIES[wildcards.study].seeds)
+    return [CHAIN.format(**wildcards, seed=seed) for seed in seeds]
+
+
+def study_metrics(wildcards):
+    """The metric files of all cells and baselines of a study."""
+    study = STUDIES[wildcards.study]
+    cells = [
+        CELL_METRICS.format(study=study.name, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in study.cells()
+    ]
+    baselines = [
+        f"results/{study.name}/metrics/{model}/baseline.csv"
+        for model in study.models
+        if ":" not in study.models[model].model
+    ]
+    return cells + baselines
+
+
+rule default:
+    default_target: True
+    input:
+        [
+            file
+            for study in (STUDIES if config["study"] == "all" else [config["study"]])
+            for file in figure_files(study)
+        ],
+
+
+rule all:
+    input:
+        [file for study in STUDIES for file in figure_files(study)],
+
+
+for study in STUDIES:
+
+    rule:
+        name:
+            study
+        input:
+            figure_files(study),

@@ -1,0 +1,15 @@
+rule data:
+    output:
+        "data/{study}/{model}/{dataset}.nc",
+    params:
+        settings=data_settings,
+    log:
+        "logs/{study}/data/{model}-{dataset}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "dpmc data --study {wildcards.study} --model {wildcards.model} --data {wildcards.dataset} "
+        "--output {output} 2> {log}"

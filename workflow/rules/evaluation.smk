@@ -1,0 +1,51 @@
+rule evaluate:
+    input:
+        data=evaluation_data,
+        chains=cell_chains,
+    output:
+        CELL_METRICS,
+    params:
+        version=sources_version("metrics"),
+    log:
+        "logs/{study}/evaluation/{model}/{method}/eps-{epsilon}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    shell:
+        "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {input.chains} "
+        "--output {output} 2> {log}"
+
+
+rule baselines:
+    input:
+        data=evaluation_data,
+    output:
+        "results/{study}/metrics/{model}/baseline.csv",
+    params:
+        version=sources_version("metrics"),
+    log:
+        "logs/{study}/evaluation/{model}/baseline.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "dpmc evaluate --study {wildcards.study} --model {wildcards.model} --data {input.data} "
+        "--baselines --output {output} 2> {log}"
+
+
+rule metrics:
+    input:
+        study_metrics,
+    output:
+        "results/{study}/metrics.csv",
+    log:
+        "logs/{study}/evaluation/metrics.log",
+    conda:
+        ENVIRONMENT
+    localrule: True
+    shell:
+        "awk 'FNR > 1 || NR == 1' {input} > {output} 2> {log}"

@@ -1,0 +1,45 @@
+# One job makes one chain or all seeds of a cell (config: chains_per_job); each chain is a target of
+# its own and has the same bits either way. The seeds are read off the output names, so that they are
+# no parameter and switching makes nothing anew. The number of seeds belongs to the study, hence one
+# rule a study.
+for study in STUDIES:
+    seeds = range(STUDIES[study].seeds)
+
+    rule:
+        name:
+            f"sample_{study}"
+        input:
+            data=evaluation_data,
+            hyperparameters="results/{study}/tuning/{model}/{method}.yaml",
+        output:
+            (
+                CHAIN
+                if config["chains_per_job"] == "one"
+                else expand(CHAIN, seed=seeds, allow_missing=True)
+            ),
+        params:
+            settings=sampling_settings,
+        log:
+            "logs/{study}/sampling/{model}/{method}/eps-{epsilon}"
+            + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
+            + ".log",
+        benchmark:
+            (
+                "results/{study}/benchmarks/{model}/{method}/eps-{epsilon}"
+                + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
+                + ".tsv"
+            )
+        conda:
+            ENVIRONMENT
+        wildcard_constraints:
+            study=study,
+        priority: sampling_priority
+        resources:
+            mem_mb=1000,
+            runtime=60,
+        shell:
+            "dpmc sample --study {wildcards.study} --model {wildcards.model} "
+            "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "
+            "--hyperparameters {input.hyperparameters} "
+            f"--checkpoint-seconds {config['checkpoint_seconds']} "
+            "--output {output} 2> {log}"

@@ -1,0 +1,17 @@
+rule tuning:
+    input:
+        data="data/{study}/{model}/tuning.nc",
+    output:
+        "results/{study}/tuning/{model}/{method}.yaml",
+    params:
+        settings=tuning_settings,
+    log:
+        "logs/{study}/tuning/{model}/{method}.log",
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=30,
+    shell:
+        "dpmc tune --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
+        "--data {input.data} --output {output} 2> {log}"
