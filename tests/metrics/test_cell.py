@@ -118,7 +118,7 @@ def test_a_value_does_not_depend_on_the_other_seeds() -> None:
     together = cell_metrics([run(8, 40), run(3, 40)], problem, stream)
     alone = cell_metrics([run(3, 40)], problem, stream)
     assert values(together, 3) == values(alone, 3)
-    assert [row["seed"] for row in together][0] == 3  # in order of seeds
+    assert together[0]["seed"] == 3  # in order of seeds
 
 
 def test_halves_are_dropped_per_chain_and_pooled() -> None:

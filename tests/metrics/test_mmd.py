@@ -58,7 +58,7 @@ def test_expectation_is_that_of_two_normals() -> None:
     exact = 2.0 * math.sqrt(width**2 / scale) * (1.0 - math.exp(-(shift**2) / (2.0 * scale)))
     error = float(np.std(estimates)) / math.sqrt(len(estimates))
     assert abs(float(np.mean(estimates)) - exact) < 4.0 * error
-    assert error < 0.02 * exact  # the test has the power to see 8 %
+    assert error < 0.025 * exact  # the test has the power to see 10 %
 
 
 def test_the_estimate_is_unbiased_where_the_laws_agree() -> None:

@@ -218,7 +218,8 @@ def _distance(
     exact = problem.posterior_mean if mean else problem.posterior_covariance
     if not np.all(np.isfinite(exact)):
         raise ValueError(f"the exact posterior {'mean' if mean else 'covariance'} is not known")
-    value = mean_error(pooled, exact) if mean else covariance_error(pooled, exact)
+    with np.errstate(over="ignore", invalid="ignore"):  # said in words below
+        value = mean_error(pooled, exact) if mean else covariance_error(pooled, exact)
     if not math.isfinite(value):
         raise ValueError(f"not a finite number ({value})")
     return value

@@ -31,7 +31,8 @@ def bandwidth(
     """
     first = x[generator.integers(len(x), size=pairs)]
     second = y[generator.integers(len(y), size=pairs)]
-    return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
+    with np.errstate(over="ignore"):  # an infinite width is refused by name in `squared_mmd`
+        return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
 def _kernel_sum(x: Floats, y: Floats, width: float) -> float:

@@ -1,0 +1,6 @@
+"""Lets test modules import what they share, e.g. `from kernels import ladder`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
