@@ -38,9 +38,10 @@ def tune(options: argparse.Namespace) -> None:
 
 def sample(options: argparse.Namespace) -> None:
     """Run chains; write one file a seed."""
-    from dpmc import sampling, storage
+    from dpmc import models, sampling, storage
 
     study = load_study(options.study)
+    models.definition(study.model(options.model).model)
     epsilon = canonical_epsilon(options.epsilon)
     seeds, outputs = _seeds_and_outputs(options.seed, options.output)
     values, source = _hyperparameters(study, options)

@@ -20,7 +20,7 @@ from dpmc.compiler import compilable, compiled
 from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
-from dpmc.privacy.ledger import Budget, Ledger
+from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise
 from dpmc.problem import Problem
@@ -61,16 +61,21 @@ class Cell:
     def allowed_iterations(self) -> int:
         """Iterations of each chain.
 
-        Raises DpmcError where neither budget nor `iterations` says how many, and BudgetExceeded (at the
-        first reservation) where `iterations` costs more than the budget.
+        Raises DpmcError where neither budget nor `iterations` says how many, and BudgetExceeded where
+        `iterations` costs more than the budget.
         """
-        if self.iterations is not None:
-            return self.iterations
         if self.budget is None:
-            raise DpmcError("iterations: needed when epsilon is inf, since no budget limits the chain")
+            if self.iterations is None:
+                raise DpmcError("iterations: needed when epsilon is inf, since no budget limits the chain")
+            return self.iterations
         once, each = self.releases()
         accountant = accountants.get(self.accountant)
-        return accountant.iterations(once, each, self.budget.epsilon, self.budget.delta)
+        most = accountant.iterations(once, each, self.budget.epsilon, self.budget.delta)
+        if self.iterations is not None and self.iterations > most:
+            raise BudgetExceeded(
+                f"iterations: {self.iterations} exceeds the budget: epsilon {self.epsilon} allows {most}"
+            )
+        return most if self.iterations is None else self.iterations
 
     def status(self, iterations: int) -> str:
         """"ok", or why the chain is too short to be of use."""

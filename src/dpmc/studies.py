@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -275,11 +274,9 @@ def _validator() -> Any:
 
 
 def _check_schema(content: Any, path: Path) -> None:
-    import jsonschema
-
-    error = jsonschema.exceptions.best_match(_validator().iter_errors(content))
-    if error is not None:
-        raise DpmcError(f"{path}: {_explain(error)}")
+    errors = sorted(_validator().iter_errors(content), key=lambda error: str(error.absolute_path))
+    if errors:
+        raise DpmcError(f"{path}: {_explain(errors[0])}")
 
 
 def _explain(error: Any) -> str:
@@ -307,8 +304,6 @@ def _explain(error: Any) -> str:
     text = rules.get(rule, error.message)
     if rule == "anyOf":
         text = error.schema.get("description", error.message)
-    if isinstance(error.instance, float) and math.isnan(error.instance):
-        text = "must be a number"
     return f"{where}: {error.instance!r} {text}"
 
 

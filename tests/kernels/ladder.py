@@ -70,7 +70,9 @@ class Setting:
             u = (ndtr(((theta**2).sum(axis=1) - law.square_mean) / sd) - below) / (1.0 - below)
             angle = np.arctan2(theta[:, 1], theta[:, 0]) / (2.0 * np.pi) + 0.5
             return np.column_stack([u, angle])
-        return normal_uniforms((bent(self.model, theta) - self.posterior.mu) / np.sqrt(self.posterior.variance))
+        return normal_uniforms(
+            (bent(self.model, theta) - self.posterior.mu) / np.sqrt(self.posterior.variance)
+        )
 
 
 def bent(model: Banana, theta: np.ndarray) -> np.ndarray:
@@ -125,7 +127,10 @@ class Kernel:
         """The same kernel, in plain Python, with pieces of a module's text exchanged."""
         names = mutant(module, *changes)
         algorithm = type(self.algorithm)
-        if algorithm.__name__ in names and names[algorithm.__name__].__module__ == names["__name__"]:
+        if (
+            algorithm.__name__ in names
+            and names[algorithm.__name__].__module__ == names["__name__"]
+        ):
             return replace(self, algorithm=names[algorithm.__name__](*self.algorithm), python=True)
         if "accept" in names:  # shared by all algorithms, which import it by name
             own = mutant(algorithm.__module__)
@@ -159,11 +164,12 @@ def lengths(*values: float) -> np.ndarray:
 #: such that the noise of a log ratio has an sd near 1, and that of a gradient is felt.
 KERNELS: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(np.inf, lengths(0.9, 0.7)), python=True),
-    "hmc": Kernel(HMC(3, lengths(0.55, 0.23), lengths(2.5, 0.4), np.inf, np.inf), python=True),
+    "hmc": Kernel(HMC(3, lengths(0.85, 0.33), lengths(2.5, 0.4), np.inf, np.inf), python=True),
     "dp-penalty": Kernel(DPPenalty(0.004, 100.0, lengths(0.9, 0.7)), python=True),
     "dp-penalty-guided": Kernel(DPPenaltyGuided(0.004, 100.0, lengths(1.1, 0.9)), python=True),
     "dp-hmc": Kernel(
-        DPHMC(0.004, 0.001, 3, lengths(0.55, 0.23), lengths(2.5, 0.4), 100.0, 400.0, False), python=True
+        DPHMC(0.004, 0.001, 3, lengths(0.55, 0.23), lengths(2.5, 0.4), 100.0, 400.0, False),
+        python=True,
     ),
 }
 #: Not known to leave the posterior invariant: only what concerns releases and bits is tested.
@@ -179,7 +185,10 @@ COMPILED: dict[str, tuple[Kernel, Setting]] = {
         Kernel(DPHMC(0.005, 0.005, 3, lengths(0.25, 0.12), lengths(1.3, 0.7), 100.0, 100.0, False)),
         LARGE,
     ),
-    "dp-penalty-guided on the circle": (Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.8))), RING),
+    "dp-penalty-guided on the circle": (
+        Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.8))),
+        RING,
+    ),
     "dp-hmc on the circle": (
         Kernel(DPHMC(0.005, 0.005, 3, lengths(0.1, 0.1), lengths(1.3, 0.7), 100.0, 100.0, False)),
         RING,
@@ -206,7 +215,9 @@ class Numbers:
             return np.repeat(array, chains, axis=0)
 
         draws = Draws(*(many(array) for array in self.draws))
-        return Numbers(draws, many(self.ratio_normals), many(self.gradient_normals), many(self.extra))
+        return Numbers(
+            draws, many(self.ratio_normals), many(self.gradient_normals), many(self.extra)
+        )
 
 
 def numbers(algorithm: Any, generator: np.random.Generator, chains: int, m: int, d: int) -> Numbers:
@@ -268,7 +279,15 @@ class SpyDoor:
         return getattr(self._door, name)
 
     def noisy_gradient(
-        self, theta: Any, clip: Any, tau: Any, noise: Any, i: int, stage: int, answer: Any, clipped: Any
+        self,
+        theta: Any,
+        clip: Any,
+        tau: Any,
+        noise: Any,
+        i: int,
+        stage: int,
+        answer: Any,
+        clipped: Any,
     ) -> None:
         self._door.noisy_gradient(theta, clip, tau, noise, i, stage, answer, clipped)
         self.gradients.append((theta.copy(), answer.copy()))
@@ -311,10 +330,14 @@ def reversed_move(kernel: Kernel, made: Move) -> Numbers:
     """The numbers by which the same kernel proposes to go back."""
     given, algorithm = made.given, kernel.algorithm
     draws, extra, gradients = given.draws, given.extra, given.gradient_normals
-    if made.momentum is not None:  # flip the momentum, meet the same gradient noise in reverse order
+    if (
+        made.momentum is not None
+    ):  # flip the momentum, meet the same gradient noise in reverse order
         draws = draws._replace(normal=(-made.momentum / np.sqrt(algorithm.mass))[None, None])
         used = algorithm.steps + 1
-        gradients = np.concatenate([gradients[:, :, used - 1 :: -1], gradients[:, :, used:]], axis=2)
+        gradients = np.concatenate(
+            [gradients[:, :, used - 1 :: -1], gradients[:, :, used:]], axis=2
+        )
     elif algorithm.one_component:  # the walk turns around: the same length, the other direction
         extra = -extra
     else:
@@ -466,7 +489,9 @@ class SpyEvaluator:
         self.ratios: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.gradients: list[float] = []
 
-    def ratio_sums(self, model: Any, theta: Any, proposal: Any, bound: Any, sums: Any, counts: Any) -> None:
+    def ratio_sums(
+        self, model: Any, theta: Any, proposal: Any, bound: Any, sums: Any, counts: Any
+    ) -> None:
         self.ratios.append((theta.copy(), proposal.copy(), bound.copy()))
         self._inner.ratio_sums(model, theta, proposal, bound, sums, counts)
 
@@ -501,7 +526,9 @@ def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float
     return sum(e.count for e in events), multipliers.pop() if multipliers else None
 
 
-def release_faults(kernel: Kernel, setting: Setting = SMALL, chains: int = 2, m: int = 4) -> list[str]:
+def release_faults(
+    kernel: Kernel, setting: Setting = SMALL, chains: int = 2, m: int = 4
+) -> list[str]:
     """What the kernel's performed releases have different from its declared ones; empty if nothing.
 
     The plain-Python text runs with spies as evaluator and noise source. Every question about the rows must
@@ -559,7 +586,9 @@ def release_faults(kernel: Kernel, setting: Setting = SMALL, chains: int = 2, m:
     return faults
 
 
-def attained_multipliers(kernel: Kernel, setting: Setting = SMALL) -> dict[str, tuple[float, float]]:
+def attained_multipliers(
+    kernel: Kernel, setting: Setting = SMALL
+) -> dict[str, tuple[float, float]]:
     """Noise multiplier found from outside, and the declared one, for each release of one iteration.
 
     Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides. The
@@ -601,4 +630,3 @@ def attained_multipliers(kernel: Kernel, setting: Setting = SMALL) -> dict[str, 
         sd = 0.5 * np.abs(plus_gradient - minus_gradient).max()
         found["gradient"] = (sd / change, gradient_multiplier)
     return found
-

@@ -146,7 +146,11 @@ FAULTS = {
         "dp-penalty-guided", GUIDED, FLIP, "state.extra[c] *= state.extra[c]", (invariance,)
     ),
     "lopsided proposal": Fault(
-        "dp-penalty", PENALTY, "draws.normal[:, i]", "(draws.normal[:, i] + 0.3)", (undoing, invariance)
+        "dp-penalty",
+        PENALTY,
+        "draws.normal[:, i]",
+        "(draws.normal[:, i] + 0.3)",
+        (undoing, invariance),
     ),
     # leapfrog
     "step size dropped from the position's update": Fault(
@@ -156,25 +160,37 @@ FAULTS = {
         "theta += 0.3 * self.step_size * self.step_size * momentum",
         (balance,),
     ),
-    "full kick at the start": Fault("hmc", HMC, FIRST_KICK, FIRST_KICK.replace("0.5 * ", ""), (undoing, balance)),
-    "full kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", ""), (balance,)),
-    "no kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", "0.0 * "), (undoing, balance)),
+    "full kick at the start": Fault(
+        "hmc", HMC, FIRST_KICK, FIRST_KICK.replace("0.5 * ", ""), (undoing, balance)
+    ),
+    "full kick at the end": Fault(
+        "dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", ""), (balance,)
+    ),
+    "no kick at the end": Fault(
+        "dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", "0.0 * "), (balance,)
+    ),
     "friction in the trajectory": Fault(
         "hmc", HMC, "momentum += 0.5", "momentum *= 0.99\n            momentum += 0.5", (volume,)
     ),
     "kinetic energy without the mass": Fault(
-        "dp-hmc", DP_HMC, "(momentum[c] ** 2 / self.mass)", "(momentum[c] ** 2)", (balance, invariance)
+        "dp-hmc",
+        DP_HMC,
+        "(momentum[c] ** 2 / self.mass)",
+        "(momentum[c] ** 2)",
+        (balance, invariance),
     ),
     "kinetic energy upside down": Fault(
-        "dp-hmc", DP_HMC, "+= energy[c] - 0.5 *", "-= energy[c] - 0.5 *", (balance, invariance)
+        "dp-hmc", DP_HMC, "+= energy[c] - 0.5 *", "-= energy[c] - 0.5 *", (balance,)
     ),
     "momentum of unit variance": Fault(
-        "hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (invariance,)
+        "hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance, invariance)
     ),
     "momentum with M for its square root": Fault(
-        "dp-hmc", DP_HMC, REFRESH, REFRESH.replace("np.sqrt(self.mass)", "self.mass"), (invariance,)
+        "dp-hmc", DP_HMC, REFRESH, REFRESH.replace("np.sqrt(self.mass)", "self.mass"), (balance,)
     ),
-    "momentum never refreshed": Fault("hmc", HMC, REFRESH, REFRESH.replace(", i]", ", 0]"), (invariance,)),
+    "momentum never refreshed": Fault(
+        "hmc", HMC, REFRESH, REFRESH.replace(", i]", ", 0]"), (invariance,)
+    ),
     "gradient kept at the proposal after a rejection": Fault(
         "hmc",
         HMC,
@@ -187,7 +203,11 @@ FAULTS = {
         "dp-penalty", DOOR, RATIO_SD, RATIO_SD.replace("2.0", "1.0"), (releases, attained)
     ),
     "ratio noise without root n": Fault(
-        "dp-penalty-guided", DOOR, RATIO_SD, RATIO_SD.replace("np.sqrt(float(self.n))", "1.0"), (releases,)
+        "dp-penalty-guided",
+        DOOR,
+        RATIO_SD,
+        RATIO_SD.replace("np.sqrt(float(self.n))", "1.0"),
+        (releases,),
     ),
     "ratio noise not tempered": Fault(
         "dp-penalty", DOOR, RATIO_SD, RATIO_SD.replace("self.temperature * ", ""), (releases,)
@@ -217,15 +237,16 @@ FAULTS = {
     "release without noise": Fault(
         "dp-penalty", DOOR, "+ noise.corrected(c, i, sd)", "", (releases, attained)
     ),
-    "gradient without noise": Fault(
-        "dp-hmc", DOOR, "answer[c] += z", "pass", (attained,)
-    ),
+    "gradient without noise": Fault("dp-hmc", DOOR, "answer[c] += z", "pass", (attained,)),
     "one noise vector for all gradients": Fault(
         "dp-hmc", DP_HMC, "noise, i, step, gradient", "noise, i, 0, gradient", (releases,)
     ),
     "one gradient declared too few": Fault(
-        "dp-hmc", DP_HMC, "return (), (ratio, GaussianRelease(\"gradient\", self.tau_g * root, self.steps + 1))",
-        "return (), (ratio, GaussianRelease(\"gradient\", self.tau_g * root, self.steps))", (releases,),
+        "dp-hmc",
+        DP_HMC,
+        'return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps + 1))',
+        'return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))',
+        (releases,),
     ),
 }
 CASES = [
@@ -242,7 +263,9 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 @pytest.mark.parametrize("module", sorted({(f.kernel, f.module) for f in FAULTS.values()}))
 @pytest.mark.parametrize("check", [balance, releases])
-def test_text_run_anew_without_a_fault_is_not_blamed(module: tuple[str, str], check: Measure) -> None:
+def test_text_run_anew_without_a_fault_is_not_blamed(
+    module: tuple[str, str], check: Measure
+) -> None:
     # so that the faults above are caught for what was changed, not for how they are made
     assert not CAUGHT[check](check(KERNELS[module[0]].mutated(module[1])))
 

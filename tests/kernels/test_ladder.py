@@ -37,7 +37,9 @@ def test_parameters_and_rows_keep_their_joint_law(name: str) -> None:
     assert ladder.joint_test(kernel, ladder.WEAK, replicates=4000, iterations=60) > ladder.P_VALUE
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS.values(), REUSING], ids=[*KERNELS, "reusing gradients"])
+@pytest.mark.parametrize(
+    "kernel", [*KERNELS.values(), REUSING], ids=[*KERNELS, "reusing gradients"]
+)
 def test_performed_releases_equal_declared_ones(kernel: Kernel) -> None:
     assert ladder.release_faults(kernel) == []
 

@@ -2,7 +2,8 @@
 
 Rows have the keys of `COLUMNS`; `seed` is "" for what belongs to the whole cell. What cannot be
 computed leaves a row with metric "status", whose value says in plain words what is missing and
-why, at most one such row per seed and one per cell.
+why, at most one such row per seed and one per cell. A cell whose algorithm departs from the one it
+is named after has a row with metric "variant" that says how.
 """
 
 from __future__ import annotations
@@ -97,7 +98,12 @@ def cell_metrics(
     for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
         values, reasons = _seed_metrics(chain, problem, stream)
         rows += _rows(names, int(chain.attrs["seed"]), values, reasons)
-    return rows + _rows(names, "", *_convergence_metrics(chains))
+    rows += _rows(names, "", *_convergence_metrics(chains))
+    variant = str(chains[0].attrs.get("variant", ""))
+    if variant:
+        # An algorithm that is not the published one says so in every output.
+        rows.append({**names, "seed": "", "metric": "variant", "value": variant})
+    return rows
 
 
 def baseline_metrics(

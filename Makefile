@@ -1,0 +1,67 @@
+# The two commands are `make figures` and `make test`. Both first build .venv, from nothing but
+# Python 3.11 or later and its pip, when it is missing or requirements.lock has changed.
+
+PYTHON ?= python3#   the Python that .venv is made with, 3.11 or later
+STUDY ?= thesis#     one or more of config/studies, or all
+CORES ?= all#        how many cores a run may use
+UV ?= uv#            only `make lock` needs it
+
+# The stamps carry checksums, not times: another commit's lock or project file is noticed after any
+# checkout, and the same one again is not.
+ENVIRONMENT := .venv/.environment-$(shell cksum requirements.lock | cut -d ' ' -f 1)
+PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
+
+.PHONY: help install figures smoke report test lint lock clean
+
+help: ## this list
+	@echo "make figures [STUDY=thesis] [CORES=all]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s  %s\n", $$1, $$2 }' Makefile
+
+install: $(PROJECT) ## the environment, .venv (every other target does this first)
+
+figures: $(PROJECT) ## every figure of a study, from scratch or from where a run was stopped
+	.venv/bin/python workflow/run.py --cores $(CORES) $(STUDY)
+
+smoke: ## a small study through every rule, in minutes
+	$(MAKE) figures STUDY=smoke
+
+report: figures ## report.html: figures, settings and run times of a study
+	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY)
+
+test: $(PROJECT) ## the tests, on all cores
+	.venv/bin/python -m pytest -n auto
+
+lint: $(PROJECT) ## style, format and types
+	.venv/bin/python -m ruff check .
+	.venv/bin/python -m ruff format --check .
+	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/python -m mypy
+
+# --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions
+# that are in the lock stay unless told otherwise: make lock UV="uv --upgrade-package numpy".
+lock: ## requirements.lock anew, after a change of pyproject.toml (needs uv)
+	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+	    --only-binary :all: --no-binary connection-pool --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv, report.html and the tools' caches; data, chains and figures stay
+	rm -rf .venv report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
+# source archive alone.
+$(ENVIRONMENT):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: $(PYTHON) is not Python 3.11 or later; name one that is: make PYTHON=python3.12 ..." >&2; \
+	    exit 1; }
+	$(PYTHON) -m venv --clear .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    --only-binary :all: --no-binary connection-pool --requirement requirements.lock
+	@touch $@
+
+$(PROJECT): $(ENVIRONMENT)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	    --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,181 @@
+"""The commands end to end, on small data, in one process."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+import yaml
+
+from dpmc import datasets
+from dpmc.cli import _EXAMPLES, main
+from dpmc.storage import read_chain
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the project's config, as the current one, and a small data file."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    datasets.build("circle", "circle", "fresh-0", n=200).write(tmp_path / "circle.nc")
+    return tmp_path
+
+
+def run(*arguments: str) -> None:
+    assert main(arguments) == 0
+
+
+CELL = ("--model", "circle", "--method", "dp-penalty")
+
+
+def test_budget_prints_one_flat_object(folder, capsys):
+    arguments = ("budget", "--study", "thesis", "--model", "flat-banana-2d", "--method", "dp-penalty")
+    run(*arguments, "--epsilon", "4", "--json")
+    answers = json.loads(capsys.readouterr().out)
+    assert answers["tight"] == 702
+    assert answers["zcdp"] < 702
+    run(*arguments, "--iterations", "702", "--json")
+    spent = json.loads(capsys.readouterr().out)["tight"]
+    assert 3.99 < spent <= 4.0
+
+
+def test_budget_with_own_hyperparameters(folder, capsys):
+    (folder / "own.yaml").write_text("{tau: 0.2, clip: 2, proposal_sd: 0.008}")
+    arguments = ("budget", "--model", "flat-banana-2d", "--method", "dp-penalty", "--epsilon", "4")
+    run(*arguments, "--hyperparameters", "own.yaml", "--json")
+    assert json.loads(capsys.readouterr().out)["tight"] == 2808
+
+
+def test_sample_evaluate(folder):
+    run("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--seed", "0", "1", "2", "--quiet",
+        "--output", "seed-{seed}.nc")  # fmt: skip
+    run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "seed-1.nc", "seed-2.nc",
+        "--output", "metrics.csv")  # fmt: skip
+    rows = list(csv.DictReader(open("metrics.csv")))
+    assert all(row["value"] not in ("", "nan") for row in rows)
+    metrics = {row["metric"] for row in rows}
+    assert {"mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "iterations"} <= metrics
+    assert not list(folder.glob(".*"))  # no checkpoint or temporary file is left
+
+
+def test_seeds_read_off_the_output_names(folder):
+    run("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet",
+        "--output", "a/seed-3.nc", "a/seed-5.nc")  # fmt: skip
+    assert [read_chain(f"a/seed-{s}.nc").attrs["seed"] for s in (3, 5)] == [3, 5]
+
+
+def test_one_seed_has_the_same_bits_as_all(folder):
+    common = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--output")
+    run(*common, "all/seed-0.nc", "all/seed-1.nc")
+    run(*common, "one/seed-1.nc")
+    assert (folder / "all/seed-1.nc").read_bytes() == (folder / "one/seed-1.nc").read_bytes()
+
+
+def test_chain_file_follows_the_schema(folder):
+    arguments = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--thin", "3")
+    run(*arguments, "--output", "seed-0.nc")
+    chain = read_chain("seed-0.nc")
+    k = chain.attrs["iterations"]
+    with xarray.open_datatree("seed-0.nc") as tree:
+        assert tree["posterior/theta"].dims == ("chain", "draw", "parameter")
+        assert tree["posterior/draw"].values.tolist() == list(range(3, k + 1, 3))
+        assert tree["private_diagnostics"].attrs["releasable"] == 0
+        assert tree.attrs["mode"] == "lab"
+    ledger = json.loads(chain.attrs["ledger"])
+    assert ledger["accountant"]["name"] == "tight"
+    assert ledger["performed"] == ledger["reserved"]
+    assert 0 < ledger["epsilon_spent"] <= 1
+    assert sum(event["count"] for event in ledger["performed"]) == k
+
+
+def test_thinning_keeps_the_same_chain(folder):
+    common = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--output")
+    run(*common, "whole/seed-0.nc")
+    run(*common, "thin/seed-0.nc", "--thin", "4")
+    whole, thin = read_chain("whole/seed-0.nc"), read_chain("thin/seed-0.nc")
+    np.testing.assert_array_equal(whole.draws[:, 3::4], thin.draws)
+    for name, total in whole.totals.items():
+        np.testing.assert_array_equal(total, thin.totals[name])
+
+
+def test_reuse_of_gradients_names_itself(folder, capsys):
+    path = folder / "config/studies/thesis.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["methods"]["dp-hmc-reused"] = {"algorithm": "dp-hmc", "options": {"reuse_gradients": True}}
+    path.write_text(yaml.safe_dump(study))
+    run("sample", "--model", "circle", "--method", "dp-hmc-reused", "--epsilon", "1",
+        "--data", "circle.nc", "--output", "seed-0.nc")  # fmt: skip
+    assert "reuses gradients" in capsys.readouterr().err
+    assert "reuses gradients" in read_chain("seed-0.nc").attrs["variant"]
+    run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "--output", "m.csv")
+    assert any("reuses gradients" in row["value"] for row in csv.DictReader(open("m.csv")))
+
+
+@pytest.mark.parametrize("tau", [0.02, 0.1])
+def test_a_budget_that_is_too_small_is_a_status(folder, tau):
+    (folder / "own.yaml").write_text(f"{{tau: {tau}, clip: 0.002, proposal_sd: 0.2}}")
+    run("sample", *CELL, "--epsilon", "0.5", "--data", "circle.nc", "--quiet",
+        "--hyperparameters", "own.yaml", "--output", "seed-0.nc")  # fmt: skip
+    chain = read_chain("seed-0.nc")
+    assert chain.attrs["iterations"] < 4
+    assert chain.attrs["status"].startswith("budget too small")
+    run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "--output", "m.csv")
+    status = [row["value"] for row in csv.DictReader(open("m.csv")) if row["metric"] == "status"]
+    assert any("budget too small" in text for text in status)
+
+
+OWN_MODEL = '''
+import numpy as np
+
+class Normal:
+    """x ~ N(theta, 1) in two dimensions."""
+    dimension = 2
+    n = 300
+    true_theta = np.array([1.0, -1.0])
+
+    def log_likelihood(self, theta, rows):
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+
+    def simulate(self, generator, theta, n):
+        return theta + generator.standard_normal((n, 2))
+'''
+
+
+def test_a_model_of_ones_own(folder, monkeypatch, capsys):
+    (folder / "own_model.py").write_text(OWN_MODEL)
+    monkeypatch.syspath_prepend(folder)
+    (folder / "own.yaml").write_text("{tau: 0.5, clip: 10, proposal_sd: 0.05}")
+    cell = ("--model", "own_model:Normal", "--method", "dp-penalty", "--hyperparameters", "own.yaml")
+    run("budget", *cell, "--epsilon", "4", "--json")
+    k = json.loads(capsys.readouterr().out)["tight"]
+    run("sample", *cell, "--epsilon", "4", "--output", "seed-0.nc", "--quiet")
+    chain = read_chain("seed-0.nc")
+    assert chain.attrs["evaluator"] == "generic"
+    assert chain.draws.shape == (1, k, 2)
+    rows = np.random.default_rng(0).normal([1.0, -1.0], 1.0, (300, 2))
+    np.savetxt("rows.csv", rows, delimiter=",")
+    run("sample", *cell, "--epsilon", "4", "--data", "rows.csv", "--output", "own/seed-0.nc", "--quiet")
+    assert read_chain("own/seed-0.nc").attrs["dataset"] == "rows"
+
+
+def test_tune_writes_setting_and_verdict(folder):
+    run("tune", "--study", "smoke", *CELL, "--data", "circle.nc", "--output", "t.yaml", "--quiet")
+    result = yaml.safe_load(Path("t.yaml").read_text())
+    assert result["hyperparameters"] == {"tau": 4, "clip": 0.002, "proposal_sd": 0.2}
+    assert result["tried"]["clipping"].startswith(("passes", "fails"))
+    assert result["tried"]["medians"]["mmd"] > 0
+    run("sample", *CELL, "--epsilon", "0.5", "--data", "circle.nc", "--hyperparameters", "t.yaml",
+        "--output", "seed-0.nc", "--quiet")  # fmt: skip
+
+
+@pytest.mark.parametrize("command", _EXAMPLES)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main((command, "--help"))
+    assert stop.value.code == 0
+    assert f"dpmc {command} --study" in " ".join(capsys.readouterr().out.split())
