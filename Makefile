@@ -11,6 +11,11 @@ UV ?= uv#            only `make lock` needs it
 ENVIRONMENT := .venv/.environment-$(shell cksum requirements.lock | cut -d ' ' -f 1)
 PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 
+# Wheels only, so that no compiler is needed, but for two packages under Snakemake: connection-pool is
+# pure Python and published as a source archive alone; immutables has wheels for some Pythons only,
+# and with IMMUTABLES_EXT=0 its source archive installs its pure Python form on every one.
+WHEELS := --only-binary :all: --no-binary connection-pool --no-binary immutables
+
 .PHONY: help install figures smoke report test lint lock clean
 
 help: ## this list
@@ -42,7 +47,7 @@ lint: $(PROJECT) ## style, format and types
 lock: ## requirements.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
 	$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
-	    --only-binary :all: --no-binary connection-pool --generate-hashes \
+	    $(WHEELS) --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
 
@@ -50,15 +55,13 @@ clean: ## remove .venv, report.html and the tools' caches; data, chains and figu
 	rm -rf .venv report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
-# Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
-# source archive alone.
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "make: $(PYTHON) is not Python 3.11 or later; name one that is: make PYTHON=python3.12 ..." >&2; \
 	    exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	    --only-binary :all: --no-binary connection-pool --requirement requirements.lock
+	IMMUTABLES_EXT=0 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	    $(WHEELS) --requirement requirements.lock
 	@touch $@
 
 $(PROJECT): $(ENVIRONMENT)

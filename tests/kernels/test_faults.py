@@ -183,7 +183,7 @@ FAULTS = {
         "dp-hmc", DP_HMC, "+= energy[c] - 0.5 *", "-= energy[c] - 0.5 *", (balance,)
     ),
     "momentum of unit variance": Fault(
-        "hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance, invariance)
+        "hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance,)
     ),
     "momentum with M for its square root": Fault(
         "dp-hmc", DP_HMC, REFRESH, REFRESH.replace("np.sqrt(self.mass)", "self.mass"), (balance,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ from dpmc.metrics.convergence import MINIMUM_CHAINS, convergence
 from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 
+if TYPE_CHECKING:
+    from dpmc.problem import Problem
+    from dpmc.storage import ChainFile
+
 Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 Stream = Callable[..., np.random.Generator]
@@ -27,45 +31,6 @@ Stream = Callable[..., np.random.Generator]
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 CONVERGENCE_METRICS = ("rhat_max", "ess_bulk_min", "mcse_mean_max")
-
-
-class ChainsOfRun(Protocol):
-    """What is read of one chain file: all chains of one run (one seed)."""
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Names, settings and counts of the run."""
-
-    @property
-    def draws(self) -> Floats:
-        """Draws theta_1 ... theta_k, (chains, draws, d); every `thin`-th when thinned."""
-
-    @property
-    def totals(self) -> Mapping[str, Any]:
-        """Counts over all k iterations, those between thinned draws too, one per chain.
-
-        Keys: "accepted" and "diverging" (proposals), "ratio_clipped" and "gradient_clipped" (rows).
-        """
-
-
-class Posterior(Protocol):
-    """What is read of a problem: what is known exactly about its posterior."""
-
-    @property
-    def reference(self) -> Floats:
-        """Exact posterior draws, (1000, d)."""
-
-    @property
-    def baselines(self) -> Floats:
-        """Further exact samples, (10, 1000, d)."""
-
-    @property
-    def posterior_mean(self) -> Floats:
-        """Exact posterior mean, (d,)."""
-
-    @property
-    def posterior_covariance(self) -> Floats:
-        """Exact posterior covariance, (d, d)."""
 
 
 def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
@@ -78,7 +43,7 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
 
 
 def cell_metrics(
-    chains: Sequence[ChainsOfRun], problem: Posterior, stream: Stream | None = None
+    chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None
 ) -> list[Row]:
     """Return the metric rows of one cell, from its chain files (one a seed) and its problem.
 
@@ -107,7 +72,7 @@ def cell_metrics(
 
 
 def baseline_metrics(
-    problem: Posterior, *, study: str, model: str, dataset: str, stream: Stream | None = None
+    problem: Problem, *, study: str, model: str, dataset: str, stream: Stream | None = None
 ) -> list[Row]:
     """Return the MMD of each baseline (an exact sample) from the reference: the floor of a figure.
 
@@ -129,7 +94,7 @@ def _default_stream() -> Stream:
     return stream
 
 
-def _check_cell(chains: Sequence[ChainsOfRun], problem: Posterior) -> dict[str, str]:
+def _check_cell(chains: Sequence[ChainFile], problem: Problem) -> dict[str, str]:
     """Return the cell's names, after checking that all chains are of it and fit the problem."""
     if not chains:
         raise DpmcError("metrics: no chain files given, at least 1 is needed")
@@ -165,14 +130,14 @@ def _rows(
     return rows
 
 
-def _kept(chain: ChainsOfRun) -> Floats:
+def _kept(chain: ChainFile) -> Floats:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
     return second_half(np.asarray(chain.draws), iterations, thin)
 
 
 def _seed_metrics(
-    chain: ChainsOfRun, problem: Posterior, stream: Stream
+    chain: ChainFile, problem: Problem, stream: Stream
 ) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric and the reasons for what is missing."""
     iterations = int(chain.attrs["iterations"])
@@ -200,15 +165,13 @@ def _seed_metrics(
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
 
 
-def _stream_names(chain: ChainsOfRun) -> tuple[str | int, ...]:
+def _stream_names(chain: ChainFile) -> tuple[str | int, ...]:
     """Return the names that a run's streams begin with."""
     names = [str(chain.attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
     return (*names, int(chain.attrs["seed"]))
 
 
-def _distance(
-    name: str, pooled: Floats, problem: Posterior, generator: np.random.Generator
-) -> float:
+def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.Generator) -> float:
     """Return one distance of the pooled kept draws from the exact posterior.
 
     Raises ValueError with the reason where draws are too few or the exact value is not known.
@@ -231,7 +194,7 @@ def _distance(
     return value
 
 
-def _fractions(chain: ChainsOfRun, iterations: int) -> dict[str, float]:
+def _fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     A clip fraction is #{rows clipped} / (rows x evaluations), rejected proposals included
@@ -250,7 +213,7 @@ def _fractions(chain: ChainsOfRun, iterations: int) -> dict[str, float]:
     return values
 
 
-def _convergence_metrics(chains: Sequence[ChainsOfRun]) -> tuple[dict[str, float], list[str]]:
+def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
     """Return the convergence diagnostics over all chains of all seeds, or why there are none."""
     kept = [half for chain in chains for half in _kept(chain)]
     # One private budget buys one k, so lengths agree within a cell; if not, the shortest counts.

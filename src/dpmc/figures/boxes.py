@@ -1,0 +1,464 @@
+"""Box plots over the chains of each cell, grouped by epsilon, with the published boxes beside ours.
+
+Every cell of the study that belongs to a panel has a box or a note that says why it has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmc.errors import DpmcError
+from dpmc.figures import style
+from dpmc.figures.style import MethodStyle
+from dpmc.randomness import canonical_epsilon
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.studies import Study
+
+FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
+GROUP_WIDTH = 0.86  # of the distance between two epsilons
+SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
+CLIP_TARGET = 0.1  # the thesis tuned for less than 10 % clipped ratios (Section 6.3)
+LABELS = {
+    "mmd": "MMD",
+    "mean_error": "distance from the true mean",
+    "ratio_clip_fraction": "fraction clipped",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: a metric of a model (label)."""
+
+    model: str
+    metric: str
+    title: str
+
+
+@dataclass(frozen=True)
+class PublishedBox:
+    """Quartiles of one published box plot."""
+
+    q1: float
+    median: float
+    q3: float
+
+
+@dataclass
+class Results:
+    """A study's metrics, looked up by cell."""
+
+    numbers: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
+    statuses: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    variants: dict[str, str] = field(default_factory=dict)  # method -> how it departs from its name
+
+    @classmethod
+    def of(cls, metrics: DataFrame, study: str) -> Results:
+        """Read the tidy table; rows of other studies are left out."""
+        results = cls()
+        columns = ("study", "model", "method", "epsilon", "metric", "value")
+        for row in zip(*(metrics[column] for column in columns), strict=True):
+            if row[0] != study:
+                continue
+            model, method, metric = str(row[1]), str(row[2]), str(row[4])
+            cell = (model, method, _epsilon(row[3]))
+            if metric == "status":
+                results.statuses.setdefault(cell, []).append(str(row[5]))
+            elif metric == "variant":
+                results.variants[method] = str(row[5])
+            else:
+                results.numbers.setdefault((*cell, metric), []).append(float(row[5]))
+        return results
+
+    def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
+        """The metric's value for each seed that has one."""
+        return self.numbers.get((model, method, epsilon, metric), [])
+
+    def baselines(self, model: str, metric: str) -> list[float]:
+        """The metric's value for exact samples."""
+        return self.numbers.get((model, "baseline", "", metric), [])
+
+    def seeds(self, model: str, method: str, epsilon: str) -> int:
+        """How many chains the cell has, whatever could be computed of them."""
+        return len(self.values(model, method, epsilon, "iterations"))
+
+    def iterations(self, model: str, method: str, epsilon: str) -> int | None:
+        """Iterations of the cell's shortest chain."""
+        lengths = self.values(model, method, epsilon, "iterations")
+        return int(min(lengths)) if lengths else None
+
+    def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
+        """Why there is no value, in a few words."""
+        length = self.iterations(model, method, epsilon)
+        if length is None:
+            return "no results"
+        if length < FEW_ITERATIONS:
+            return f"{length} iteration{'' if length == 1 else 's'}"
+        for status in self.statuses.get((model, method, epsilon), []):
+            for reason in status.split("; "):
+                names, _, text = reason.partition(": ")
+                if metric in names.split(", "):
+                    return _shortened(text)
+        return "not computed"
+
+
+def _epsilon(value: Any) -> str:
+    """The canonical name of an epsilon read from a table; "" for none."""
+    blank = value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+    return "" if blank else canonical_epsilon(value)
+
+
+def _shortened(text: str, most: int = 30) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def read_published(
+    folder: Path, metric: str, study: Study
+) -> dict[tuple[str, str, str], PublishedBox]:
+    """Return (model, method, epsilon) -> published box, for what the study runs as published.
+
+    A label that is not published, or runs with another number of rows, has no box to compare with.
+
+    Raises DpmcError for a file that is not a table of boxes.
+    """
+    path = folder / f"{metric}.csv"
+    if not path.is_file() or study.epsilon_kind != "total":
+        return {}
+    parts: dict[tuple[str, str, str], dict[str, float]] = {}
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                cell = (row["model"], row["method"], _epsilon(row["epsilon"]))
+                if row["statistic"] in ("q1", "median", "q3"):
+                    parts.setdefault(cell, {})[row["statistic"]] = float(row["value"])
+        boxes = {cell: PublishedBox(**quartiles) for cell, quartiles in parts.items()}
+        rows = _published_rows(folder)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published boxes ({error!r})") from None
+    return {
+        cell: box
+        for cell, box in boxes.items()
+        if cell[0] in study.models and study.models[cell[0]].n in (None, rows[cell[0]])
+    }
+
+
+def _published_rows(folder: Path) -> dict[str, int]:
+    """Model -> number of rows of the published experiment."""
+    with open(folder / "models.csv", newline="", encoding="utf-8") as file:
+        return {row["model"]: int(row["n"]) for row in csv.DictReader(file)}
+
+
+def models_of(study: Study, ids: Sequence[str]) -> list[str]:
+    """Return the study's labels of the given models, in the order of `ids`, then of the study.
+
+    Raises DpmcError when there is none.
+    """
+    labels = [
+        label for wanted in ids for label, spec in study.models.items() if spec.model == wanted
+    ]
+    if not labels:
+        raise DpmcError(
+            f"study {study.name}: none of its models belongs to this figure, which shows "
+            f"{', '.join(ids)}"
+        )
+    return labels
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    metrics: DataFrame,
+    study: Study,
+    published: Path,
+    columns: int | None = None,
+) -> Figure:
+    """Return a figure of box plots, one panel each, with one legend above.
+
+    `columns`: panels side by side; by default two where boxes stay wide enough, else one.
+    """
+    from matplotlib.figure import Figure
+
+    results = Results.of(metrics, study.name)
+    styles = method_styles_in_order(panels, study)
+    if columns is None:
+        columns = 2 if len(panels) > 1 and _most_boxes(panels, study) <= SLOTS_PER_COLUMN else 1
+    rows = math.ceil(len(panels) / columns)
+    height = 2.1 if columns > 1 else 1.95 if rows < 3 else 1.8
+    with style.context():
+        figure = Figure(
+            figsize=(style.TEXT_WIDTH, rows * height + 0.5), layout="constrained", dpi=100
+        )
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        shown = _Shown()
+        for one, panel in zip(axes, panels, strict=False):
+            boxes = read_published(published, panel.metric, study)
+            _draw_panel(one, panel, results, study, styles, boxes, shown)
+        for spare in axes[len(panels) :]:
+            spare.remove()
+        kind = "total" if study.epsilon_kind == "total" else "per iteration"
+        for index in range(len(panels)):
+            if index + columns >= len(panels):
+                axes[index].set_xlabel(f"privacy budget ε ({kind})")
+        _legend(figure, styles, shown)
+    return figure
+
+
+def method_styles_in_order(panels: Sequence[Panel], study: Study) -> dict[str, MethodStyle]:
+    """Return label -> style of the methods that any panel shows, in the study's order."""
+    models = {panel.model for panel in panels}
+    every = style.method_styles(dict(study.methods))
+    return {
+        label: every[label]
+        for label, spec in study.methods.items()
+        if models.intersection(spec.models)
+    }
+
+
+def _most_boxes(panels: Sequence[Panel], study: Study) -> int:
+    """The number of boxes in the fullest panel."""
+    return max(
+        len(study.models[panel.model].epsilons)
+        * sum(panel.model in spec.models for spec in study.methods.values())
+        for panel in panels
+    )
+
+
+@dataclass
+class _Shown:
+    """What the legend must explain."""
+
+    baselines: int = 0
+    published: bool = False
+    target: bool = False
+
+
+def _draw_panel(
+    axes: Axes,
+    panel: Panel,
+    results: Results,
+    study: Study,
+    styles: Mapping[str, MethodStyle],
+    published: Mapping[tuple[str, str, str], PublishedBox],
+    shown: _Shown,
+) -> None:
+    """Draw one panel: groups of boxes, published glyphs, baselines, notes."""
+    epsilons = list(study.models[panel.model].epsilons)
+    methods = [label for label in styles if panel.model in study.methods[label].models]
+    slot = GROUP_WIDTH / max(len(methods), 1)
+    beside = any((panel.model, m, e) in published for m in methods for e in epsilons)
+    notes: list[tuple[float, str]] = []
+    headroom = False
+    for group, epsilon in enumerate(epsilons):
+        if group % 2 == 0:
+            axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
+        for index, method in enumerate(methods):
+            centre = group + (index + 0.5) * slot - GROUP_WIDTH / 2
+            cell = (panel.model, method, epsilon)
+            values = results.values(*cell, panel.metric)
+            ours = centre - 0.16 * slot if beside else centre
+            if values:
+                _box(axes, values, ours, slot * (0.54 if beside else 0.7), styles[method])
+                headroom |= _shortness(axes, cell, values, results, ours)
+            else:
+                notes.append((ours, f"no box: {results.why_missing(*cell, panel.metric)}"))
+            if cell in published:
+                _glyph(axes, published[cell], centre + 0.28 * slot, 0.2 * slot, styles[method])
+                shown.published = True
+    _baselines(axes, results.baselines(panel.model, panel.metric), shown)
+    _finish_axes(axes, panel, epsilons, shown, 1.25 if headroom else 1.06)
+    for position, text in notes:
+        _note(axes, position, text)
+
+
+def _box(axes: Axes, values: list[float], x: float, width: float, look: MethodStyle) -> None:
+    """Draw our box: quartiles and median, whiskers to 1.5 interquartile ranges, outliers."""
+    edge = style.mixed(look.colour, "#000000", 0.45)
+    line = {"color": edge, "linewidth": 0.7}
+    axes.boxplot(
+        [values],
+        positions=[x],
+        widths=width,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={
+            "facecolor": look.colour,
+            "edgecolor": edge,
+            "linewidth": 0.7,
+            "hatch": look.hatch,
+        },
+        whiskerprops=line,
+        capprops=line,
+        medianprops={"color": "black", "linewidth": 1.5, "solid_capstyle": "butt"},
+        flierprops={
+            "marker": look.marker,
+            "markersize": 2.4,
+            "markerfacecolor": "none",
+            "markeredgecolor": edge,
+            "markeredgewidth": 0.5,
+        },
+        capwidths=0.5 * width,
+        zorder=3,
+    )
+
+
+def _glyph(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodStyle) -> None:
+    """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(
+        Rectangle(
+            (x - width / 2, box.q1),
+            width,
+            box.q3 - box.q1,
+            facecolor=style.mixed(look.colour, "#FFFFFF", 0.55),
+            edgecolor=style.GREY,
+            linewidth=0.6,
+            zorder=4,
+        )
+    )
+    axes.plot(
+        [x - 0.95 * width, x + 0.95 * width],
+        [box.median] * 2,
+        color=style.INK,
+        linewidth=1.1,
+        solid_capstyle="butt",
+        zorder=5,
+    )
+    axes.update_datalim([(x, box.q1), (x, box.q3)])
+
+
+def _shortness(
+    axes: Axes, cell: tuple[str, str, str], values: list[float], results: Results, x: float
+) -> bool:
+    """Say above a box that its chains are very short, or that chains are missing from it.
+
+    Returns whether there was anything to say.
+    """
+    length, chains = results.iterations(*cell), results.seeds(*cell)
+    parts = []
+    if length is not None and length < FEW_ITERATIONS:
+        parts.append(f"k = {length}")
+    if len(values) < chains:
+        parts.append(f"{len(values)} of {chains} chains")
+    if parts:
+        axes.annotate(
+            ", ".join(parts),
+            (x, max(values)),
+            xytext=(0, 4),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="bottom",
+            fontsize=7,
+            color=style.INK,
+            zorder=6,
+        )
+    return bool(parts)
+
+
+def _note(axes: Axes, x: float, text: str) -> None:
+    """Write into the panel, where a box would stand, why there is none."""
+    axes.annotate(
+        text,
+        (x, 0.06),
+        xycoords=axes.get_xaxis_transform(),
+        rotation=90,
+        ha="center",
+        va="bottom",
+        fontsize=7,
+        color=style.INK,
+        bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"},
+        zorder=6,
+    )
+
+
+def _baselines(axes: Axes, values: Sequence[float], shown: _Shown) -> None:
+    """Draw exact samples' values as thin black lines."""
+    for value in values:
+        axes.axhline(value, color="black", linewidth=0.3, zorder=1)
+    shown.baselines = max(shown.baselines, len(values))
+
+
+def _finish_axes(
+    axes: Axes, panel: Panel, epsilons: Sequence[str], shown: _Shown, room: float
+) -> None:
+    """Set title, labels, ticks and limits; the y axis: 0 to `room` times the largest value."""
+    axes.set_title(panel.title)
+    axes.set_ylabel(LABELS[panel.metric])
+    axes.set_xticks(range(len(epsilons)), ["∞" if e == "inf" else e for e in epsilons])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(epsilons) - 0.5)
+    # data limits: a clipped axis would hide outliers
+    top = float(axes.dataLim.y1)
+    top = top if math.isfinite(top) and top > 0.0 else 1.0
+    axes.set_ylim(0.0, room * top)
+    if panel.metric == "ratio_clip_fraction" and room * top > CLIP_TARGET:
+        axes.axhline(CLIP_TARGET, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
+        shown.target = True
+    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+
+
+def _legend(figure: Figure, styles: Mapping[str, MethodStyle], shown: _Shown) -> None:
+    """Explain methods, the published glyph, baselines and the clipping target above the panels."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, Rectangle
+
+    handles: list[Any] = [
+        Patch(
+            facecolor=look.colour,
+            edgecolor=style.mixed(look.colour, "#000000", 0.45),
+            hatch=look.hatch,
+            linewidth=0.7,
+        )
+        for look in styles.values()
+    ]
+    labels = [look.title for look in styles.values()]
+    if shown.published:
+        handles.append(Rectangle((0, 0), 1, 1))
+        labels.append("published quartiles, median")
+    if shown.baselines:
+        handles.append(Line2D([], [], color="black", linewidth=0.6))
+        labels.append(f"{shown.baselines} exact samples")
+    if shown.target:
+        handles.append(Line2D([], [], color=style.GREY, linewidth=0.7, linestyle=(0, (4, 3))))
+        labels.append("tuning target: below 10 %")
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+        handlelength=1.8,
+        handleheight=1.0,
+        columnspacing=1.2,
+        handler_map={Rectangle: _glyph_in_legend()},
+    )
+
+
+def _glyph_in_legend() -> Any:
+    """A legend entry that looks like the published glyph: an upright bar with a tick."""
+    from matplotlib.legend_handler import HandlerBase
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
+
+    class Handler(HandlerBase):
+        def create_artists(  # type: ignore[no-untyped-def]
+            self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
+        ):
+            """Draw the entry."""
+            middle, bar = width / 2 - xdescent, 0.18 * width
+            box = Rectangle((middle - bar / 2, -ydescent - 0.1 * height), bar, 1.2 * height)
+            box.set(facecolor="#DDDDDD", edgecolor=style.GREY, linewidth=0.6, transform=trans)
+            tick = Line2D([middle - bar, middle + bar], [0.5 * height - ydescent] * 2)
+            tick.set(color=style.INK, linewidth=1.1, transform=trans)
+            return [box, tick]
+
+    return Handler()

@@ -1,0 +1,84 @@
+"""Made-up metrics and studies that exercise the drawing; no results of anything."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
+SIX = (
+    "dp-penalty",
+    "dp-penalty-guided",
+    "minibatch-penalty",
+    "minibatch-penalty-guided",
+    "dp-barker",
+    "dp-hmc",
+)
+EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
+COLUMNS = ["study", "model", "method", "epsilon", "seed", "metric", "value"]
+
+
+@dataclass
+class Model:
+    model: str
+    epsilons: tuple[str, ...] = ("1", "2", "3", "4", "5", "6")
+    n: int | None = None
+
+
+@dataclass
+class Method:
+    algorithm: str
+    models: tuple[str, ...]
+
+
+@dataclass
+class Study:
+    models: dict[str, Model]
+    methods: dict[str, Method]
+    name: str = "made-up"
+    epsilon_kind: str = "total"
+
+
+def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:
+    return Study({m: Model(m) for m in models}, {a: Method(a, models) for a in methods})
+
+
+@dataclass
+class Table:
+    """Rows under construction."""
+
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, *names: object) -> None:
+        self.rows.append(("made-up", *map(str, names)))
+
+    def frame(self) -> pd.DataFrame:
+        return pd.DataFrame(self.rows, columns=COLUMNS)
+
+
+def metrics(
+    of: Study,
+    iterations: dict[tuple[str, str, str], int] | None = None,
+    names: tuple[str, ...] = ("mmd", "ratio_clip_fraction", "mean_error"),
+    seeds: int = 20,
+) -> pd.DataFrame:
+    """Random values for every cell; cells in `iterations` have that few, and no MMD for one."""
+    generator, table = np.random.default_rng(5), Table()
+    for model, spec in of.models.items():
+        for method, how in of.methods.items():
+            if model not in how.models:
+                continue
+            for epsilon in spec.epsilons:
+                k = (iterations or {}).get((model, method, epsilon), 500)
+                for seed in range(seeds):
+                    table.add(model, method, epsilon, seed, "iterations", k)
+                    for name in names:
+                        if k <= 1 and name == "mmd":
+                            reason = f"mmd: {k} kept draw, needs at least 2 (iterations: {k})"
+                            table.add(model, method, epsilon, seed, "status", reason)
+                        elif k > 0:
+                            value = generator.gamma(4.0, 0.1 / float(epsilon))
+                            table.add(model, method, epsilon, seed, name, value)
+        for index in range(10):
+            table.add(model, "baseline", "", index, "mmd", generator.uniform(0.01, 0.03))
+    return table.frame()

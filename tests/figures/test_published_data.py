@@ -1,0 +1,94 @@
+"""The published results as data: complete, in order, and consistent with each other."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc.datasets import published, threefry
+from dpmc.figures.style import MODEL_TITLES, STYLES
+from dpmc.metrics.mmd import published_mmd
+
+FOLDER = Path(__file__).parents[2] / "data" / "published"
+BOXES = {
+    "mmd": 107,
+    "ratio_clip_fraction": 108,
+    "acceptance_rate": 107,
+    "gradient_clip_fraction": 18,
+}
+
+
+def read(name: str) -> pd.DataFrame:
+    return pd.read_csv(FOLDER / f"{name}.csv", dtype={"epsilon": str}, keep_default_na=False)
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_boxes(name: str) -> None:
+    table = read(name)
+    assert list(table.columns) == ["model", "method", "epsilon", "statistic", "index", "value"]
+    assert set(table.method) <= set(STYLES) | {"baseline"}
+    assert set(table.model) <= set(MODEL_TITLES)
+    boxes = table[(table.method != "baseline") & (table.statistic != "outlier")]
+    wide = boxes.pivot(index=["model", "method", "epsilon"], columns="statistic", values="value")
+    assert len(wide) == BOXES[name]
+    order = ["min", "whisker_low", "q1", "median", "q3", "whisker_high", "max"]
+    assert (np.diff(wide[order].to_numpy(float), axis=1) >= -1e-8).all()
+
+
+def test_acceptance_rates_are_whole_numbers_of_iterations() -> None:
+    iterations = read("iterations").set_index(["model", "method", "epsilon"]).iterations
+    table = read("acceptance_rate")
+    single = table[table.statistic.isin(["min", "max", "outlier"])]
+    k = iterations.loc[list(zip(single.model, single.method, single.epsilon, strict=True))]
+    accepted = single.value.to_numpy() * k.to_numpy()
+    assert (np.abs(accepted - accepted.round()) < 1e-8 * k.to_numpy()).all()
+
+
+def test_iterations_and_kept_draws() -> None:
+    table = read("iterations")
+    assert len(table) == 207
+    assert (table.kept_draws == table.iterations - (table.iterations + 1) // 2 + 1).all()
+
+
+def test_accountant_curves() -> None:
+    table = read("accountants").astype({"epsilon": float})
+    for _, curve in table.groupby(["method", "accountant"]):
+        assert np.allclose(curve.epsilon, np.linspace(0.5, 6.0, 50))
+        assert (curve.iterations.diff().dropna() >= 0).all()
+
+
+def test_clipping_experiment_is_complete() -> None:
+    table = read("clipping_experiment")
+    sizes = table.groupby(["algorithm", "clip_bound", "metric"]).seed.nunique()
+    assert len(sizes) == 2 * 8 * 2 and (sizes == 20).all()
+
+
+def test_starts_are_the_regenerated_ones() -> None:
+    table = read("posterior_starts")
+    circle = table[table.model == "circle"][["theta_1", "theta_2"]].to_numpy()
+    assert np.abs(published.starts(np.array([0.0, 1.0]), 1.0, chains=20) - circle).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("model", "temperature"), [("flat-banana-2d", 1.0), ("tempered-banana-2d", 0.01)]
+)
+def test_our_mmd_of_the_baselines_is_the_published_one(model: str, temperature: float) -> None:
+    # Same exact samples, in the same order; only the 500 pairs behind the bandwidth differ.
+    variance, n, a = np.array([20.0, 2.5]), 100_000, 20.0
+    rows = published.banana_rows(n, variance, np.array([0.0, 3.0]), a)
+    precision = temperature * n / variance + 1.0 / 1000.0
+    mean = temperature * n / variance * rows.mean(axis=0) / precision
+
+    def exact(key: threefry.Key) -> np.ndarray:
+        return published.banana_posterior_draws(key, 1000, mean, 1.0 / precision, a, 0.0, 0.0)
+
+    reference = exact(threefry.key(published.REFERENCE_KEYS["banana"]))
+    ours = [
+        published_mmd(exact(key), reference, np.random.default_rng(index))
+        for index, key in enumerate(published.baseline_keys())
+    ]
+    table = read("mmd")
+    theirs = table[(table.model == model) & (table.method == "baseline")].sort_values("index").value
+    assert ours == pytest.approx(list(theirs), abs=0.004)
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.95

@@ -1,0 +1,195 @@
+"""Equal bits: however a run is cut into blocks, computed beside others, stopped and resumed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmc import sampling, storage
+from dpmc.errors import DpmcError
+from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.sampling import Cell, sample
+from kernels.cells import HYPERPARAMETERS, cell, problem
+
+each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
+ARRAYS = [field for field in storage.Chains.__dataclass_fields__ if field != "attributes"]
+
+
+def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
+    """Cut every run into blocks of these sizes, the last one again and again."""
+    left = list(sizes)
+
+    def next_size(*_: Any) -> int:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    monkeypatch.setattr(sampling, "_first_block", next_size)
+    monkeypatch.setattr(sampling, "_next_block", next_size)
+
+
+def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> None:
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        for name in ARRAYS:
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+        assert a.attributes == b.attributes
+
+
+def in_plain_python(monkeypatch: Any) -> None:
+    monkeypatch.setattr(sampling, "compiled_iterations", sampling.run_iterations)
+
+
+@each_method
+def test_block_size_changes_nothing(method: str, monkeypatch: Any) -> None:
+    whole = sample(cell(method), [0, 1])
+    for sizes in ([1], [3, 1, 7, 2], [39, 5], [1000]):
+        blocks_of(monkeypatch, sizes)
+        assert_same(sample(cell(method), [0, 1]), whole)
+
+
+@each_method
+def test_seeds_computed_together_or_alone_are_the_same(method: str) -> None:
+    together = sample(cell(method), [0, 3, 1, 7])
+    for place, seed in enumerate([0, 3, 1, 7]):
+        assert_same(sample(cell(method), [seed]), [together[place]])
+    assert not np.array_equal(together[0].draws, together[1].draws)
+
+
+@each_method
+@pytest.mark.parametrize("chains", [1, 3])
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    method: str, chains: int, tmp_path: Path, monkeypatch: Any
+) -> None:
+    generator = np.random.default_rng(chains)
+    seeds = [0, 2]
+    private = cell(method, chains=chains, thin=3, epsilon=budgeted(method))
+    whole = sample(private, seeds)
+    for attempt in range(3):
+        checkpoint = tmp_path / f"{attempt}"
+        blocks_of(monkeypatch, list(generator.integers(1, 9, 60)))
+        kills = sorted(generator.choice(39, 3, replace=False) + 1)
+
+        def kill(done: int, total: int, kills: list[int] = kills) -> None:
+            if kills and done >= kills[0]:
+                while kills and done >= kills[0]:
+                    kills.pop(0)
+                raise KeyboardInterrupt
+
+        finished = None
+        while finished is None:
+            try:
+                finished = sample(private, seeds, checkpoint, checkpoint_seconds=-1.0, progress=kill)
+            except KeyboardInterrupt:
+                continue
+        assert_same(finished, whole)
+        assert_same(sample(private, seeds, checkpoint), whole)  # a finished one is read back
+
+
+def budgeted(method: str) -> str:
+    return "inf" if method in ("rwmh", "hmc") else "1000000"
+
+
+@each_method
+def test_compiled_equals_plain_python(method: str, monkeypatch: Any) -> None:
+    ours = sample(cell(method), [0, 1])
+    in_plain_python(monkeypatch)
+    theirs = sample(cell(method), [0, 1])
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a.draws, b.draws, rtol=1e-9, atol=1e-9)
+        for name in ("accepted", "diverging", "ratio_clipped", "gradient_clipped"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_the_generic_evaluator_gives_the_same_chains(monkeypatch: Any) -> None:
+    ours = sample(cell("dp-penalty"), [0])
+    monkeypatch.setattr(
+        sampling.evaluators, "build", lambda model, rows, one_component: GenericEvaluator(rows)
+    )
+    theirs = sample(cell("dp-penalty"), [0])
+    assert theirs[0].attributes["evaluator"] == "generic"
+    np.testing.assert_allclose(ours[0].draws, theirs[0].draws, rtol=1e-9)
+    np.testing.assert_array_equal(ours[0].ratio_clipped, theirs[0].ratio_clipped)
+
+
+@pytest.mark.parametrize("thin", [1, 3, 7, 40, 41])
+def test_thinning_keeps_some_of_the_same_draws_and_counts_all(thin: int, monkeypatch: Any) -> None:
+    whole = sample(cell("dp-penalty"), [0])[0]
+    blocks_of(monkeypatch, [4, 9, 1])
+    thinned = sample(cell("dp-penalty", thin=thin), [0])[0]
+    np.testing.assert_array_equal(thinned.draws, whole.draws[:, thin - 1 :: thin])
+    np.testing.assert_array_equal(thinned.totals, whole.totals)
+    kept = 40 // thin
+    for name in ("accepted", "diverging", "ratio_clipped", "gradient_clipped"):
+        windows = getattr(whole, name)[:, : kept * thin].reshape(1, kept, thin).sum(axis=2)
+        np.testing.assert_array_equal(getattr(thinned, name), windows)
+
+
+def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -> None:
+    on = problem(starts=12)
+    one = cell("dp-penalty", on, epsilon="40", iterations=None)
+    four = replace(one, chains=4)
+    assert 4 * four.allowed_iterations() <= one.allowed_iterations() < 4 * four.allowed_iterations() + 4
+    run = sample(four, [2])[0]
+    np.testing.assert_array_equal(run.start, on.starts[8:12])
+    assert run.draws.shape == (4, four.allowed_iterations(), 2)
+    ledger = json.loads(run.attributes["ledger"])
+    assert [event["count"] for event in ledger["performed"]] == [4 * four.allowed_iterations()]
+    assert ledger["performed"] == ledger["reserved"]
+    assert ledger["epsilon_spent"] <= 40.0
+    assert len({chain.tobytes() for chain in run.draws}) == 4
+
+
+@pytest.mark.parametrize(("seed", "chains"), [(12, 1), (3, 4), (1, 7)])
+def test_seeds_beyond_the_start_points_are_refused(seed: int, chains: int) -> None:
+    with pytest.raises(DpmcError, match=f"seed: {seed} needs start points .* has 12"):
+        sample(cell("rwmh", chains=chains), [0, seed])
+
+
+def test_no_budget_and_no_iterations_is_refused() -> None:
+    with pytest.raises(DpmcError, match="iterations: needed when epsilon is inf"):
+        sample(cell("rwmh", iterations=None), [0])
+
+
+def test_iterations_beyond_the_budget_are_refused_before_anything_is_computed() -> None:
+    within = cell("dp-hmc", epsilon="40", iterations=None)
+    most = within.allowed_iterations()
+    assert most > 4
+    sample(replace(within, iterations=most), [0])
+    with pytest.raises(DpmcError, match="budget exceeded"):
+        sample(replace(within, iterations=most + 1), [0])
+
+
+@pytest.mark.parametrize("method", ["rwmh", "hmc"])
+def test_exact_answers_fit_no_budget(method: str) -> None:
+    with pytest.raises(DpmcError, match="budget exceeded"):
+        sample(cell(method, epsilon="10", iterations=1), [0])
+
+
+def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_that_says_so() -> None:
+    run = sample(cell("dp-penalty", epsilon="0.0001", iterations=None), [0])[0]
+    assert run.draws.shape == (1, 0, 2)
+    assert "budget too small" in run.attributes["status"]
+
+
+@each_method
+def test_the_ledger_holds_exactly_what_was_declared(method: str) -> None:
+    chosen: Cell = cell(method, iterations=17, chains=2)
+    once, each = chosen.algorithm.releases(60)
+    performed = json.loads(sample(chosen, [0])[0].attributes["ledger"])["performed"]
+    found = {(e["name"], e.get("noise_multiplier")): e["count"] for e in performed}
+    wanted: dict[Any, int] = {}
+    for events, times in ((once, 2), (each, 2 * 17)):
+        for event in events:
+            key = (event.name, getattr(event, "noise_multiplier", None))
+            wanted[key] = wanted.get(key, 0) + times * event.count
+    assert found == wanted
+
+
+def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cut-off"
+    sample(cell("rwmh"), [0], path, checkpoint_seconds=-1.0)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(DpmcError, match="cut-off: cannot be read as a checkpoint"):
+        sample(cell("rwmh"), [0], path)

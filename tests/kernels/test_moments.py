@@ -1,0 +1,63 @@
+"""Whole runs over many seeds: means and squares agree with the exact posterior within their own errors."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmc.problem import Problem
+from dpmc.sampling import sample
+from kernels.cells import HYPERPARAMETERS, cell, problem
+from kernels.ladder import bent
+
+SEEDS = 120
+#: Clip bounds out of reach, so that nothing but chance separates a chain's means from the truth.
+UNCLIPPED = {
+    "dp-penalty": {"tau": 0.005, "clip": 100.0},
+    "dp-penalty-guided": {"tau": 0.005, "clip": 100.0},
+    "dp-hmc": {"tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0},
+}
+METHODS = [name for name in HYPERPARAMETERS if "reusing" not in name]
+
+
+def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """z of each moment over all seeds, and of each seed by its chain's own batch-means error (S, 4).
+
+    Moments are the normal scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
+    """
+    runs = sample(cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS)))
+    posterior = told.model.posterior(told.rows, told.temperature)
+    scores = np.stack([bent(told.model, run.draws[0]) for run in runs]) - posterior.mu
+    scores /= np.sqrt(posterior.variance)
+    values = np.concatenate([scores, scores**2 - 1.0], axis=2)
+    batches = values.reshape(SEEDS, 20, -1, 4).mean(axis=2)
+    means = batches.mean(axis=1)
+    own = means / (batches.std(axis=1, ddof=1) / np.sqrt(20.0))
+    return means.mean(axis=0) / (means.std(axis=0, ddof=1) / np.sqrt(SEEDS)), own
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_means_and_squares_over_many_seeds(method: str) -> None:
+    on = problem(starts=SEEDS)
+    over_seeds, own = moment_z(method, on, on)
+    assert np.abs(over_seeds).max() < stats.t.isf(0.5e-4 / 4, SEEDS - 1)
+    # each chain's own error is an honest one: z is Student's t with 19 degrees, a little wider
+    # because batches are still correlated
+    assert 0.8 < own.std() < 1.4
+    assert np.mean(np.abs(own) > stats.t.isf(0.025, 19)) < 0.13
+
+
+@pytest.mark.parametrize("what", ["temperature", "prior variance", "clip bound"])
+def test_slow_bias_is_seen(what: str) -> None:
+    right = problem(starts=SEEDS)
+    wrong = problem(starts=SEEDS)
+    if what == "temperature":
+        wrong.temperature = 0.22
+    elif what == "prior variance":
+        wrong.model = wrong.model._replace(prior_variance=5.5)
+    else:  # rows clipped in earnest: a bias that the clipping experiment is about
+        runs = sample(cell("rwmh", right, iterations=3000, clip=0.5), list(range(SEEDS)))
+        phi = np.stack([bent(right.model, run.draws[0]).mean(axis=0) for run in runs])
+        z = (phi.mean(axis=0) - right.model.posterior(right.rows, 0.2).mu) * np.sqrt(SEEDS)
+        assert (np.abs(z) / phi.std(axis=0)).max() > 6.0
+        return
+    assert np.abs(moment_z("dp-penalty", wrong, right)[0]).max() > 6.0

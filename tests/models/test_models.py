@@ -1,0 +1,207 @@
+"""Models: formulas against each other, against finite differences and against numerical integration."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpmc import models
+from dpmc.errors import DpmcError
+from dpmc.models import WithDefaults
+from dpmc.models.banana import Banana
+from dpmc.models.circle import Circle
+
+BANANA = Banana(0.7, 0.4, -0.3, np.array([2.0, 0.5, 1.3]), 3.0)
+GAUSSIAN = Banana(0.0, 0.0, 0.0, np.array([1.5, 0.7]), 10.0)
+CIRCLE = Circle(0.03)
+MODELS = {"banana": BANANA, "gaussian": GAUSSIAN, "circle": CIRCLE}
+each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def some_rows(model: Any, n: int = 12) -> np.ndarray:
+    return model.simulate(np.random.default_rng(3), np.full(model.dimension, 0.4), n)
+
+
+def slopes(function: Any, theta: np.ndarray) -> np.ndarray:
+    """Central differences, one row per parameter."""
+    h = 1e-5
+    steps = h * np.eye(len(theta))
+    return np.array([(function(theta + e) - function(theta - e)) / (2.0 * h) for e in steps])
+
+
+@each_model
+def test_affine_ratio_is_the_difference_of_log_likelihoods(model: Any) -> None:
+    rows, generator = some_rows(model), np.random.default_rng(1)
+    statistics = model.statistics(rows)
+    for _ in range(20):
+        theta, proposal = generator.normal(0.0, 1.5, (2, model.dimension))
+        alpha = np.zeros(statistics.shape[1])
+        gamma = model.ratio(theta, proposal, alpha)
+        wanted = model.log_likelihood(proposal, rows) - model.log_likelihood(theta, rows)
+        np.testing.assert_allclose(statistics @ alpha + gamma, wanted, rtol=1e-11, atol=1e-11)
+
+
+@each_model
+def test_affine_gradient_is_the_slope_of_the_log_likelihood(model: Any) -> None:
+    rows, generator = some_rows(model), np.random.default_rng(2)
+    statistics = model.statistics(rows)
+    for _ in range(10):
+        theta = generator.normal(0.0, 1.5, model.dimension)
+        linear = np.zeros((model.dimension, statistics.shape[1]))
+        constant = np.zeros(model.dimension)
+        model.gradient(theta, linear, constant)
+        wanted = slopes(lambda at: model.log_likelihood(at, rows), theta)
+        np.testing.assert_allclose(
+            (statistics @ linear.T + constant).T, wanted, rtol=1e-6, atol=1e-6
+        )
+
+
+@each_model
+def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
+    generator = np.random.default_rng(4)
+    for _ in range(10):
+        theta = generator.normal(0.0, 1.5, model.dimension)
+        found = np.full(model.dimension, np.nan)
+        model.log_prior_gradient(theta, found)
+        np.testing.assert_allclose(found, slopes(model.log_prior, theta), rtol=1e-7, atol=1e-8)
+
+
+@each_model
+def test_posterior_draws_have_the_stated_mean_and_covariance(model: Any) -> None:
+    size = 200_000
+    posterior = model.posterior(some_rows(model), 0.3)
+    draws = posterior.draws(np.random.default_rng(5), size)
+    errors = (draws.mean(axis=0) - posterior.mean()) / (draws.std(axis=0) / np.sqrt(size))
+    assert np.abs(errors).max() < 5.0
+    centred = draws - posterior.mean()
+    products = centred[:, :, None] * centred[:, None, :]
+    spread = products.std(axis=0) / np.sqrt(size)
+    errors = (products.mean(axis=0) - posterior.covariance()) / spread
+    assert np.abs(errors).max() < 5.0
+
+
+@pytest.mark.parametrize("model", [BANANA, GAUSSIAN], ids=["banana", "gaussian"])
+def test_banana_posterior_is_likelihood_to_the_temperature_times_prior(model: Banana) -> None:
+    rows, temperature, generator = some_rows(model), 0.3, np.random.default_rng(6)
+    posterior = model.posterior(rows, temperature)
+
+    def log_density(theta: np.ndarray) -> float:
+        phi = theta.copy()
+        phi[1] = model.bend(theta)  # a shear: its Jacobian is 1
+        return stats.norm.logpdf(phi, posterior.mu, np.sqrt(posterior.variance)).sum()
+
+    def unnormalised(theta: np.ndarray) -> float:
+        return temperature * model.log_likelihood(theta, rows).sum() + model.log_prior(theta)
+
+    points = generator.normal(0.0, 2.0, (20, model.dimension))
+    constants = [log_density(theta) - unnormalised(theta) for theta in points]
+    np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-9)
+
+
+def test_banana_moments_by_integration() -> None:
+    model = Banana(0.7, 0.4, -0.3, np.array([2.0, 0.5]), 3.0)
+    rows, temperature = some_rows(model, 8), 0.3
+    posterior = model.posterior(rows, temperature)
+    x, y = np.linspace(-6.0, 6.0, 801), np.linspace(-22.0, 8.0, 1501)
+    grid = np.stack(np.meshgrid(x, y, indexing="ij"))
+    means = np.stack([grid[0], model.bend(grid)])
+    square = sum(
+        ((r[:, None, None] - means) ** 2 / model.variance[:, None, None]).sum(0) for r in rows
+    )
+    weight = np.exp(-0.5 * temperature * square - 0.5 * (means**2).sum(0) / model.prior_variance)
+    weight /= weight.sum()
+    mean = (grid * weight).sum(axis=(1, 2))
+    centred = grid - mean[:, None, None]
+    np.testing.assert_allclose(posterior.mean(), mean, rtol=1e-6, atol=1e-8)
+    covariance = np.einsum("iab,jab,ab->ij", centred, centred, weight)
+    np.testing.assert_allclose(posterior.covariance(), covariance, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05], ids=["ring", "nearly a disc, cut at 0"])
+def test_circle_moments_by_integration(scale: float) -> None:
+    model, temperature = Circle(0.01 * scale), 0.7
+    rows = scale * some_rows(CIRCLE, 9)
+    posterior = model.posterior(rows, temperature)
+
+    def density(u: float) -> float:  # of u = ‖θ‖²; the area element is ½ du dv
+        offset = model.log_likelihood(np.array([np.sqrt(posterior.square_mean), 0.0]), rows).sum()
+        log = model.log_likelihood(np.array([np.sqrt(u), 0.0]), rows).sum() - offset
+        return float(np.exp(temperature * log))
+
+    top = posterior.square_mean + 12.0 * np.sqrt(posterior.square_variance)
+    options = {"limit": 400, "epsabs": 1e-13, "epsrel": 1e-11, "points": [posterior.square_mean]}
+    total = integrate.quad(density, 0.0, top, **options)[0]
+    first = integrate.quad(lambda u: u * density(u), 0.0, top, **options)[0]
+    np.testing.assert_allclose(posterior.covariance(), 0.5 * first / total * np.eye(2), rtol=1e-8)
+    assert (posterior.mean() == 0.0).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05], ids=["ring", "nearly a disc, cut at 0"])
+def test_circle_draws_follow_the_cut_normal_law(scale: float) -> None:
+    posterior = Circle(0.01 * scale).posterior(scale * some_rows(CIRCLE, 9), 0.7)
+    draws = posterior.draws(np.random.default_rng(9), 20_000)
+    sd = np.sqrt(posterior.square_variance)
+    cut = stats.truncnorm(-posterior.square_mean / sd, np.inf, posterior.square_mean, sd)
+    assert stats.kstest((draws**2).sum(axis=1), cut.cdf).pvalue > 1e-4
+    angle = np.arctan2(draws[:, 1], draws[:, 0]) / (2.0 * np.pi) + 0.5
+    assert stats.kstest(angle, "uniform").pvalue > 1e-4
+
+
+def test_circle_rows_and_banana_rows_follow_their_laws() -> None:
+    rows = CIRCLE.simulate(np.random.default_rng(10), np.zeros(2), 20_000)
+    assert rows.shape == (20_000, 1)
+    assert stats.kstest(rows[:, 0] - 3.0, "norm").pvalue > 1e-4
+    theta = np.array([0.5, -0.2, 1.0])
+    rows = BANANA.simulate(np.random.default_rng(11), theta, 20_000)
+    mean = np.array([0.5, -0.2 + 0.7 * 0.8**2 + 0.4, 1.0])
+    for column, centre, variance in zip(rows.T, mean, BANANA.variance, strict=True):
+        assert stats.kstest((column - centre) / np.sqrt(variance), "norm").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_catalogue_holds_whole_definitions(name: str) -> None:
+    definition = models.definition(name)
+    assert len(definition.true_theta) == definition.model.dimension
+    assert definition.n > 0
+    factor = 1.0 if definition.tempering is None else definition.tempering / 50
+    assert definition.temperature(50) == factor
+
+
+def test_unknown_models_are_named() -> None:
+    with pytest.raises(DpmcError, match="'bananna' is unknown; known: .*circle"):
+        models.definition("bananna")
+    with pytest.raises(DpmcError, match="no_such_module_of_mine:Model.*cannot be loaded"):
+        models.definition("no_such_module_of_mine:Model")
+
+
+def test_a_model_of_ones_own_is_loaded(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "a_model_of_my_own.py").write_text(
+        "class Mine:\n"
+        "    dimension = 2\n"
+        "    def log_likelihood(self, theta, rows):\n"
+        "        return -0.5 * ((rows - theta) ** 2).sum(axis=1)\n"
+        "class Lacking:\n"
+        "    dimension = 2\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    definition = models.definition("a_model_of_my_own:Mine")
+    assert definition.true_theta == (0.0, 0.0)
+    assert definition.model.log_prior(np.ones(2)) == 0.0
+    with pytest.raises(DpmcError, match="Lacking' has no log_likelihood"):
+        models.definition("a_model_of_my_own:Lacking")
+
+
+def test_what_a_model_leaves_out_is_flat_or_refused() -> None:
+    bare = WithDefaults(SimpleNamespace(dimension=1))
+    out = np.full(1, 7.0)
+    bare.log_prior_gradient(np.zeros(1), out)
+    assert out[0] == 0.0
+    with pytest.raises(DpmcError, match="no log_likelihood_gradient"):
+        bare.log_likelihood_gradient(np.zeros(1), np.zeros((2, 1)))
+    curved = WithDefaults(SimpleNamespace(log_prior=lambda theta: -float(theta[0])))
+    assert curved.log_prior(np.ones(1)) == -1.0
+    with pytest.raises(DpmcError, match="no log_prior_gradient"):
+        curved.log_prior_gradient(np.zeros(1), out)

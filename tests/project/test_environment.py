@@ -1,0 +1,140 @@
+"""The three descriptions of the environment agree, and the package holds all that it needs."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHONS = ["3.11", "3.12", "3.13"]
+
+# Not packages that pyproject.toml could name.
+CONDA_ONLY = {"python", "pip"}
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def direct(project: dict[str, Any]) -> dict[str, Requirement]:
+    lines = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["dev"]
+    return by_name(lines)
+
+
+@pytest.fixture(scope="module")
+def lock() -> str:
+    return (ROOT / "requirements.lock").read_text()
+
+
+def by_name(lines: list[str]) -> dict[str, Requirement]:
+    requirements = [Requirement(line) for line in lines]
+    names = [canonicalize_name(requirement.name) for requirement in requirements]
+    assert len(names) == len(set(names)), "a package is listed twice"
+    return dict(zip(names, requirements, strict=True))
+
+
+def locked(lock: str, python: str) -> dict[str, Version]:
+    """Name -> version of what the lock installs on Linux with this Python."""
+    environment = {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "platform_machine": "x86_64",
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+        "os_name": "posix",
+    }
+    result: dict[str, Version] = {}
+    for line in lock.splitlines():
+        match = re.fullmatch(r"([a-z][\w.-]*)==([\w.!+-]+)(?: ; ([^\\]+?))?(?: \\)?", line)
+        if match and (match[3] is None or Marker(match[3]).evaluate(environment)):
+            assert match[1] not in result, f"{match[1]} is locked twice for Python {python}"
+            result[match[1]] = Version(match[2])
+    return result
+
+
+def test_conda_lists_the_same_packages_and_bounds(
+    project: dict[str, Any], direct: dict[str, Requirement]
+) -> None:
+    conda: list[str] = []
+    for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]:
+        conda += entry["pip"] if isinstance(entry, dict) else [entry]
+    assert conda.count("--editable .") == 1, "conda users get the package too"
+    conda.remove("--editable .")
+    listed = by_name(conda)
+    assert str(listed["python"].specifier) == project["project"]["requires-python"]
+    assert {name: str(r.specifier) for name, r in listed.items() if name not in CONDA_ONLY} == {
+        name: str(requirement.specifier) for name, requirement in direct.items()
+    }
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_lock_has_an_allowed_version_of_every_dependency(
+    lock: str, direct: dict[str, Requirement], python: str
+) -> None:
+    versions = locked(lock, python)
+    wrong = {
+        name: str(versions.get(name, "missing"))
+        for name, requirement in direct.items()
+        if name not in versions or versions[name] not in requirement.specifier
+    }
+    assert not wrong
+
+
+def test_lock_has_what_the_project_is_built_with(lock: str, project: dict[str, Any]) -> None:
+    """`pip install --no-build-isolation` finds its tools in the environment only."""
+    versions = locked(lock, "3.11")
+    for name, requirement in by_name(project["build-system"]["requires"]).items():
+        assert versions[name] in requirement.specifier
+
+
+def test_lock_has_the_extra_that_reports_need(lock: str, direct: dict[str, Requirement]) -> None:
+    assert direct["snakemake"].extras == {"reports"}
+    assert "pygments" in locked(lock, "3.11")
+
+
+def test_lock_has_a_hash_for_every_entry_and_no_address(lock: str) -> None:
+    entries = re.findall(r"^[a-z][^\n]*(?:\n    --hash=sha256:[0-9a-f]{64}(?: \\)?)*", lock, re.M)
+    assert len(entries) > 50
+    assert [entry for entry in entries if "--hash=" not in entry] == []
+    assert re.findall(r"^\s*--(?!hash=)\S+|\w+://\S+|^-\S+| @ \S+", lock, re.M) == []
+
+
+def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Requirement]) -> None:
+    without = re.sub(r"^numba==", "# numba==", lock, flags=re.M)
+    assert "numba" in locked(lock, "3.11")
+    assert "numba" not in locked(without, "3.11")
+
+
+def test_wheel_has_every_file_of_the_package_and_the_command(tmp_path: Path) -> None:
+    """A schema or a table that is left out breaks only the installed package, never a checkout."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("dpmc-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        commands = next(name for name in names if name.endswith("entry_points.txt"))
+        assert "dpmc = dpmc.cli:main" in archive.read(commands).decode()
+    files = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "dpmc").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert files - names == set()

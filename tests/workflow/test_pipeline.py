@@ -1,0 +1,151 @@
+"""The pipeline on a reduced grid: equal bits however it is run, and after kills at random moments."""
+
+import hashlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+STUDY = {
+    "title": "a reduced grid",
+    "delta": "0.1/n",
+    "seeds": 3,
+    "hyperparameters": "thesis",
+    "tuning": {"seeds": 2},
+    "models": {"circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 20_000}},
+    "methods": {"dp-penalty": {}, "dp-penalty-guided": {}, "dp-hmc": {}},
+    "figures": ["circle"],
+}
+
+
+def project(folder: Path, **config: object) -> Path:
+    """A copy of the pipeline with one small study."""
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder / name)
+    for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "config/studies").mkdir(parents=True)
+    (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump(STUDY))
+    settings = {"study": "reduced", "chains_per_job": "all", "checkpoint_seconds": 20, **config}
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(settings))
+    return folder
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "workflow/run.py", *arguments, "reduced"]
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(process: subprocess.Popen) -> str:
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output[-5000:]
+    return output
+
+
+def bits(folder: Path) -> dict[str, str]:
+    """A checksum of everything that a run makes, but run times."""
+    made = [*folder.glob("results/**/*.nc"), *folder.glob("results/**/*.csv")]
+    made += [*folder.glob("results/**/*.yaml"), *folder.glob("figures/**/*.p*")]
+    assert made
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in made
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
+    """A run that nothing disturbs."""
+    folder = project(tmp_path_factory.mktemp("whole"))
+    finish(start(folder, "--cores", "2"))
+    return folder, bits(folder)
+
+
+def test_one_core_and_one_chain_a_job(whole, tmp_path):
+    folder = project(tmp_path, chains_per_job="one")
+    finish(start(folder, "--cores", "1"))
+    assert bits(folder) == whole[1]
+
+
+def test_five_kills(whole, tmp_path):
+    folder = project(tmp_path, checkpoint_seconds=0)
+    moments = random.Random(20210311)
+    checkpoints = 0
+    for _ in range(5):
+        process = start(folder, "--cores", "2")
+        time.sleep(moments.uniform(3.0, 7.0))
+        kill_everything(process)
+        checkpoints += len(list(folder.glob("results/**/.checkpoint-*")))
+    output = finish(start(folder, "--cores", "2"))
+    assert bits(folder) == whole[1]
+    assert not list(folder.glob("results/**/.checkpoint-*")), output
+    assert not list(folder.glob("results/**/*.tmp"))
+
+
+def kill_everything(process: subprocess.Popen) -> None:
+    """kill -9 of the run and all its descendants, the parents first."""
+    try:
+        family = [psutil.Process(process.pid)]
+        family += family[0].children(recursive=True)
+    except psutil.NoSuchProcess:
+        family = []
+    for member in family:
+        try:
+            member.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(family, timeout=10)
+    process.communicate()
+
+
+def test_nothing_is_done_twice(whole):
+    folder, before = whole
+    assert "Nothing to be done" in finish(start(folder, "--cores", "2"))
+    for switch in ("one", "all"):
+        assert "Nothing to be done" in finish(
+            start(folder, "--cores", "1", "--config", f"chains_per_job={switch}")
+        )
+    assert bits(folder) == before
+
+
+def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
+    folder = project(tmp_path)
+    first = start(folder, "--cores", "1")
+    try:
+        time.sleep(1.5)
+        second = start(folder, "--cores", "1")
+        output, _ = second.communicate(timeout=60)
+        assert second.returncode == 1
+        assert "another run is at work" in output and "Traceback" not in output
+    finally:
+        kill_everything(first)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("seeds", 0, ["seeds", "0", "at least 1"]),
+        ("methods", {"dp-hcm": {}}, ["dp-hcm", "unknown"]),
+        ("delta", 2, ["delta", "2"]),
+    ],
+)
+def test_a_mistake_stops_before_anything_runs(tmp_path, key, value, words):
+    folder = project(tmp_path)
+    (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump({**STUDY, key: value}))
+    process = start(folder, "--cores", "1")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in output
+    for word in ["reduced.yaml", *words]:
+        assert word in output
+    assert not (folder / "results").exists()
+    assert not (folder / "data/reduced").exists()
