@@ -1,7 +1,7 @@
 # The two commands are `make figures` and `make test`. Both first build .venv, from nothing but
-# Python 3.11 or later and its pip, when it is missing or requirements.lock has changed.
+# Python 3.11 to 3.13 and its pip, when it is missing or requirements.lock has changed.
 
-PYTHON ?= python3#   the Python that .venv is made with, 3.11 or later
+PYTHON ?= python3#   the Python that .venv is made with: 3.11, 3.12 or 3.13
 STUDY ?= thesis#     one or more of config/studies, or all
 CORES ?= all#        how many cores a run may use
 UV ?= uv#            only `make lock` needs it
@@ -11,10 +11,9 @@ UV ?= uv#            only `make lock` needs it
 ENVIRONMENT := .venv/.environment-$(shell cksum requirements.lock | cut -d ' ' -f 1)
 PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 
-# Wheels only, so that no compiler is needed, but for two packages under Snakemake: connection-pool is
-# pure Python and published as a source archive alone; immutables has wheels for some Pythons only,
-# and with IMMUTABLES_EXT=0 its source archive installs its pure Python form on every one.
-WHEELS := --only-binary :all: --no-binary connection-pool --no-binary immutables
+# Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
+# source archive alone.
+WHEELS := --only-binary :all: --no-binary connection-pool
 
 .PHONY: help install figures smoke report test lint lock clean
 
@@ -55,12 +54,13 @@ clean: ## remove .venv, report.html and the tools' caches; data, chains and figu
 	rm -rf .venv report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
+# Python 3.14 is kept out by Snakemake's dependency immutables, which has no wheel for it yet.
 $(ENVIRONMENT):
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "make: $(PYTHON) is not Python 3.11 or later; name one that is: make PYTHON=python3.12 ..." >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+	    echo "make: $(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is: make PYTHON=python3.12 ..." >&2; \
 	    exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	IMMUTABLES_EXT=0 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	    $(WHEELS) --requirement requirements.lock
 	@touch $@
 

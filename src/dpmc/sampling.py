@@ -7,6 +7,7 @@ in blocks of any size, at one go or after a kill.
 
 import json
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,8 @@ class Cell:
         """"ok", or why the chain is too short to be of use."""
         if iterations >= LEAST_ITERATIONS:
             return "ok"
-        return f"budget too small: epsilon {self.epsilon} allows {iterations} iterations"
+        plural = "" if iterations == 1 else "s"
+        return f"budget too small: epsilon {self.epsilon} allows {iterations} iteration{plural}"
 
 
 @dataclass
@@ -328,6 +330,6 @@ def _resume(path: Path, state: State, runs: list[Run]) -> tuple[int, int]:
                 for streams, states in zip(run.streams, known["streams"], strict=True):
                     for purpose, text in states.items():
                         set_state(streams[purpose], text)
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DpmcError(f"{path}: cannot be read as a checkpoint ({error}); delete it to start anew") from None
     return about["done"], about["reserved"]

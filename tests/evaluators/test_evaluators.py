@@ -16,6 +16,7 @@ from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
+from kernels.ladder import mutant
 
 few = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -380,6 +381,54 @@ def test_one_row_changes_a_gradient_sum_by_the_sensitivity_at_most(name: str, ro
         ask_gradient(built(r)[name], Toward(), theta, 0.2)[0] for r in (rows, neighbour)
     )
     assert np.sqrt(((before - after) ** 2).sum()) <= 0.4 * (1.0 + 1e-9)
+
+
+FAULTS = {
+    "gradients clipped by their 1-norm": (
+        ("component[j] * component[j]", "abs(component[j])"),
+        ("square = bound * bound", "square = bound"),
+        ("np.sqrt(max(scale[j], square))", "max(scale[j], square)"),
+    ),
+    "gradients clipped component by component": (
+        ("total += scale[j] * component[j]", "total += min(max(component[j], -bound), bound)"),
+    ),
+    "unclipped gradients scaled to the bound": (("max(scale[j], square)", "scale[j]"),),
+    "gradient clip count forgotten": (("clipped += scale[j] > square", "pass"),),
+    "clipped above only": (("kept = kept if kept > -bound else -bound", "pass"),),
+    "ties counted as clipped": (("clipped += kept != ratio", "clipped += abs(ratio) >= bound"),),
+    "ties counted as clipped by the search": (("+ gamma <= bound:", "+ gamma < bound:"),),
+    "rows below the bound forgotten": (("((n - high) - low)", "(n - high)"),),
+    "sign of a falling ratio lost": (("sign, alpha, gamma = -1.0,", "sign, alpha, gamma = 1.0,"),),
+    "last block dropped": (("range(0, n, BLOCK)", "range(0, n - BLOCK + 1, BLOCK)"),),
+    "centre of the prefix sums forgotten": (("(alpha * centre + gamma)", "gamma"),),
+}
+
+
+def first_fault(changes: tuple[tuple[str, str], ...]) -> bool:
+    """Whether the checks above object to the evaluator with these pieces of its text exchanged."""
+    names = mutant("dpmc.evaluators.affine", *changes)
+    names["BLOCK"] = 8
+    generator = np.random.default_rng(11)
+    for active in (1, 2) * 10:
+        rows, theta = generator.integers(-16, 17, (19, 2)) / 8.0, generator.integers(-8, 9, 3) / 8.0
+        theta[1 : 3 - active] = 0.0
+        bound = float(generator.integers(1, 20)) / 8.0
+        evaluator = names["AffineEvaluator"].build(rows, True)
+        try:
+            check_ratio(evaluator, rows, theta, bound)
+            check_gradient(evaluator, rows, theta, bound)
+        except (AssertionError, ZeroDivisionError):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("changes", FAULTS.values(), ids=FAULTS)
+def test_fault_is_caught(changes: tuple[tuple[str, str], ...]) -> None:
+    assert first_fault(changes)
+
+
+def test_no_fault_is_found_where_none_is() -> None:
+    assert not first_fault(())
 
 
 def test_rows_that_cannot_be_compared_count_as_clipped() -> None:

@@ -26,6 +26,7 @@ from dpmc.algorithms.hmc import HMC
 from dpmc.algorithms.rwmh import RWMH
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian
 from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise
@@ -70,6 +71,9 @@ class Setting:
             u = (ndtr(((theta**2).sum(axis=1) - law.square_mean) / sd) - below) / (1.0 - below)
             angle = np.arctan2(theta[:, 1], theta[:, 0]) / (2.0 * np.pi) + 0.5
             return np.column_stack([u, angle])
+        if isinstance(self.model, Gaussian):
+            root = np.linalg.cholesky(self.posterior.spread)
+            return normal_uniforms(np.linalg.solve(root, (theta - self.posterior.centre).T).T)
         return normal_uniforms(
             (bent(self.model, theta) - self.posterior.mu) / np.sqrt(self.posterior.variance)
         )
@@ -100,9 +104,16 @@ def circle(n: int, temperature: float) -> Setting:
     return Setting(model, model.simulate(np.random.default_rng(8), np.zeros(2), n), temperature)
 
 
+def gaussian(n: int, temperature: float) -> Setting:
+    model = Gaussian(np.array([[0.8, -0.9], [-0.9, 2.0]]), 4.0, 4.0)
+    rows = model.simulate(np.random.default_rng(9), np.array([0.5, -0.3]), n)
+    return Setting(model, rows, temperature)
+
+
 SMALL = banana(5, 0.6)  # for plain Python
 LARGE = banana(60, 0.2)  # for compiled runs
 RING = circle(60, 0.2)
+SLANTED = gaussian(60, 0.2)
 WEAK = banana(6, 0.2)  # data and prior weigh about the same
 
 
@@ -188,6 +199,10 @@ COMPILED: dict[str, tuple[Kernel, Setting]] = {
     "dp-penalty-guided on the circle": (
         Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.8))),
         RING,
+    ),
+    "dp-penalty-guided on a slanted Gaussian": (
+        Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.6, 0.4))),
+        SLANTED,
     ),
     "dp-hmc on the circle": (
         Kernel(DPHMC(0.005, 0.005, 3, lengths(0.1, 0.1), lengths(1.3, 0.7), 100.0, 100.0, False)),
@@ -362,7 +377,8 @@ def imbalance(kernel: Kernel, setting: Setting = SMALL, pairs: int = 4, nodes: i
         many.ratio_normals = z[:, None].copy()
         run(kernel, kernel.door_of(setting), np.repeat(start[None], nodes, axis=0), many)
         compared = np.array([probe.compared for probe in many.draws.log_u[:, 0]])
-        return float(np.log((weight * np.exp(np.minimum(compared, 0.0))).sum()))
+        chance = (weight * np.exp(np.minimum(compared, 0.0))).sum()
+        return float(np.log(max(chance, 1e-300)))  # a fault may make it 0
 
     worst = 0.0
     for start in setting.posterior.draws(generator, pairs):

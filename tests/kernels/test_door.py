@@ -33,7 +33,6 @@ BEHIND_THE_DOOR = {
     "Problem",
     "AffineEvaluator",
     "GenericEvaluator",
-    "getattr",
     "_asdict",
 }
 EXACT = {"exact_log_ratio", "exact_gradient"}
@@ -47,6 +46,8 @@ def mentioned(text: str) -> set[str]:
             names.add(node.id)
         elif isinstance(node, ast.Attribute):
             names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)  # as in getattr(door, "rows")
         elif isinstance(node, ast.arg):
             names.add(node.arg)
         elif isinstance(node, ast.ImportFrom):
@@ -62,7 +63,13 @@ def test_no_algorithm_mentions_what_is_behind_the_door(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["door.evaluator.ratio_sums(a)", "from dpmc import evaluators", "def f(rows): pass"]
+    "line",
+    [
+        "door.evaluator.f(a)",
+        "getattr(door, 'model')",
+        "from dpmc import evaluators",
+        "def f(rows): pass",
+    ],
 )
 def test_a_mention_would_be_seen(line: str) -> None:
     assert mentioned(line) & BEHIND_THE_DOOR
@@ -106,7 +113,9 @@ def test_gradient_noise_is_normal_and_its_own_for_each_component() -> None:
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
-def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_draws_numbers_of_the_right_laws(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
 
     def spy(algorithm, door, noise, draws, state, record):  # type: ignore[no-untyped-def]

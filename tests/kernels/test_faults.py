@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from kernels import ladder
 from kernels.ladder import FAULT_P, KERNELS, SMALL, WEAK, Kernel
 

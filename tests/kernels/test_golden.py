@@ -13,8 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dpmc.sampling import Cell, sample  # noqa: E402
-from kernels.cells import HYPERPARAMETERS, cell, problem  # noqa: E402
+from dpmc.sampling import Cell, sample
+from kernels.cells import HYPERPARAMETERS, cell, problem
 
 GOLDEN = Path(__file__).with_name("golden.json")
 

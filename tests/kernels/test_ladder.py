@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from kernels import ladder
 from kernels.ladder import COMPILED, KERNELS, REUSING, Kernel
 

@@ -24,7 +24,9 @@ def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.nd
 
     Moments are the normal scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
     """
-    runs = sample(cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS)))
+    runs = sample(
+        cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS))
+    )
     posterior = told.model.posterior(told.rows, told.temperature)
     scores = np.stack([bent(told.model, run.draws[0]) for run in runs]) - posterior.mu
     scores /= np.sqrt(posterior.variance)
@@ -48,12 +50,12 @@ def test_means_and_squares_over_many_seeds(method: str) -> None:
 
 @pytest.mark.parametrize("what", ["temperature", "prior variance", "clip bound"])
 def test_slow_bias_is_seen(what: str) -> None:
-    right = problem(starts=SEEDS)
-    wrong = problem(starts=SEEDS)
+    rows = 6 if what == "prior variance" else 60  # few, so that the prior matters
+    right, wrong = (problem(n=rows, starts=SEEDS) for _ in range(2))
     if what == "temperature":
         wrong.temperature = 0.22
     elif what == "prior variance":
-        wrong.model = wrong.model._replace(prior_variance=5.5)
+        wrong.model = wrong.model._replace(prior_variance=8.0)
     else:  # rows clipped in earnest: a bias that the clipping experiment is about
         runs = sample(cell("rwmh", right, iterations=3000, clip=0.5), list(range(SEEDS)))
         phi = np.stack([bent(right.model, run.draws[0]).mean(axis=0) for run in runs])

@@ -65,3 +65,33 @@ def test_private_diagnostics_are_not_read(kernel: Kernel) -> None:
     found = ladder.run(kernel, kernel.door_of(SMALL, Miscounting(door.evaluator)), start, given)
     np.testing.assert_array_equal(found.theta, wanted.theta)
     assert (found.ratio_clipped - wanted.ratio_clipped == 1000).all()
+
+
+class HalfLine:
+    """Normal rows with mean θ_1 > 0; beyond that the log-likelihood is not a number."""
+
+    dimension = 2
+
+    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+        return 0.0
+
+    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+        out[:] = 0.0
+
+    def log_likelihood(self, theta, rows):  # type: ignore[no-untyped-def]
+        return -0.5 * (rows[:, 0] - theta[0]) ** 2 + (0.0 if theta[0] > 0.0 else np.nan)
+
+    def log_likelihood_gradient(self, theta, rows):  # type: ignore[no-untyped-def]
+        return np.column_stack([rows[:, 0] - theta[0], 0.0 * rows[:, 0]])
+
+
+@pytest.mark.xfail(
+    raises=AssertionError, reason="NaN counts as +bound, in favour of the proposal", strict=True
+)
+@each_kernel
+def test_no_chain_moves_to_where_the_likelihood_is_not_a_number(kernel: Kernel) -> None:
+    setting = ladder.Setting(HalfLine(), np.random.default_rng(3).normal(0.3, 1.0, (8, 2)), 0.5)
+    given = ladder.numbers(kernel.algorithm, np.random.default_rng(4), 20, 20, 2)
+    start = np.full((20, 2), 0.5)
+    record = ladder.run(kernel, kernel.door_of(setting), start, given)
+    assert (record.theta[:, :, 0] > 0.0).all()

@@ -12,11 +12,18 @@ from dpmc.errors import DpmcError
 from dpmc.models import WithDefaults
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian
 
 BANANA = Banana(0.7, 0.4, -0.3, np.array([2.0, 0.5, 1.3]), 3.0)
-GAUSSIAN = Banana(0.0, 0.0, 0.0, np.array([1.5, 0.7]), 10.0)
+STRAIGHT = Banana(0.0, 0.0, 0.0, np.array([1.5, 0.7]), 10.0)
+GAUSSIAN = Gaussian(np.array([[2.0, -0.6, 0.1], [-0.6, 0.9, 0.3], [0.1, 0.3, 1.4]]), 3.0, 3.0)
 CIRCLE = Circle(0.03)
-MODELS = {"banana": BANANA, "gaussian": GAUSSIAN, "circle": CIRCLE}
+MODELS = {
+    "banana": BANANA,
+    "banana without a bend": STRAIGHT,
+    "gaussian": GAUSSIAN,
+    "circle": CIRCLE,
+}
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
@@ -82,7 +89,7 @@ def test_posterior_draws_have_the_stated_mean_and_covariance(model: Any) -> None
     assert np.abs(errors).max() < 5.0
 
 
-@pytest.mark.parametrize("model", [BANANA, GAUSSIAN], ids=["banana", "gaussian"])
+@pytest.mark.parametrize("model", [BANANA, STRAIGHT], ids=["banana", "without a bend"])
 def test_banana_posterior_is_likelihood_to_the_temperature_times_prior(model: Banana) -> None:
     rows, temperature, generator = some_rows(model), 0.3, np.random.default_rng(6)
     posterior = model.posterior(rows, temperature)
@@ -98,6 +105,23 @@ def test_banana_posterior_is_likelihood_to_the_temperature_times_prior(model: Ba
     points = generator.normal(0.0, 2.0, (20, model.dimension))
     constants = [log_density(theta) - unnormalised(theta) for theta in points]
     np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-9)
+
+
+def test_gaussian_posterior_is_likelihood_to_the_temperature_times_prior() -> None:
+    rows, temperature = some_rows(GAUSSIAN), 0.3
+    posterior = GAUSSIAN.posterior(rows, temperature)
+    law = stats.multivariate_normal(posterior.mean(), posterior.covariance())
+    points = np.random.default_rng(6).normal(0.0, 2.0, (20, 3))
+    constants = [
+        law.logpdf(theta)
+        - temperature * GAUSSIAN.log_likelihood(theta, rows).sum()
+        - GAUSSIAN.log_prior(theta)
+        for theta in points
+    ]
+    np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-9)
+    other = GAUSSIAN._replace(exact_prior_variance=7.0).posterior(rows, temperature)
+    precision = np.linalg.inv(posterior.covariance()) - np.linalg.inv(other.covariance())
+    np.testing.assert_allclose(precision, (1.0 / 3.0 - 1.0 / 7.0) * np.eye(3), atol=1e-10)
 
 
 def test_banana_moments_by_integration() -> None:
@@ -149,7 +173,12 @@ def test_circle_draws_follow_the_cut_normal_law(scale: float) -> None:
     assert stats.kstest(angle, "uniform").pvalue > 1e-4
 
 
-def test_circle_rows_and_banana_rows_follow_their_laws() -> None:
+def test_simulated_rows_follow_their_laws() -> None:
+    rows = GAUSSIAN.simulate(np.random.default_rng(12), np.arange(3.0), 20_000)
+    white = (rows - np.arange(3.0)) @ np.linalg.cholesky(GAUSSIAN.precision)
+    for column in white.T:
+        assert stats.kstest(column, "norm").pvalue > 1e-4
+    assert np.abs(np.cov(white.T) - np.eye(3)).max() < 0.05
     rows = CIRCLE.simulate(np.random.default_rng(10), np.zeros(2), 20_000)
     assert rows.shape == (20_000, 1)
     assert stats.kstest(rows[:, 0] - 3.0, "norm").pvalue > 1e-4

@@ -255,7 +255,7 @@ def _draw_panel(
     slot = GROUP_WIDTH / max(len(methods), 1)
     beside = any((panel.model, m, e) in published for m in methods for e in epsilons)
     notes: list[tuple[float, str]] = []
-    headroom = False
+    remarks: list[tuple[float, list[float], str]] = []
     for group, epsilon in enumerate(epsilons):
         if group % 2 == 0:
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
@@ -266,16 +266,19 @@ def _draw_panel(
             ours = centre - 0.16 * slot if beside else centre
             if values:
                 _box(axes, values, ours, slot * (0.54 if beside else 0.7), styles[method])
-                headroom |= _shortness(axes, cell, values, results, ours)
+                if remark := _remark(cell, values, results):
+                    remarks.append((ours, values, remark))
             else:
                 notes.append((ours, f"no box: {results.why_missing(*cell, panel.metric)}"))
             if cell in published:
                 _glyph(axes, published[cell], centre + 0.28 * slot, 0.2 * slot, styles[method])
                 shown.published = True
     _baselines(axes, results.baselines(panel.model, panel.metric), shown)
-    _finish_axes(axes, panel, epsilons, shown, 1.25 if headroom else 1.06)
+    _finish_axes(axes, panel, epsilons, shown, 1.3 if remarks else 1.06)
     for position, text in notes:
         _note(axes, position, text)
+    for position, values, text in remarks:
+        _write_remark(axes, position, values, text)
 
 
 def _box(axes: Axes, values: list[float], x: float, width: float, look: MethodStyle) -> None:
@@ -335,33 +338,33 @@ def _glyph(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodSt
     axes.update_datalim([(x, box.q1), (x, box.q3)])
 
 
-def _shortness(
-    axes: Axes, cell: tuple[str, str, str], values: list[float], results: Results, x: float
-) -> bool:
-    """Say above a box that its chains are very short, or that chains are missing from it.
-
-    Returns whether there was anything to say.
-    """
+def _remark(cell: tuple[str, str, str], values: Sequence[float], results: Results) -> str:
+    """What to say at a box whose chains are very short or partly missing; "" otherwise."""
     length, chains = results.iterations(*cell), results.seeds(*cell)
     parts = []
     if length is not None and length < FEW_ITERATIONS:
         parts.append(f"k = {length}")
     if len(values) < chains:
-        parts.append(f"{len(values)} of {chains} chains")
-    if parts:
-        axes.annotate(
-            ", ".join(parts),
-            (x, max(values)),
-            xytext=(0, 4),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="bottom",
-            fontsize=7,
-            color=style.INK,
-            zorder=6,
-        )
-    return bool(parts)
+        parts.append(f"{len(values)} of {chains}")
+    return ", ".join(parts)
+
+
+def _write_remark(axes: Axes, x: float, values: Sequence[float], text: str) -> None:
+    """Write a remark above or below a box, where there is more room."""
+    low, high = min(values), max(values)
+    above = axes.get_ylim()[1] - high >= low
+    axes.annotate(
+        text,
+        (x, high if above else low),
+        xytext=(0, 4 if above else -4),
+        textcoords="offset points",
+        rotation=90,
+        ha="center",
+        va="bottom" if above else "top",
+        fontsize=7,
+        color=style.INK,
+        zorder=6,
+    )
 
 
 def _note(axes: Axes, x: float, text: str) -> None:

@@ -23,7 +23,8 @@ CAPTION = (
     "the posterior. The published settings were tuned for less than 10 % (dashed). Boxes are over "
     "independent chains; the slim bar beside a box is the published one (quartiles and median, "
     "Figure 6.5 of the thesis). These fractions are exact functions of the private rows: a "
-    "diagnostic on synthetic data, not something to release."
+    "diagnostic on synthetic data, not something to release. k: iterations, said where there are "
+    "fewer than ten."
 )
 
 

@@ -25,7 +25,8 @@ CAPTION = (
     "published one (quartiles and median, Figure 6.3 of the thesis). Black lines are further exact "
     "samples of 1,000 draws: a chain among them cannot be told from the posterior by this metric. "
     "A larger ε buys more iterations (from ε = 1 to 2 almost four times as many), not less noise "
-    "in each. Guided: one component is updated at a time, keeping its direction until a rejection."
+    "in each. Guided: one component is updated at a time, keeping its direction until a rejection. "
+    "k: iterations, said where there are fewer than ten."
 )
 
 
