@@ -1,4 +1,4 @@
-"""Clipped sums: every evaluator against exact arithmetic, against its compiled self, and alone or not."""
+"""Clipped sums: each evaluator against exact arithmetic, its compiled self, alone and in company."""
 
 import math
 from fractions import Fraction
@@ -409,7 +409,7 @@ def first_fault(changes: tuple[tuple[str, str], ...]) -> bool:
     names = mutant("dpmc.evaluators.affine", *changes)
     names["BLOCK"] = 8
     generator = np.random.default_rng(11)
-    for active in (1, 2) * 10:
+    for active in (1, 2) * 30:
         rows, theta = generator.integers(-16, 17, (19, 2)) / 8.0, generator.integers(-8, 9, 3) / 8.0
         theta[1 : 3 - active] = 0.0
         bound = float(generator.integers(1, 20)) / 8.0

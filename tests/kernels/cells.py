@@ -1,4 +1,4 @@
-"""Cells for tests of the whole loop: small problems, hyperparameters that neither clip nor stall."""
+"""Cells for tests of the whole loop: small problems, hyperparameters with which chains move."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
 """The test ladder: checks that any kernel of the library must pass and any faulty one must fail.
 
-A `Kernel` is an algorithm with the classes of its door and noise source; a fault is the same kernel with a
-piece of its text changed (`Kernel.mutated`) and goes through the very same checks. Each check returns a
-number (an error, a p-value) or a list of complaints, and leaves the verdict to the caller; LIMITS has the
-verdicts used throughout. To add an algorithm, add it to `KERNELS` (and, if it neither walks nor leaps, teach
-`reversed_move` how its move is undone).
+A `Kernel` is an algorithm with the classes of its door and noise source; a fault is the same kernel
+with a piece of its text changed (`Kernel.mutated`) and goes through the very same checks. Each check
+returns a number (an error, a p-value) or a list of complaints and leaves the verdict to the caller;
+the limits used throughout are below. To add an algorithm, add it to `KERNELS` and `COMPILED` (and, if
+it neither walks nor leaps, teach `reversed_move` how its move is undone).
 """
 
 import importlib
@@ -31,7 +31,7 @@ from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise
 
-#: Verdicts. A right kernel stays below the errors and above the p-value; a fault must be beyond FAULT_P.
+#: A right kernel stays below the errors and above the p-value; a fault must be below FAULT_P.
 IMBALANCE = 1e-3
 RETURN_ERROR = 1e-10
 VOLUME_ERROR = 1e-6
@@ -39,7 +39,7 @@ P_VALUE = 1e-4
 FAULT_P = 1e-8
 
 
-# --- small problems with a known posterior -----------------------------------------------------------
+# --- small problems with a known posterior -------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ SLANTED = gaussian(60, 0.2)
 WEAK = banana(6, 0.2)  # data and prior weigh about the same
 
 
-# --- kernels and their faults ------------------------------------------------------------------------
+# --- kernels and their faults --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ def lengths(*values: float) -> np.ndarray:
     return np.array(values)
 
 
-#: Every kernel, for plain Python on SMALL. Clip bounds are out of reach, so the posterior is invariant; τ is
-#: such that the noise of a log ratio has an sd near 1, and that of a gradient is felt.
+#: Every kernel, for plain Python on SMALL. Clip bounds are out of reach, so the posterior is
+#: invariant; τ is such that the noise of a log ratio has an sd near 1, and that of a gradient is felt.
 KERNELS: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(np.inf, lengths(0.9, 0.7)), python=True),
     "hmc": Kernel(HMC(3, lengths(0.85, 0.33), lengths(2.5, 0.4), np.inf, np.inf), python=True),
@@ -211,7 +211,7 @@ COMPILED: dict[str, tuple[Kernel, Setting]] = {
 }
 
 
-# --- running -----------------------------------------------------------------------------------------
+# --- running -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -312,7 +312,7 @@ class SpyDoor:
         self.gradients.append((theta.copy(), answer.copy()))
 
 
-# --- moves there and back ----------------------------------------------------------------------------
+# --- moves there and back ------------------------------------------------------------------------
 
 
 @dataclass
@@ -363,8 +363,8 @@ def reversed_move(kernel: Kernel, made: Move) -> Numbers:
 def imbalance(kernel: Kernel, setting: Setting = SMALL, pairs: int = 4, nodes: int = 801) -> float:
     """Largest |ln a(move) − ln a(move back) − ln(π(there)/π(here))| over random moves.
 
-    a is the probability of acceptance: the real kernel is run once for each node z of the log ratio's
-    noise, a probe reads what ln u is compared with, and min(1, e^x) is integrated by the trapezoid rule.
+    a is the probability of acceptance: the real kernel is run once for each node z of the log
+    ratio's noise, a probe reads what ln u is compared with, and min(1, e^x) is integrated over z.
     π includes the momentum for leapfrog methods, whose gradient noise is frozen.
     """
     generator = np.random.default_rng(20)
@@ -391,7 +391,7 @@ def imbalance(kernel: Kernel, setting: Setting = SMALL, pairs: int = 4, nodes: i
 
 
 def return_error(kernel: Kernel, setting: Setting = SMALL) -> float:
-    """How far from its start a frozen move ends that is made and then undone (position and momentum)."""
+    """How far from its start a frozen move ends that is made and then undone."""
     generator = np.random.default_rng(21)
     worst = 0.0
     for start in setting.posterior.draws(generator, 5):
@@ -405,7 +405,7 @@ def return_error(kernel: Kernel, setting: Setting = SMALL) -> float:
 
 
 def volume_error(kernel: Kernel, setting: Setting = SMALL) -> float:
-    """|det − 1| of (θ, p) → (θ', p') of a leapfrog trajectory with frozen noise, by central differences."""
+    """|det − 1| of a leapfrog trajectory (θ, p) → (θ', p') with frozen noise, by differences."""
     generator = np.random.default_rng(22)
     start = setting.posterior.draws(generator, 1)[0]
     d, root = len(start), np.sqrt(kernel.algorithm.mass)
@@ -424,7 +424,7 @@ def volume_error(kernel: Kernel, setting: Setting = SMALL) -> float:
     return abs(float(np.linalg.det(np.array(columns))) - 1.0)
 
 
-# --- stationarity ------------------------------------------------------------------------------------
+# --- stationarity --------------------------------------------------------------------------------
 
 
 def smallest_p(uniforms: np.ndarray) -> float:
@@ -445,7 +445,7 @@ def smallest_p(uniforms: np.ndarray) -> float:
 def invariance(
     kernel: Kernel, setting: Setting, chains: int = 1000, iterations: int = 20, seed: int = 1
 ) -> float:
-    """p-value: chains started from exact posterior draws still have that law after some iterations."""
+    """p-value: chains started from exact posterior draws keep that law."""
     generator = np.random.default_rng(seed)
     start = setting.posterior.draws(generator, chains)
     given = numbers(kernel.algorithm, generator, chains, iterations, start.shape[1])
@@ -465,11 +465,11 @@ def joint_test(
     model: Any = None,
     temperature: float | None = None,
 ) -> float:
-    """p-value of a joint (Geweke) test: θ ~ prior, rows ~ p(·|θ)^T, then the kernel moves θ given the rows.
+    """p-value of a joint (Geweke) test: θ ~ prior, rows ~ p(·|θ)^T, then the kernel moves θ.
 
-    The pair must keep its law: φ(θ) that of the prior, the rows that of the likelihood around φ(θ), both
-    independent of each other. Every replicate is independent, so the p-value is exact. `model` and
-    `temperature` are what the kernel is told; they default to the truth.
+    The pair must keep its law: φ(θ) that of the prior, the rows that of the likelihood around φ(θ),
+    both independent of each other. Every replicate is independent, so the p-value is exact. `model`
+    and `temperature` are what the kernel is told; they default to the truth.
     """
     truth, told = setting.model, model or setting.model
     hot = truth._replace(variance=truth.variance / setting.temperature)  # p(x|θ)^T is normal again
@@ -494,7 +494,7 @@ def joint_test(
     return smallest_p(np.column_stack(parts))
 
 
-# --- releases ----------------------------------------------------------------------------------------
+# --- releases ------------------------------------------------------------------------------------
 
 
 class SpyEvaluator:
@@ -534,7 +534,7 @@ class SpyNoise:
 
 
 def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float | None]:
-    """How many releases of this name one iteration declares, and their noise multiplier (None: exact)."""
+    """Releases of this name that an iteration declares, and their multiplier (None: exact)."""
     once, each = algorithm.releases(n)
     events = [e for e in (once if first else ()) + tuple(each) if e.name == name]
     multipliers = {e.noise_multiplier if isinstance(e, GaussianRelease) else None for e in events}
@@ -547,9 +547,9 @@ def release_faults(
 ) -> list[str]:
     """What the kernel's performed releases have different from its declared ones; empty if nothing.
 
-    The plain-Python text runs with spies as evaluator and noise source. Every question about the rows must
-    be declared, bounded by clip‖θ − θ'‖₂ (or the gradient's clip), and answered with fresh noise of sd
-    T · multiplier · 2 · bound.
+    The plain-Python text runs with spies as evaluator and noise source. Every question about the rows
+    must be declared, bounded by clip‖θ − θ'‖₂ (or the gradient's clip), and answered with fresh noise
+    of sd T · multiplier · 2 · bound.
     """
     algorithm = kernel.algorithm
     generator = np.random.default_rng(23)
@@ -607,9 +607,9 @@ def attained_multipliers(
 ) -> dict[str, tuple[float, float]]:
     """Noise multiplier found from outside, and the declared one, for each release of one iteration.
 
-    Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides. The
-    change of the noiseless answer is the sensitivity attained; the change of the answer from noise z = −1
-    to z = 1 is twice the sd.
+    Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides.
+    The change of the noiseless answer is the sensitivity attained; the change of the answer from
+    noise z = −1 to z = 1 is twice the sd.
     """
     algorithm = kernel.algorithm
     generator = np.random.default_rng(24)
@@ -639,7 +639,7 @@ def attained_multipliers(
     _, ratio_multiplier = declared(algorithm, setting.n, "log-ratio", True)
     count, gradient_multiplier = declared(algorithm, setting.n, "gradient", True)
     if ratio_multiplier is not None and not count:
-        # where gradients come first, a changed row changes the proposal too: one answer is looked at
+        # where gradients come first, a changed row changes the proposal too, and nothing is seen
         found["log-ratio"] = (0.5 * abs(plus - minus) / abs(high - low), ratio_multiplier)
     if gradient_multiplier is not None:
         change = np.sqrt(((high_gradient - low_gradient) ** 2).sum())

@@ -85,7 +85,7 @@ def test_exact_answers_are_declared_as_exact(name: str) -> None:
 
 
 def noise_p(noise: type, sd: float = 1.7) -> float:
-    """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²), from real streams."""
+    """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²)."""
     normals = np.random.default_rng(3).standard_normal((1, 50_000))
     source = noise(normals, np.empty((1, 0, 0, 2)))
     found = np.array([source.corrected(0, i, sd) for i in range(normals.size)])

@@ -1,4 +1,4 @@
-"""Every kind of mistake is caught: a kernel with a fault sown into its text fails a check of the ladder."""
+"""Every kind of mistake is caught: a kernel with a fault sown into its text fails the ladder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -79,7 +79,6 @@ EXTRA_RELEASE = """
         door.noisy_log_ratio(
             proposal, state.theta, self.clip, self.tau, noise, i, log_ratio, record.ratio_clipped
         )"""
-#: The same release asked twice with the same noise would be free to average: declared once, told twice.
 ASKED_ONCE = """
         door.noisy_log_ratio(
             state.theta, proposal, self.clip, self.tau, noise, i, log_ratio, record.ratio_clipped

@@ -1,6 +1,6 @@
-"""Draws never change unnoticed: a change needs a new `draws_version`, so that old chains are made anew.
+"""Draws never change unnoticed: a change needs a new `draws_version`, which remakes old chains.
 
-After raising an algorithm's draws_version, write its new numbers with `python tests/kernels/test_golden.py`.
+After raising a draws_version, write the new numbers with `python tests/kernels/test_golden.py`.
 """
 
 import json

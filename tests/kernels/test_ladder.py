@@ -1,4 +1,4 @@
-"""Every kernel passes the ladder: balance, reversibility, volume, invariance, joint test, releases."""
+"""Every kernel passes the ladder: balance, reversibility, invariance, joint test, releases."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whole runs over many seeds: means and squares agree with the exact posterior within their own errors."""
+"""Whole runs over many seeds: means and squares are the exact ones within their own errors."""
 
 import numpy as np
 import pytest
@@ -20,9 +20,9 @@ METHODS = [name for name in HYPERPARAMETERS if "reusing" not in name]
 
 
 def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """z of each moment over all seeds, and of each seed by its chain's own batch-means error (S, 4).
+    """z of each moment (4,) over all seeds, and of each seed (S, 4) by its own batch means.
 
-    Moments are the normal scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
+    Moments are the scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
     """
     runs = sample(
         cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS))

@@ -1,4 +1,4 @@
-"""A proposal that is not finite, or has diverged, is a rejection, is counted, and costs its releases."""
+"""A proposal that diverges is a rejection, is counted, and costs its releases all the same."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Models: formulas against each other, against finite differences and against numerical integration."""
+"""Models: formulas against each other, finite differences and numerical integration."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -207,7 +207,7 @@ def draw_panels(
         for index in range(len(panels)):
             if index + columns >= len(panels):
                 axes[index].set_xlabel(f"privacy budget ε ({kind})")
-        _legend(figure, styles, shown)
+        _legend(figure, styles, shown, results.variants)
     return figure
 
 
@@ -409,8 +409,16 @@ def _finish_axes(
     axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
 
 
-def _legend(figure: Figure, styles: Mapping[str, MethodStyle], shown: _Shown) -> None:
-    """Explain methods, the published glyph, baselines and the clipping target above the panels."""
+def _legend(
+    figure: Figure,
+    styles: Mapping[str, MethodStyle],
+    shown: _Shown,
+    variants: Mapping[str, str],
+) -> None:
+    """Explain methods, the published glyph, baselines and the clipping target above the panels.
+
+    A method that is not the published algorithm has a star, and its departure is spelled out.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle
 
@@ -423,7 +431,7 @@ def _legend(figure: Figure, styles: Mapping[str, MethodStyle], shown: _Shown) ->
         )
         for look in styles.values()
     ]
-    labels = [look.title for look in styles.values()]
+    labels = [look.title + "*" * (label in variants) for label, look in styles.items()]
     if shown.published:
         handles.append(Rectangle((0, 0), 1, 1))
         labels.append("published quartiles, median")
@@ -433,6 +441,9 @@ def _legend(figure: Figure, styles: Mapping[str, MethodStyle], shown: _Shown) ->
     if shown.target:
         handles.append(Line2D([], [], color=style.GREY, linewidth=0.7, linestyle=(0, (4, 3))))
         labels.append("tuning target: below 10 %")
+    for departure in sorted({variants[label] for label in styles if label in variants}):
+        handles.append(Line2D([], [], linestyle="none"))
+        labels.append(f"* {departure}")
     figure.legend(
         handles,
         labels,
