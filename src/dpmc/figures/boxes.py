@@ -443,7 +443,7 @@ def _legend(
         labels.append("tuning target: below 10 %")
     for departure in sorted({variants[label] for label in styles if label in variants}):
         handles.append(Line2D([], [], linestyle="none"))
-        labels.append(f"* {departure}")
+        labels.append("* " + departure.partition(": ")[0])
     figure.legend(
         handles,
         labels,
