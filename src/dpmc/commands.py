@@ -172,7 +172,7 @@ def _problem(
     if rows is not None:
         return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts)
     if file is None:
-        return datasets.build(label, spec.model, dataset or spec.data, spec.n, starts)
+        return datasets.build(label, spec.model, dataset or spec.data, spec.n, starts, spec.start)
     problem = read_problem(file)
     if problem.label != label:
         raise DpmcError(f"{file}: holds data for {problem.label}, not for {label}")

@@ -22,6 +22,8 @@ class ModelSpec:
     model: str  # catalogue id or module:Class
     data: str  # published | tuning | fresh-r
     n: int | None  # rows; None: the catalogue's number
+    start: str  # perturbed | true
+    settings_of: str  # whose hyperparameters
     epsilons: tuple[str, ...]  # canonical
     tuning_epsilon: str
 
@@ -79,7 +81,7 @@ class Study:
         """
         if ":" in label:
             first = next(iter(self.models.values()))
-            return ModelSpec(label, label, "fresh-0", None, first.epsilons, first.tuning_epsilon)
+            return ModelSpec(label, label, "fresh-0", None, "perturbed", label, first.epsilons, first.tuning_epsilon)
         return _known(self.models, "models", label, self.path)
 
     def method(self, label: str) -> MethodSpec:
@@ -95,7 +97,7 @@ class Study:
         table = read_yaml(path)
         key = self.method(method).settings_of
         try:
-            return table[key][model], f"{path}: {key}: {model}"
+            return table[key][self.model(model).settings_of], f"{path}: {key}: {model}"
         except (KeyError, TypeError):
             raise DpmcError(
                 f"{path}: {key}: {model}: missing; give hyperparameters here or by --hyperparameters"
@@ -119,7 +121,7 @@ class Study:
         spec, how = self.model(model), self.method(method)
         return json.dumps(
             {
-                "model": [spec.model, spec.data, spec.n],
+                "model": [spec.model, spec.data, spec.n, spec.start],
                 "method": [how.algorithm, how.accountant, how.options, how.iterations, how.thin],
                 "draws_version": algorithm_class(how.algorithm).draws_version,
                 "epsilon": epsilon,
@@ -170,6 +172,8 @@ def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
         model=entry.get("model", label),
         data=entry.get("data", "published"),
         n=entry.get("n"),
+        start=entry.get("start", "perturbed"),
+        settings_of=entry.get("settings_of", label),
         epsilons=tuple(canonical_epsilon(e) for e in entry["epsilons"]),
         tuning_epsilon=canonical_epsilon(entry["tuning_epsilon"]),
     )

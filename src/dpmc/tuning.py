@@ -25,6 +25,15 @@ def pinned(
     values, source = study.published_hyperparameters(model, method)
     algorithm = study.algorithm(method, values, problem.dimension, source)
     spec, how = study.model(model), study.method(method)
+    result = {
+        "study": study.name,
+        "model": model,
+        "method": method,
+        "mode": "pinned",
+        "hyperparameters": values,
+    }
+    if spec.tuning_epsilon == "inf":
+        return {**result, "tried": "not tried: without a budget there is nothing to tune against"}
     cell = Cell(
         problem=problem,
         method=method,
@@ -43,11 +52,7 @@ def pinned(
         if any(row["metric"] == name for row in rows)
     }
     return {
-        "study": study.name,
-        "model": model,
-        "method": method,
-        "mode": "pinned",
-        "hyperparameters": values,
+        **result,
         "tried": {
             "data": problem.dataset,
             "epsilon": spec.tuning_epsilon,

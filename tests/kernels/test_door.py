@@ -147,7 +147,7 @@ def test_clip_counts_and_sums_on_hand_made_rows() -> None:
     door = Door(model, evaluators.build(model, rows), 0.5, 3)
     answer, clipped = np.empty(1), np.zeros((1, 1), np.int64)
     theta, proposal = np.zeros((1, 2)), np.array([[1.0, 0.0]])
-    door.exact_log_ratio(theta, proposal, 2.0, answer, clipped, 0)
+    door.exact_log_ratio(theta, proposal, 2.0, False, answer, clipped, 0)
     assert answer[0] == 0.5 * (0.5 + 2.0 - 2.0)
     assert clipped[0, 0] == 2
     noise = LabNoise(np.full((1, 1), 1.0), np.zeros((1, 1, 1, 2)))

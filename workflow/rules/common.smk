@@ -67,7 +67,8 @@ def data_settings(wildcards):
     """Everything that decides a data file; a change makes it anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
-    return json.dumps([spec.model, spec.n, max(20, study.seeds * study.chains), DATA_VERSION])
+    starts = max(20, study.seeds * study.chains)
+    return json.dumps([spec.model, spec.n, spec.start, starts, DATA_VERSION])
 
 
 def tuning_settings(wildcards):

@@ -116,6 +116,13 @@ class Settings:
             raise DpmcError(f"{self._source}: {key}: {value!r} must be true or false")
         return value
 
+    def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
+        """One of the known words."""
+        value = self._take(key, default)
+        if value not in known:
+            raise DpmcError(f"{self._source}: {key}: {value!r} must be one of {', '.join(known)}")
+        return str(value)
+
     def finish(self) -> None:
         """Raise for keys that nobody asked for."""
         for key in self._values:

@@ -18,6 +18,12 @@ class HMC(NamedTuple):
     mass: np.ndarray  # (d,) diagonal of M
     clip: float  # log ratios, nats per unit distance; inf: no clipping
     clip_g: float  # norm of one row's gradient; inf: no clipping
+    as_coded: bool = False  # clip by |Σ(θ − θ')| as the code behind Figure 6.2, not by ‖θ − θ'‖
+
+    @property
+    def variant(self) -> str:
+        """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
+        return "clips by |sum of differences|: as coded, not as written" if self.as_coded else ""
 
     draws_version = 1
     one_component = False
@@ -31,6 +37,7 @@ class HMC(NamedTuple):
             settings.lengths("mass"),
             settings.positive("clip", np.inf, infinite=True),
             settings.positive("clip_g", np.inf, infinite=True),
+            settings.choice("clip_distance", ("text", "as_coded"), "text") == "as_coded",
         )
 
     @property
@@ -82,7 +89,9 @@ class HMC(NamedTuple):
             momentum += 0.5 * self.step_size * gradient
 
         log_ratio = np.empty(chains)
-        door.exact_log_ratio(state.theta, theta, self.clip, log_ratio, record.ratio_clipped, i)
+        door.exact_log_ratio(
+            state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i
+        )
         for c in range(chains):
             log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
             log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])

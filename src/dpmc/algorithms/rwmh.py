@@ -15,6 +15,12 @@ class RWMH(NamedTuple):
 
     clip: float  # nats per unit distance; inf: no clipping
     proposal_sd: np.ndarray  # (d,)
+    as_coded: bool = False  # clip by |Σ(θ − θ')| as the code behind Figure 6.2, not by ‖θ − θ'‖
+
+    @property
+    def variant(self) -> str:
+        """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
+        return "clips by |sum of differences|: as coded, not as written" if self.as_coded else ""
 
     draws_version = 1
     one_component = False
@@ -22,7 +28,11 @@ class RWMH(NamedTuple):
     @classmethod
     def read(cls, settings: Settings) -> "RWMH":
         """Take this algorithm's hyperparameters."""
-        return cls(settings.positive("clip", np.inf, infinite=True), settings.lengths("proposal_sd"))
+        return cls(
+            settings.positive("clip", np.inf, infinite=True),
+            settings.lengths("proposal_sd"),
+            settings.choice("clip_distance", ("text", "as_coded"), "text") == "as_coded",
+        )
 
     @property
     def normals(self) -> int:
@@ -42,7 +52,9 @@ class RWMH(NamedTuple):
         chains = state.theta.shape[0]
         proposal = state.theta + self.proposal_sd * draws.normal[:, i]
         log_ratio = np.empty(chains)
-        door.exact_log_ratio(state.theta, proposal, self.clip, log_ratio, record.ratio_clipped, i)
+        door.exact_log_ratio(
+            state.theta, proposal, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i
+        )
         for c in range(chains):
             log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
             accept(state, proposal, log_ratio[c], draws, c, i, record)

@@ -15,6 +15,7 @@ from dpmc.errors import DpmcError
 from dpmc.models import Definition
 from dpmc.models.banana import Banana, BananaPosterior
 from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian, GaussianPosterior
 from dpmc.problem import Problem
 from dpmc.randomness import stream
 
@@ -24,7 +25,14 @@ DATA_VERSION = 1  # raised whenever a change alters generated data
 DATASET_PATTERN = r"published|tuning|fresh-[0-9]+"
 
 
-def build(label: str, model_id: str, dataset: str, n: int | None = None, starts: int = 20) -> Problem:
+def build(
+    label: str,
+    model_id: str,
+    dataset: str,
+    n: int | None = None,
+    starts: int = 20,
+    start: str = "perturbed",
+) -> Problem:
     """Return the problem of a model and a generated data set.
 
     Parameters
@@ -32,6 +40,7 @@ def build(label: str, model_id: str, dataset: str, n: int | None = None, starts:
     label : the model's name in the study; keys the random streams with `dataset`.
     n : rows; None for the catalogue's number.
     starts : number of start points.
+    start : "perturbed" (Section 5.2), or "true" for θ itself in every chain.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
@@ -43,7 +52,10 @@ def build(label: str, model_id: str, dataset: str, n: int | None = None, starts:
         rows = _published_rows(model_id, definition, n)
     else:
         rows = _fresh_rows(model_id, definition, n, label, dataset)
-    return _problem(label, model_id, dataset, definition, rows, starts)
+    problem = _problem(label, model_id, dataset, definition, rows, starts)
+    if start == "true":
+        problem.starts = np.tile(problem.true_theta, (starts, 1))
+    return problem
 
 
 def from_rows(label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20) -> Problem:
@@ -80,6 +92,9 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
         return published.banana_rows(n, model.variance, definition.true_theta, model.a)
     if isinstance(model, Circle):
         return published.circle_rows(n)
+    if isinstance(model, Gaussian):
+        covariance = np.linalg.inv(model.precision)
+        return published.gaussian_rows(n, covariance, definition.true_theta)
     raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
 
 
@@ -137,18 +152,27 @@ def _problem(
 
 def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[np.ndarray, np.ndarray]:
     """Reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys where it has any."""
+    size = REFERENCE_DRAWS
     if dataset == "published" and isinstance(posterior, BananaPosterior):
-        model = posterior.model
-        keys = [threefry.key(published.REFERENCE_KEYS["banana"]), *published.baseline_keys()]
+        law, model = posterior, posterior.model
+        shape = (model.a, model.b, model.m)
         samples = [
-            published.banana_posterior_draws(
-                key, REFERENCE_DRAWS, posterior.mu, posterior.variance, model.a, model.b, model.m
-            )
-            for key in keys
+            published.banana_posterior_draws(key, size, law.mu, law.variance, *shape)
+            for key in _published_keys("banana")
+        ]
+    elif dataset == "published" and isinstance(posterior, GaussianPosterior):
+        samples = [
+            published.gaussian_posterior_draws(key, size, posterior.centre, posterior.spread)
+            for key in _published_keys("gaussian")
         ]
     else:
         samples = [
-            posterior.draws(stream("posterior", dataset, label, i), REFERENCE_DRAWS)  # type: ignore[attr-defined]
+            posterior.draws(stream("posterior", dataset, label, i), size)  # type: ignore[attr-defined]
             for i in range(BASELINES + 1)
         ]
     return samples[0], np.stack(samples[1:])
+
+
+def _published_keys(family: str) -> list[threefry.Key]:
+    """The thesis's keys of the reference draws and of the ten baselines."""
+    return [threefry.key(published.REFERENCE_KEYS[family]), *published.baseline_keys()]

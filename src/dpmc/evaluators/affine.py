@@ -5,6 +5,7 @@ statistic has a non-zero coefficient (a one-component move; the circle always), 
 binary searches and prefix sums of the sorted statistic: O(log n) in place of O(n).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ class AffineEvaluator(NamedTuple):
     ordered: np.ndarray  # (k, n) each column ascending; (0, n) where no move uses it
     prefix: np.ndarray  # (k, n + 1) prefix sums of ordered − centre
     centre: np.ndarray  # (k,) subtracted before summing, so that no digits cancel
+    totals: np.ndarray  # (k,) sums of the columns: all that an unclipped sum needs
 
     @classmethod
     def build(cls, statistics: np.ndarray, one_component: bool) -> "AffineEvaluator":
@@ -35,7 +37,7 @@ class AffineEvaluator(NamedTuple):
         prefix = np.zeros((used, n + 1))
         for i in range(used):
             prefix[i, 1:] = _prefix_sums(ordered[i] - centre[i])
-        return cls(columns, ordered, prefix, centre)
+        return cls(columns, ordered, prefix, centre, np.array([math.fsum(c) for c in columns]))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):  # type: ignore[no-untyped-def]
         """See `dpmc.evaluators`."""
@@ -49,7 +51,11 @@ class AffineEvaluator(NamedTuple):
             for i in range(k):
                 if alpha[c, i] != 0.0:
                     active, last = active + 1, i
-            if active <= 1 and self.ordered.shape[0] > 0:
+            if bound[c] == np.inf:
+                sums[c], counts[c] = gamma[c] * self.columns.shape[1], 0
+                for i in range(k):
+                    sums[c] += alpha[c, i] * self.totals[i]
+            elif active <= 1 and self.ordered.shape[0] > 0:
                 sums[c], counts[c] = sorted_sum(
                     self.ordered[last],
                     self.prefix[last],
@@ -85,8 +91,12 @@ class AffineEvaluator(NamedTuple):
             model.gradient(theta[c], linear[c], constant[c])
             sums[c] = 0.0
             counts[c] = 0
-            dense[c] = True
-            if k == 1:
+            dense[c] = bound != np.inf
+            if not dense[c]:
+                sums[c] = n * constant[c]
+                for i in range(k):
+                    sums[c] += linear[c, :, i] * self.totals[i]
+            elif k == 1:
                 slope, offset, parallel = along(linear[c, :, 0], constant[c])
                 if parallel:
                     dense[c] = False
@@ -210,12 +220,9 @@ def gradient_block(columns, start, stop, linear, constant, bound, work, scale, s
             scale[j] += component[j] * component[j]
     clipped = 0
     square = bound * bound
-    if bound == np.inf:
-        scale[:size] = 1.0
-    else:
-        for j in range(size):
-            clipped += scale[j] > square
-            scale[j] = bound / np.sqrt(max(scale[j], square))
+    for j in range(size):
+        clipped += scale[j] > square
+        scale[j] = bound / np.sqrt(max(scale[j], square))
     for i in range(constant.shape[0]):
         component = work[i]
         total = 0.0
@@ -230,8 +237,6 @@ def _prefix_sums(values: np.ndarray) -> np.ndarray:
 
     Sums in blocks of 64 by `math.fsum` of block totals, so that errors do not grow with n.
     """
-    import math
-
     n = len(values)
     padded = np.zeros(-(-n // 64) * 64)
     padded[:n] = values

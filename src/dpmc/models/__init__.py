@@ -18,6 +18,7 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,21 @@ def _banana(
     return Definition(model, n, tempering, (0.0, 3.0) + (0.0,) * (d - 2))
 
 
+def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
+    """Prior sd for the samplers, and the same number as variance of the exact posterior, as coded."""
+    precision = np.linalg.inv(np.array(covariance))
+    model = Gaussian(0.5 * (precision + precision.T), prior_sd**2, prior_sd)
+    return Definition(model, n, None, (0.0, 3.0) + (0.0,) * (len(covariance) - 2))
+
+
 _CATALOGUE = {
     "flat-banana-2d": lambda: _banana(2, 100_000),
+    "flat-banana-10d": lambda: _banana(10, 200_000),
     "tempered-banana-2d": lambda: _banana(2, 100_000, tempering=1000.0),
+    "tempered-banana-10d": lambda: _banana(10, 200_000, tempering=1000.0),
+    "gauss-30d": lambda: _banana(30, 200_000, a=0.0),
+    "narrow-banana": lambda: _banana(2, 150_000, a=350.0),
+    "correlated-gauss": lambda: _gaussian([[1.0, 0.999], [0.999, 1.0]], 200_000, prior_sd=100.0),
     "circle": lambda: Definition(Circle(1e-5), 100_000, None, (0.0, 0.0)),
 }
 

@@ -47,9 +47,19 @@ class Door(NamedTuple):
                 sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c]
                 answer[c] = self.temperature * answer[c] + noise.corrected(c, i, sd)
 
-    def exact_log_ratio(self, theta, proposal, clip, answer, clipped, i):  # type: ignore[no-untyped-def]
-        """Without privacy: answer_c = T R, rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all)."""
+    def exact_log_ratio(  # type: ignore[no-untyped-def]
+        self, theta, proposal, clip, as_coded, answer, clipped, i
+    ):
+        """Without privacy: answer_c = T R, rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
+
+        `as_coded`: clip |Σ_i (θ_i − θ'_i)| in its place, the distance in the code behind Figure 6.2. It
+        bounds no sensitivity, so no private mechanism offers it.
+        """
         bound = self.log_ratio_bound(theta, proposal, clip)
+        if as_coded and clip != np.inf:
+            for c in range(theta.shape[0]):
+                if not np.isnan(bound[c]):
+                    bound[c] = clip * abs((theta[c] - proposal[c]).sum())
         self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
         for c in range(theta.shape[0]):
             answer[c] *= self.temperature
