@@ -1,6 +1,6 @@
 """Run Snakemake for one or more studies, one run at a time: what `make figures` starts.
 
-    python workflow/run.py [--cores N] [study ...] [options for Snakemake]
+    python workflow/run.py [--cores N] [--config KEY=VALUE] [other options of Snakemake] [study ...]
 
 Snakemake locks its folder with a file, and a file outlives `kill -9`: the next run stops and asks
 for `--unlock`. Whether the file is left over or another run is at work, it cannot tell. So this
@@ -31,6 +31,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
     parser.add_argument("studies", nargs="*", default=["thesis"], help="default: thesis")
     parser.add_argument("--cores", default="all", help="a number, or all (the default)")
+    parser.add_argument(
+        "--config",
+        action="append",
+        metavar="KEY=VALUE",
+        help="as in config/config.yaml; repeatable",
+    )
+    parser.epilog = "Other options go to Snakemake; write a value with =, as in --profile=NAME."
     options, for_snakemake = parser.parse_known_args(arguments)
     os.chdir(ROOT)
     check_studies(options.studies)
@@ -38,6 +45,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     take_lock(" ".join(options.studies))
     clear_stale_locks()
+    if options.config:
+        for_snakemake += ["--config", *options.config]
     command = [*SNAKEMAKE, "--cores", options.cores, *for_snakemake, "--", *options.studies]
     os.execv(command[0], command)
 

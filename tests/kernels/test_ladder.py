@@ -8,6 +8,14 @@ from kernels import ladder
 from kernels.ladder import COMPILED, KERNELS, REUSING, Kernel
 
 LEAPS = ("hmc", "dp-hmc")
+#: The clipping experiment's samplers: how rows are clipped is checked, the posterior is not kept.
+CLIPPED = {
+    f"{name} clipped {'as coded' if as_coded else 'as written'}": replace(
+        KERNELS[name], algorithm=KERNELS[name].algorithm._replace(clip=0.5, as_coded=as_coded)
+    )
+    for name in ("rwmh", "hmc")
+    for as_coded in (False, True)
+}
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 
@@ -39,7 +47,7 @@ def test_parameters_and_rows_keep_their_joint_law(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [*KERNELS.values(), REUSING], ids=[*KERNELS, "reusing gradients"]
+    "kernel", [*KERNELS.values(), REUSING, *CLIPPED.values()], ids=[*KERNELS, "reusing", *CLIPPED]
 )
 def test_performed_releases_equal_declared_ones(kernel: Kernel) -> None:
     assert ladder.release_faults(kernel) == []

@@ -85,9 +85,6 @@ class HalfLine:
         return np.column_stack([rows[:, 0] - theta[0], 0.0 * rows[:, 0]])
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="NaN counts as +bound, in favour of the proposal", strict=True
-)
 @each_kernel
 def test_no_chain_moves_to_where_the_likelihood_is_not_a_number(kernel: Kernel) -> None:
     setting = ladder.Setting(HalfLine(), np.random.default_rng(3).normal(0.3, 1.0, (8, 2)), 0.5)

@@ -3,6 +3,9 @@
 r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponential family). When only one
 statistic has a non-zero coefficient (a one-component move; the circle always), Σ clip(r_j) needs two
 binary searches and prefix sums of the sorted statistic: O(log n) in place of O(n).
+
+The prefix sums start at the median and go outwards. So the sum of a range holds no rounding error of rows
+outside it: one huge row, which is always clipped, cannot change a sum by more than its clip bound.
 """
 
 import math
@@ -22,8 +25,8 @@ class AffineEvaluator(NamedTuple):
 
     columns: np.ndarray  # (k, n)
     ordered: np.ndarray  # (k, n) each column ascending; (0, n) where no move uses it
-    prefix: np.ndarray  # (k, n + 1) prefix sums of ordered − centre
-    centre: np.ndarray  # (k,) subtracted before summing, so that no digits cancel
+    prefix: np.ndarray  # (k, n + 1) sums of ordered − centre from the middle outwards, negative below it
+    centre: np.ndarray  # (k,) medians
     totals: np.ndarray  # (k,) sums of the columns: all that an unclipped sum needs
 
     @classmethod
@@ -33,10 +36,13 @@ class AffineEvaluator(NamedTuple):
         k, n = columns.shape
         used = k if one_component or k == 1 else 0
         ordered = np.sort(columns[:used], axis=1)
-        centre = ordered.mean(axis=1)
+        middle = n // 2
+        centre = ordered[:, middle].copy()
         prefix = np.zeros((used, n + 1))
         for i in range(used):
-            prefix[i, 1:] = _prefix_sums(ordered[i] - centre[i])
+            centred = ordered[i] - centre[i]
+            prefix[i, middle + 1 :] = _prefix_sums(centred[middle:])
+            prefix[i, :middle] = -_prefix_sums(centred[:middle][::-1])[::-1]
         return cls(columns, ordered, prefix, centre, np.array([math.fsum(c) for c in columns]))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):  # type: ignore[no-untyped-def]
@@ -189,8 +195,8 @@ def ratio_block(columns, start, stop, alpha, gamma, bound, work):  # type: ignor
     total, clipped = 0.0, 0
     for j in range(size):
         ratio = work[j]
-        kept = ratio if ratio < bound else bound
-        kept = kept if kept > -bound else -bound
+        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
+        kept = kept if kept < bound else bound
         total += kept
         clipped += kept != ratio
     return total, clipped

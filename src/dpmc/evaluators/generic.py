@@ -31,7 +31,7 @@ class GenericEvaluator:
             for rows in self._chunks():
                 ratio = model.log_likelihood(proposal[c], rows) - model.log_likelihood(theta[c], rows)
                 inside = np.abs(ratio) <= bound[c]
-                clipped = np.where(ratio < -bound[c], -bound[c], bound[c])
+                clipped = np.where(ratio > bound[c], bound[c], -bound[c])  # NaN: against it
                 sums[c] += np.where(inside, ratio, clipped).sum()
                 counts[c] += len(rows) - np.count_nonzero(inside)
 

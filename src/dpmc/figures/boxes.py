@@ -32,6 +32,8 @@ LABELS = {
     "mmd": "MMD",
     "mean_error": "distance from the true mean",
     "ratio_clip_fraction": "fraction clipped",
+    "gradient_clip_fraction": "fraction clipped",
+    "acceptance_rate": "acceptance rate",
 }
 
 
@@ -160,10 +162,14 @@ def _published_rows(folder: Path) -> dict[str, int]:
 def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     """Return the study's labels of the given models, in the order of `ids`, then of the study.
 
-    Raises DpmcError when there is none.
+    Models that run without privacy only (the clipping experiment) are left out: these figures have
+    a budget on their axis. Raises DpmcError when there is none.
     """
     labels = [
-        label for wanted in ids for label, spec in study.models.items() if spec.model == wanted
+        label
+        for wanted in ids
+        for label in private_models(study)
+        if study.models[label].model == wanted
     ]
     if not labels:
         raise DpmcError(
@@ -173,25 +179,34 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     return labels
 
 
+def private_models(study: Study) -> list[str]:
+    """Return the study's model labels that have a finite budget."""
+    return [label for label, spec in study.models.items() if set(spec.epsilons) != {"inf"}]
+
+
 def draw_panels(
     panels: Sequence[Panel],
     metrics: DataFrame,
     study: Study,
     published: Path,
     columns: int | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Figure:
     """Return a figure of box plots, one panel each, with one legend above.
 
     `columns`: panels side by side; by default two where boxes stay wide enough, else one.
+    `methods`: labels of the methods to show; by default all.
     """
     from matplotlib.figure import Figure
 
     results = Results.of(metrics, study.name)
     styles = method_styles_in_order(panels, study)
+    if methods is not None:
+        styles = {label: look for label, look in styles.items() if label in methods}
     if columns is None:
         columns = 2 if len(panels) > 1 and _most_boxes(panels, study) <= SLOTS_PER_COLUMN else 1
     rows = math.ceil(len(panels) / columns)
-    height = 2.1 if columns > 1 else 1.95 if rows < 3 else 1.8
+    height = (2.1 if rows < 4 else 1.9) if columns > 1 else 1.95 if rows < 3 else 1.8
     with style.context():
         figure = Figure(
             figsize=(style.TEXT_WIDTH, rows * height + 0.5), layout="constrained", dpi=100
