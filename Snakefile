@@ -4,6 +4,7 @@
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
+#   results/<study>/clipping.csv, published_comparison.csv                 tables
 #   figures/<study>/<figure>.pdf|png
 #
 # Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
@@ -16,9 +17,13 @@ min_version("9.27")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/tables.smk"

@@ -1,3 +1,4 @@
+# ruff: noqa: B023 - every closure is called before its loop goes on
 """Time of one evaluation of all rows, by evaluator: `python benchmarks/evaluators.py [--rows N]`.
 
 Prints microseconds per evaluation and ratios to the compiled dense pass, all in one run. NumPy's line is
@@ -81,16 +82,23 @@ def measure(model_id: str, n: int | None, step: float, clip: float, clip_g: floa
 
         def by(evaluator):  # type: ignore[no-untyped-def]
             return lambda k: compiled_ratio(
-                evaluator, model, theta, proposal, bound, sums, counts, k  # noqa: B023
+                evaluator,
+                model,
+                theta,
+                proposal,
+                bound,
+                sums,
+                counts,
+                k,
             )
 
         timings = {
             "compiled dense": microseconds(by(_without_sorting(build(model, problem.rows)))),
             "NumPy": microseconds(
-                lambda k: [numpy_ratio(statistics, alpha, gamma, bound[0]) for _ in range(k)]  # noqa: B023
+                lambda k: [numpy_ratio(statistics, alpha, gamma, bound[0]) for _ in range(k)]
             ),
             "generic": microseconds(
-                lambda k: repeat_ratio(generic, model, theta, proposal, bound, sums, counts, k)  # noqa: B023
+                lambda k: repeat_ratio(generic, model, theta, proposal, bound, sums, counts, k)
             ),
         }
         if np.count_nonzero(alpha) == 1:

@@ -14,12 +14,10 @@ _EXAMPLES = {
     "tune": "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
     "sample": "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 "
     "--seed 0 --output chain.nc",
-    "evaluate": "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc "
-    "--output metrics.csv",
+    "evaluate": "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc --output metrics.csv",
     "plot": "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
     "--output mmd-easy.pdf",
-    "budget": "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 "
-    "--json",
+    "budget": "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 --json",
 }
 _PURPOSE = {
     "data": "make a model's data set, start points and exact reference draws",
@@ -78,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _model(command: argparse.ArgumentParser, required: bool = True) -> None:
-    command.add_argument(
-        "--model", required=required, help="model of the study, or your own as module:Class"
-    )
+    command.add_argument("--model", required=required, help="model of the study, or your own as module:Class")
 
 
 def _cell(command: argparse.ArgumentParser) -> None:
@@ -144,7 +140,7 @@ def _evaluate(command: argparse.ArgumentParser) -> None:
 
 def _plot(command: argparse.ArgumentParser) -> None:
     command.add_argument("--figure", required=True, help="name of the figure")
-    command.add_argument("--metrics", required=True, type=Path, metavar="CSV")
+    command.add_argument("--metrics", type=Path, metavar="CSV", help="needed by all but the table of models")
     command.add_argument(
         "--published", type=Path, default=Path("data/published"), help="published results (CSV files)"
     )

@@ -93,9 +93,7 @@ def evaluate(options: argparse.Namespace) -> None:
         if options.model is None:
             raise DpmcError("--model: needed with --baselines")
         problem = _problem(study, options.model, options.data)
-        rows = cell.baseline_metrics(
-            problem, study=study.name, model=options.model, dataset=problem.dataset
-        )
+        rows = cell.baseline_metrics(problem, study=study.name, model=options.model, dataset=problem.dataset)
     else:
         if not options.chains:
             raise DpmcError("--chains: at least one chain file is needed, or --baselines")
@@ -113,6 +111,8 @@ def plot(options: argparse.Namespace) -> None:
     from dpmc import figures
 
     study = load_study(options.study)
+    if options.metrics is None and options.figure not in figures.TABLES:
+        raise DpmcError(f"--metrics: needed to draw {options.figure}")
     figures.plot(options.figure, study, options.metrics, options.published, options.output)
 
 

@@ -74,7 +74,8 @@ def _register_pending() -> None:
     while _pending:
         target, options = _pending.pop()
         if inspect.isclass(target):
-            _field_names.update(target._fields)
+            fields: tuple[str, ...] = vars(target)["_fields"]
+            _field_names.update(fields)
             for name, method in vars(target).items():
                 if inspect.isfunction(method) and not name.startswith("_"):
                     _register_method(name, method)
@@ -106,4 +107,4 @@ def _register_method(name: str, method: Callable[..., Any]) -> None:
         return_annotation=signature.empty,
     )
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, strict=False)(choose)
+        overload_method(kind, name, strict=False)(choose)  # type: ignore[call-arg]

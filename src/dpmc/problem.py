@@ -67,8 +67,9 @@ class Problem:
 
     def _row_width(self) -> int | None:
         """Columns of the model's rows; None if the model does not say."""
-        if not isinstance(self.model, tuple):
-            return getattr(self.model, "columns", None)
+        model: Any = self.model
+        if not isinstance(model, tuple):
+            return getattr(model, "columns", None)
         sample = self.model.simulate(np.random.default_rng(0), np.zeros(self.dimension), 1)
         return int(sample.shape[1])
 

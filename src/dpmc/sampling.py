@@ -79,7 +79,7 @@ class Cell:
         return most if self.iterations is None else self.iterations
 
     def status(self, iterations: int) -> str:
-        """"ok", or why the chain is too short to be of use."""
+        """ "ok", or why the chain is too short to be of use."""
         if iterations >= LEAST_ITERATIONS:
             return "ok"
         plural = "" if iterations == 1 else "s"
@@ -150,7 +150,7 @@ def sample(
 
 
 @compilable
-def run_iterations(algorithm, door, noise, draws, state, record):  # type: ignore[no-untyped-def]
+def run_iterations(algorithm, door, noise, draws, state, record):
     """All iterations of one block, for all chains."""
     for i in range(draws.log_u.shape[1]):
         algorithm.iterate(door, noise, draws, i, state, record)
@@ -310,7 +310,7 @@ def _save(path: Path, state: State, runs: list[Run], done: int, reserved: int) -
         about["runs"].append({"ledger": run.ledger.to_json(), "streams": states})
     arrays["about"] = np.array(json.dumps(about))
     with storage.replacing(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def _resume(path: Path, state: State, runs: list[Run]) -> tuple[int, int]:
@@ -331,5 +331,7 @@ def _resume(path: Path, state: State, runs: list[Run]) -> tuple[int, int]:
                     for purpose, text in states.items():
                         set_state(streams[purpose], text)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DpmcError(f"{path}: cannot be read as a checkpoint ({error}); delete it to start anew") from None
+        raise DpmcError(
+            f"{path}: cannot be read as a checkpoint ({error}); delete it to start anew"
+        ) from None
     return about["done"], about["reserved"]

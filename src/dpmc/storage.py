@@ -40,6 +40,8 @@ class Chains:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary name beside `path` and rename it to `path` at the end; nothing half-written stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
+        left_over.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary

@@ -81,15 +81,19 @@ class Study:
         """
         if ":" in label:
             first = next(iter(self.models.values()))
-            return ModelSpec(label, label, "fresh-0", None, "perturbed", label, first.epsilons, first.tuning_epsilon)
-        return _known(self.models, "models", label, self.path)
+            return ModelSpec(
+                label, label, "fresh-0", None, "perturbed", label, first.epsilons, first.tuning_epsilon
+            )
+        spec: ModelSpec = _known(self.models, "models", label, self.path)
+        return spec
 
     def method(self, label: str) -> MethodSpec:
         """The method of a label.
 
         Raises DpmcError for a label that the study does not have.
         """
-        return _known(self.methods, "methods", label, self.path)
+        spec: MethodSpec = _known(self.methods, "methods", label, self.path)
+        return spec
 
     def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
         """The study's pinned hyperparameters of a cell, and where they stand."""
@@ -179,9 +183,7 @@ def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
     )
 
 
-def _method(
-    label: str, entry: dict[str, Any], models: dict[str, ModelSpec], path: Path
-) -> MethodSpec:
+def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], path: Path) -> MethodSpec:
     from dpmc.algorithms import ALGORITHMS
     from dpmc.privacy import accountants
 
@@ -193,9 +195,7 @@ def _method(
     accountant = entry.get("accountant", "tight")
     if accountant not in accountants.ACCOUNTANTS:
         known = ", ".join(accountants.ACCOUNTANTS)
-        raise DpmcError(
-            f"{path}: methods: {label}: accountant: {accountant!r} is unknown; known: {known}"
-        )
+        raise DpmcError(f"{path}: methods: {label}: accountant: {accountant!r} is unknown; known: {known}")
     for model in entry.get("models", ()):
         if model not in models:
             raise DpmcError(f"{path}: methods: {label}: models: {model!r} is not a model of this study")
@@ -260,7 +260,7 @@ def read_yaml(path: Path) -> Any:
     """
     try:
         with open(path) as file:
-            return yaml.load(file, _UniqueKeys)  # noqa: S506 - derived from SafeLoader
+            return yaml.load(file, _UniqueKeys)
     except FileNotFoundError:
         raise DpmcError(f"{path}: no such file") from None
     except OSError as error:

@@ -181,9 +181,7 @@ def test_dp_hmc_gaussian():
     np.testing.assert_allclose(covariance[0, :3], expected, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(covariance, covariance.T)
     true_theta = np.append(TRUE_THETA, np.zeros(8))
-    rows = published.gaussian_rows(
-        100000, covariance, true_theta, seed=published.DP_HMC_GAUSSIAN_SEED
-    )
+    rows = published.gaussian_rows(100000, covariance, true_theta, seed=published.DP_HMC_GAUSSIAN_SEED)
     first = [-1.3265537950957005, 3.371432499734434, -1.0210587751834215, 1.4545864608098449]
     last = [-1.0815510960844505, 2.155935772122432, -1.7284962509272908, -3.1967109352880696]
     np.testing.assert_allclose(rows[0, :4], first, rtol=0, atol=1e-12)

@@ -25,9 +25,7 @@ def test_hash_equals_known_answers_of_salmon_et_al(key, counter, expected):
     assert (int(first[0]), int(second[0])) == counter  # the arguments are left as they were
 
 
-@pytest.mark.parametrize(
-    ("seed", "expected"), [(0, [0, 0]), (43247, [0, 43247]), (2**40 + 5, [256, 5])]
-)
+@pytest.mark.parametrize(("seed", "expected"), [(0, [0, 0]), (43247, [0, 43247]), (2**40 + 5, [256, 5])])
 def test_key_is_upper_and_lower_word(seed, expected):
     key = threefry.key(seed)
     assert key.dtype == np.uint32

@@ -93,9 +93,7 @@ class Compiled(NamedTuple):
         self.compiled_gradient(self.inner, *arguments)
 
 
-def exact_ratio_sum(
-    rows: np.ndarray, theta: np.ndarray, bound: float
-) -> tuple[float, int, float, int]:
+def exact_ratio_sum(rows: np.ndarray, theta: np.ndarray, bound: float) -> tuple[float, int, float, int]:
     """Exact clipped sum and count, Σ|terms| as the scale of rounding, rows too near the bound."""
     limit = math.inf if bound == math.inf else Fraction(bound)
     total, count, scale, unsure = [], 0, 0.0, 0
@@ -112,9 +110,7 @@ def exact_ratio_sum(
 
 def check_ratio(evaluator: Any, rows: np.ndarray, theta: np.ndarray, bound: float) -> None:
     model = Straight(rows.shape[1])
-    sums, counts = ask_ratio(
-        evaluator, model, np.zeros((1, len(theta))), theta[None], np.array([bound])
-    )
+    sums, counts = ask_ratio(evaluator, model, np.zeros((1, len(theta))), theta[None], np.array([bound]))
     wanted, count, scale, unsure = exact_ratio_sum(rows, theta, bound)
     assert abs(sums[0] - wanted) <= 1e-14 * scale + 1e-300
     assert abs(counts[0] - count) <= unsure
@@ -147,9 +143,7 @@ def built(rows: np.ndarray) -> dict[str, Any]:
 
 
 NAMES = ("dense", "sorted", "generic")
-eighths = st.integers(-64, 64).map(
-    lambda k: k / 8.0
-)  # products and sums of these are exact: true ties
+eighths = st.integers(-64, 64).map(lambda k: k / 8.0)  # products and sums of these are exact: true ties
 ordinary = st.floats(-1e3, 1e3).map(lambda x: round(x, 6))
 sized = st.builds(lambda x, e: x * 2.0**e, st.floats(-1.0, 1.0), st.integers(-60, 60))
 
@@ -184,9 +178,7 @@ class TestRatioSums:
         bound = round(bound * 8.0) / 8.0 if bound < np.inf else bound
         model = Straight(rows.shape[1])
         evaluator = built(rows)[name]
-        sums, counts = ask_ratio(
-            evaluator, model, np.zeros((1, len(theta))), theta[None], np.array([bound])
-        )
+        sums, counts = ask_ratio(evaluator, model, np.zeros((1, len(theta))), theta[None], np.array([bound]))
         wanted, count, scale, _ = exact_ratio_sum(rows, theta, bound)
         assert counts[0] == count
         assert abs(sums[0] - wanted) <= 1e-14 * scale
@@ -218,9 +210,7 @@ def test_sorted_huge_and_tiny_numbers(problem: Any) -> None:
 def test_sorted_dense_and_generic_agree_on_ties(problem: Any) -> None:
     rows, theta, bound = problem
     model, zero = Straight(rows.shape[1]), np.zeros((1, len(theta)))
-    answers = [
-        ask_ratio(e, model, zero, theta[None], np.array([bound])) for e in built(rows).values()
-    ]
+    answers = [ask_ratio(e, model, zero, theta[None], np.array([bound])) for e in built(rows).values()]
     assert len({int(counts[0]) for _, counts in answers}) == 1
     for sums, _ in answers[1:]:
         np.testing.assert_allclose(sums, answers[0][0], rtol=1e-12, atol=1e-12)
@@ -331,9 +321,7 @@ def test_a_chain_has_the_same_bits_whichever_chains_are_beside_it(name: str, pat
     sums, counts = ask_ratio(evaluator, model, theta, proposal, bound)
     gradients, clipped = ask_gradient(evaluator, model, theta, 1.5)
     for chosen in ([0], [3], [2, 5], [6, 1, 4], [5, 3, 0, 2]):
-        some, some_counts = ask_ratio(
-            evaluator, model, theta[chosen], proposal[chosen], bound[chosen]
-        )
+        some, some_counts = ask_ratio(evaluator, model, theta[chosen], proposal[chosen], bound[chosen])
         np.testing.assert_array_equal(some, sums[chosen])
         np.testing.assert_array_equal(some_counts, counts[chosen])
         some, some_counts = ask_gradient(evaluator, model, theta[chosen], 1.5)
@@ -371,9 +359,7 @@ def test_one_row_changes_a_gradient_sum_by_the_sensitivity_at_most(name: str, ro
     neighbour = rows.copy()
     neighbour[0, 0] = row
     theta = np.array([[0.6, 0.8]])
-    before, after = (
-        ask_gradient(built(r)[name], Toward(), theta, 0.2)[0] for r in (rows, neighbour)
-    )
+    before, after = (ask_gradient(built(r)[name], Toward(), theta, 0.2)[0] for r in (rows, neighbour))
     assert np.sqrt(((before - after) ** 2).sum()) <= 0.4 * (1.0 + 1e-9)
 
 
@@ -434,9 +420,7 @@ def test_rows_that_cannot_be_compared_count_as_clipped() -> None:
             return np.where(rows > 0.0, np.nan, rows)
 
     evaluator = GenericEvaluator(np.array([[1.0], [-2.0], [-8.0]]))
-    sums, counts = ask_ratio(
-        evaluator, Undefined(), np.zeros((1, 1)), np.ones((1, 1)), np.array([3.0])
-    )
+    sums, counts = ask_ratio(evaluator, Undefined(), np.zeros((1, 1)), np.ones((1, 1)), np.array([3.0]))
     assert counts[0] == 2
     assert abs(sums[0]) <= 2.0 + 3.0 + 3.0
     sums, counts = ask_gradient(evaluator, Undefined(), np.zeros((1, 1)), 3.0)

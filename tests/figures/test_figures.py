@@ -20,9 +20,7 @@ PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 CIRCLE = ("circle",)
 
 
-def draw(
-    name: str, of: Study, table: pd.DataFrame | None = None, folder: Path = PUBLISHED
-) -> Figure:
+def draw(name: str, of: Study, table: pd.DataFrame | None = None, folder: Path = PUBLISHED) -> Figure:
     figure = load(name).draw(metrics(of) if table is None else table, of, folder)
     assert isinstance(figure, Figure)
     return figure
@@ -31,9 +29,7 @@ def draw(
 def medians(figure: Figure, panel: int) -> list[float]:
     """Our medians as drawn, from left to right."""
     lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.5]
-    return [
-        float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])
-    ]
+    return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 
 def glyphs(figure: Figure, panel: int) -> list[Rectangle]:
@@ -117,9 +113,7 @@ def test_boxes_have_the_values_and_the_order_of_the_study() -> None:
         assert figure.axes[panel].get_ylim()[0] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "metric"), [("mmd-easy", "mmd"), ("clipping-easy", "ratio_clip_fraction")]
-)
+@pytest.mark.parametrize(("name", "metric"), [("mmd-easy", "mmd"), ("clipping-easy", "ratio_clip_fraction")])
 def test_published_boxes_stand_beside_ours(name: str, metric: str) -> None:
     figure = draw(name, study(EASY, THREE))
     counts = [len(glyphs(figure, panel)) for panel in range(4)]
@@ -193,9 +187,7 @@ def test_another_reason_is_repeated_and_missing_chains_are_counted() -> None:
     two = (table.epsilon == "6") & table.seed.isin(["3", "4"])
     table = table[~(mmd & ((table.epsilon == "5") | two))]
     more = Table()
-    more.add(
-        EASY[0], "dp-hmc", "5", 0, "status", "mean_error: x; mmd, y: some draws are not finite"
-    )
+    more.add(EASY[0], "dp-hmc", "5", 0, "status", "mean_error: x; mmd, y: some draws are not finite")
     notes = texts(draw("mmd-easy", of, pd.concat([table, more.frame()])), 0)
     assert sorted(notes) == ["18 of 20", "no box: some draws are not finite"]
 

@@ -73,9 +73,7 @@ def test_starts_are_the_regenerated_ones() -> None:
     assert np.abs(published.starts(np.array([0.0, 1.0]), 1.0, chains=20) - circle).max() < 1e-8
 
 
-@pytest.mark.parametrize(
-    ("model", "temperature"), [("flat-banana-2d", 1.0), ("tempered-banana-2d", 0.01)]
-)
+@pytest.mark.parametrize(("model", "temperature"), [("flat-banana-2d", 1.0), ("tempered-banana-2d", 0.01)])
 def test_our_mmd_of_the_baselines_is_the_published_one(model: str, temperature: float) -> None:
     # Same exact samples, in the same order; only the 500 pairs behind the bandwidth differ.
     variance, n, a = np.array([20.0, 2.5]), 100_000, 20.0

@@ -138,10 +138,7 @@ class Kernel:
         """The same kernel, in plain Python, with pieces of a module's text exchanged."""
         names = mutant(module, *changes)
         algorithm = type(self.algorithm)
-        if (
-            algorithm.__name__ in names
-            and names[algorithm.__name__].__module__ == names["__name__"]
-        ):
+        if algorithm.__name__ in names and names[algorithm.__name__].__module__ == names["__name__"]:
             return replace(self, algorithm=names[algorithm.__name__](*self.algorithm), python=True)
         if "accept" in names:  # shared by all algorithms, which import it by name
             own = mutant(algorithm.__module__)
@@ -193,9 +190,7 @@ COMPILED: dict[str, tuple[Kernel, Setting]] = {
     "dp-penalty": (Kernel(DPPenalty(0.005, 100.0, lengths(0.6, 0.3))), LARGE),
     "dp-penalty-guided": (Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.4))), LARGE),
     "dp-hmc": (
-        Kernel(
-            DPHMC(0.00125, 0.00125, 3, lengths(0.25, 0.12), lengths(1.3, 0.7), 400.0, 400.0, False)
-        ),
+        Kernel(DPHMC(0.00125, 0.00125, 3, lengths(0.25, 0.12), lengths(1.3, 0.7), 400.0, 400.0, False)),
         LARGE,
     ),
     "dp-penalty-guided on the circle": (
@@ -207,9 +202,7 @@ COMPILED: dict[str, tuple[Kernel, Setting]] = {
         SLANTED,
     ),
     "dp-hmc on the circle": (
-        Kernel(
-            DPHMC(0.00125, 0.00125, 3, lengths(0.1, 0.1), lengths(1.3, 0.7), 400.0, 400.0, False)
-        ),
+        Kernel(DPHMC(0.00125, 0.00125, 3, lengths(0.1, 0.1), lengths(1.3, 0.7), 400.0, 400.0, False)),
         RING,
     ),
 }
@@ -234,9 +227,7 @@ class Numbers:
             return np.repeat(array, chains, axis=0)
 
         draws = Draws(*(many(array) for array in self.draws))
-        return Numbers(
-            draws, many(self.ratio_normals), many(self.gradient_normals), many(self.extra)
-        )
+        return Numbers(draws, many(self.ratio_normals), many(self.gradient_normals), many(self.extra))
 
 
 def numbers(algorithm: Any, generator: np.random.Generator, chains: int, m: int, d: int) -> Numbers:
@@ -349,14 +340,10 @@ def reversed_move(kernel: Kernel, made: Move) -> Numbers:
     """The numbers by which the same kernel proposes to go back."""
     given, algorithm = made.given, kernel.algorithm
     draws, extra, gradients = given.draws, given.extra, given.gradient_normals
-    if (
-        made.momentum is not None
-    ):  # flip the momentum, meet the same gradient noise in reverse order
+    if made.momentum is not None:  # flip the momentum, meet the same gradient noise in reverse order
         draws = draws._replace(normal=(-made.momentum / np.sqrt(algorithm.mass))[None, None])
         used = algorithm.steps + 1
-        gradients = np.concatenate(
-            [gradients[:, :, used - 1 :: -1], gradients[:, :, used:]], axis=2
-        )
+        gradients = np.concatenate([gradients[:, :, used - 1 :: -1], gradients[:, :, used:]], axis=2)
     elif algorithm.one_component:  # the walk turns around: the same length, the other direction
         extra = -extra
     else:
@@ -509,9 +496,7 @@ class SpyEvaluator:
         self.ratios: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.gradients: list[float] = []
 
-    def ratio_sums(
-        self, model: Any, theta: Any, proposal: Any, bound: Any, sums: Any, counts: Any
-    ) -> None:
+    def ratio_sums(self, model: Any, theta: Any, proposal: Any, bound: Any, sums: Any, counts: Any) -> None:
         self.ratios.append((theta.copy(), proposal.copy(), bound.copy()))
         self._inner.ratio_sums(model, theta, proposal, bound, sums, counts)
 
@@ -546,9 +531,7 @@ def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float
     return sum(e.count for e in events), multipliers.pop() if multipliers else None
 
 
-def release_faults(
-    kernel: Kernel, setting: Setting = SMALL, chains: int = 2, m: int = 4
-) -> list[str]:
+def release_faults(kernel: Kernel, setting: Setting = SMALL, chains: int = 2, m: int = 4) -> list[str]:
     """What the kernel's performed releases have different from its declared ones; empty if nothing.
 
     The plain-Python text runs with spies as evaluator and noise source. Every question about the
@@ -608,9 +591,7 @@ def release_faults(
     return faults
 
 
-def attained_multipliers(
-    kernel: Kernel, setting: Setting = SMALL
-) -> dict[str, tuple[float, float]]:
+def attained_multipliers(kernel: Kernel, setting: Setting = SMALL) -> dict[str, tuple[float, float]]:
     """Noise multiplier found from outside, and the declared one, for each release of one iteration.
 
     Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides.

@@ -147,11 +147,7 @@ def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -
     on = problem(starts=12)
     one = cell("dp-penalty", on, epsilon="40", iterations=None)
     four = replace(one, chains=4)
-    assert (
-        4 * four.allowed_iterations()
-        <= one.allowed_iterations()
-        < 4 * four.allowed_iterations() + 4
-    )
+    assert 4 * four.allowed_iterations() <= one.allowed_iterations() < 4 * four.allowed_iterations() + 4
     run = sample(four, [2])[0]
     np.testing.assert_array_equal(run.start, on.starts[8:12])
     assert run.draws.shape == (4, four.allowed_iterations(), 2)

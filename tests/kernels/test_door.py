@@ -113,9 +113,7 @@ def test_gradient_noise_is_normal_and_its_own_for_each_component() -> None:
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
-def test_the_loop_draws_numbers_of_the_right_laws(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def spy(algorithm, door, noise, draws, state, record):  # type: ignore[no-untyped-def]

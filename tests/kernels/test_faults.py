@@ -112,9 +112,7 @@ FAULTS = {
     "uniform noise on [0, sd)": Fault(
         "dp-penalty", NOISE, CORRECTED, f"sd * {UNIFORM} - 0.5 * sd * sd", (balance,)
     ),
-    "uniform noise without correction": Fault(
-        "dp-penalty", NOISE, CORRECTED, f"sd * {UNIFORM}", (balance,)
-    ),
+    "uniform noise without correction": Fault("dp-penalty", NOISE, CORRECTED, f"sd * {UNIFORM}", (balance,)),
     "centred uniform noise of the right variance": Fault(
         "dp-penalty",
         NOISE,
@@ -127,9 +125,7 @@ FAULTS = {
     ),
     "always accepts": Fault("rwmh", COMMON, "draws.log_u[c, i] < log_ratio", "True", (invariance,)),
     "prior left out": Fault("dp-penalty", PENALTY, PRIOR, "pass", (balance,)),
-    "prior ratio upside down": Fault(
-        "rwmh", RWMH, PRIOR, PRIOR.replace("+=", "-="), (balance, joint)
-    ),
+    "prior ratio upside down": Fault("rwmh", RWMH, PRIOR, PRIOR.replace("+=", "-="), (balance, joint)),
     "likelihood not tempered": Fault(
         "dp-penalty", DOOR, TEMPERED, "answer[c] = answer[c] + noise", (balance, invariance, joint)
     ),
@@ -163,9 +159,7 @@ FAULTS = {
     "full kick at the start": Fault(
         "hmc", HMC, FIRST_KICK, FIRST_KICK.replace("0.5 * ", ""), (undoing, balance)
     ),
-    "full kick at the end": Fault(
-        "dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", ""), (balance,)
-    ),
+    "full kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", ""), (balance,)),
     "no kick at the end": Fault(
         "dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", "0.0 * "), (balance,)
     ),
@@ -182,15 +176,11 @@ FAULTS = {
     "kinetic energy upside down": Fault(
         "dp-hmc", DP_HMC, "+= energy[c] - 0.5 *", "-= energy[c] - 0.5 *", (balance,)
     ),
-    "momentum of unit variance": Fault(
-        "hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance,)
-    ),
+    "momentum of unit variance": Fault("hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance,)),
     "momentum with M for its square root": Fault(
         "dp-hmc", DP_HMC, REFRESH, REFRESH.replace("np.sqrt(self.mass)", "self.mass"), (balance,)
     ),
-    "momentum never refreshed": Fault(
-        "hmc", HMC, REFRESH, REFRESH.replace(", i]", ", 0]"), (invariance,)
-    ),
+    "momentum never refreshed": Fault("hmc", HMC, REFRESH, REFRESH.replace(", i]", ", 0]"), (invariance,)),
     "gradient kept at the proposal after a rejection": Fault(
         "hmc",
         HMC,
@@ -231,9 +221,7 @@ FAULTS = {
         RATIO_SD.replace("bound[c]", "clip * abs((theta[c] - proposal[c]).sum())"),
         (releases,),
     ),
-    "undeclared release": Fault(
-        "dp-penalty", PENALTY, ASKED_ONCE, EXTRA_RELEASE + ASKED_ONCE, (releases,)
-    ),
+    "undeclared release": Fault("dp-penalty", PENALTY, ASKED_ONCE, EXTRA_RELEASE + ASKED_ONCE, (releases,)),
     "release without noise": Fault(
         "dp-penalty", DOOR, "+ noise.corrected(c, i, sd)", "", (releases, attained)
     ),
@@ -263,9 +251,7 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 @pytest.mark.parametrize("module", sorted({(f.kernel, f.module) for f in FAULTS.values()}))
 @pytest.mark.parametrize("check", [balance, releases])
-def test_text_run_anew_without_a_fault_is_not_blamed(
-    module: tuple[str, str], check: Measure
-) -> None:
+def test_text_run_anew_without_a_fault_is_not_blamed(module: tuple[str, str], check: Measure) -> None:
     # so that the faults above are caught for what was changed, not for how they are made
     assert not CAUGHT[check](check(KERNELS[module[0]].mutated(module[1])))
 

@@ -24,9 +24,7 @@ def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.nd
 
     Moments are the scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
     """
-    runs = sample(
-        cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS))
-    )
+    runs = sample(cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS)))
     posterior = told.model.posterior(told.rows, told.temperature)
     scores = np.stack([bent(told.model, run.draws[0]) for run in runs]) - posterior.mu
     scores /= np.sqrt(posterior.variance)

@@ -138,9 +138,7 @@ def test_thinned_chains_count_all_iterations() -> None:
 
 
 def test_no_gradients_no_gradient_clip_fraction() -> None:
-    got = values(
-        cell_metrics([run(1, 40, gradient_evaluations_per_iteration=0)], Known(), stream), 1
-    )
+    got = values(cell_metrics([run(1, 40, gradient_evaluations_per_iteration=0)], Known(), stream), 1)
     assert set(got) == PER_SEED - {"gradient_clip_fraction"}
 
 

@@ -64,8 +64,7 @@ def test_expectation_is_that_of_two_normals() -> None:
 def test_the_estimate_is_unbiased_where_the_laws_agree() -> None:
     generator = np.random.default_rng(9)
     estimates = [
-        squared_mmd(generator.normal(0, 1, (20, 2)), generator.normal(0, 1, (20, 2)), 1.0)
-        for _ in range(500)
+        squared_mmd(generator.normal(0, 1, (20, 2)), generator.normal(0, 1, (20, 2)), 1.0) for _ in range(500)
     ]
     error = float(np.std(estimates)) / math.sqrt(len(estimates))
     assert abs(float(np.mean(estimates))) < 4.0 * error

@@ -60,9 +60,7 @@ def test_affine_gradient_is_the_slope_of_the_log_likelihood(model: Any) -> None:
         constant = np.zeros(model.dimension)
         model.gradient(theta, linear, constant)
         wanted = slopes(lambda at: model.log_likelihood(at, rows), theta)
-        np.testing.assert_allclose(
-            (statistics @ linear.T + constant).T, wanted, rtol=1e-6, atol=1e-6
-        )
+        np.testing.assert_allclose((statistics @ linear.T + constant).T, wanted, rtol=1e-6, atol=1e-6)
 
 
 @each_model
@@ -131,9 +129,7 @@ def test_banana_moments_by_integration() -> None:
     x, y = np.linspace(-6.0, 6.0, 801), np.linspace(-22.0, 8.0, 1501)
     grid = np.stack(np.meshgrid(x, y, indexing="ij"))
     means = np.stack([grid[0], model.bend(grid)])
-    square = sum(
-        ((r[:, None, None] - means) ** 2 / model.variance[:, None, None]).sum(0) for r in rows
-    )
+    square = sum(((r[:, None, None] - means) ** 2 / model.variance[:, None, None]).sum(0) for r in rows)
     weight = np.exp(-0.5 * temperature * square - 0.5 * (means**2).sum(0) / model.prior_variance)
     weight /= weight.sum()
     mean = (grid * weight).sum(axis=(1, 2))

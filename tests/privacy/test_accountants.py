@@ -88,8 +88,7 @@ def test_all_published_iterations() -> None:
     wrong = [
         (row, found)
         for row in rows
-        if (found := TIGHT.iterations((), iteration_of(row), *budget_of(row)))
-        != int(row["iterations"])
+        if (found := TIGHT.iterations((), iteration_of(row), *budget_of(row))) != int(row["iterations"])
     ]
     assert wrong == []
 
@@ -179,9 +178,7 @@ def test_tight_is_never_above_zcdp(multiplier, count, epsilon, delta) -> None:
     events = gaussian(multiplier, count)
     assert TIGHT.delta(events, epsilon) <= ZCDP.delta(events, epsilon)
     assert TIGHT.epsilon(events, delta) <= ZCDP.epsilon(events, delta)
-    assert TIGHT.iterations((), events, epsilon, delta) >= ZCDP.iterations(
-        (), events, epsilon, delta
-    )
+    assert TIGHT.iterations((), events, epsilon, delta) >= ZCDP.iterations((), events, epsilon, delta)
 
 
 @settings(deadline=None)

@@ -112,9 +112,7 @@ def test_what_the_accountant_counts_can_be_reserved(name, epsilon, multiplier, b
 def test_refusal_names_both_epsilons_and_records_nothing() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     ledger.reserve(repeat(ITERATION, 3))
-    with pytest.raises(
-        BudgetExceeded, match=r"epsilon would be 44\.9\d*; the budget is 2 at delta"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"epsilon would be 44\.9\d*; the budget is 2 at delta"):
         ledger.reserve(repeat(ITERATION, 2000))
     assert ledger.reserved_events == repeat(ITERATION, 3)
 

@@ -11,9 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 1_500_000  # bytes
 
 # Written in parts, so that this file does not match itself.
-MACHINE_PATHS = re.compile(
-    r"(?:^|[^\w.])/(?:home|Users|root|work|tmp|opt|mnt|scratch)/" + r"\w", re.M
-)
+MACHINE_PATHS = re.compile(r"(?:^|[^\w.])/(?:home|Users|root|work|tmp|opt|mnt|scratch)/" + r"\w", re.M)
 REGISTRIES = re.compile(
     r"pypi\." + r"org|python" + r"hosted|registry\." + r"npm|deb\." + r"debian|repo\." + r"anaconda"
 )

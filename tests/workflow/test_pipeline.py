@@ -41,9 +41,7 @@ def project(folder: Path, **config: object) -> Path:
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen:
     command = [sys.executable, "workflow/run.py", *arguments, "reduced"]
-    return subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def finish(process: subprocess.Popen) -> str:
@@ -57,9 +55,7 @@ def bits(folder: Path) -> dict[str, str]:
     made = [*folder.glob("results/**/*.nc"), *folder.glob("results/**/*.csv")]
     made += [*folder.glob("results/**/*.yaml"), *folder.glob("figures/**/*.p*")]
     assert made
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in made
-    }
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
 
 
 @pytest.fixture(scope="module")

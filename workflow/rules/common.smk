@@ -7,6 +7,8 @@ from snakemake.exceptions import WorkflowError
 
 from dpmc.datasets import DATA_VERSION
 from dpmc.errors import DpmcError
+from dpmc.figures import endings as figure_endings
+from dpmc.figures import load as load_figure
 from dpmc.studies import load_study, sources_version
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
@@ -36,6 +38,18 @@ if not isinstance(config["checkpoint_seconds"], (int, float)) or config["checkpo
 CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
 CELL_METRICS = "results/{study}/metrics/{model}/{method}/eps-{epsilon}.csv"
 ENVIRONMENT = "../../environment.yml"
+PUBLISHED_TABLES = [
+    "mmd",
+    "ratio_clip_fraction",
+    "acceptance_rate",
+    "gradient_clip_fraction",
+    "accountants",
+    "clipping_experiment",
+    "clipping_experiment_baselines",
+    "hmc_trajectory",
+    "posterior_starts",
+    "models",
+]
 
 
 wildcard_constraints:
@@ -48,13 +62,23 @@ wildcard_constraints:
     figure="[a-z0-9-]+",
 
 
-def figure_files(study):
-    """All figures of a study."""
+def study_files(study):
+    """All figures and tables of a study."""
+    clipping = any("clip" in method.options for method in STUDIES[study].methods.values())
     return [
-        f"figures/{study}/{figure}.{kind}"
-        for figure in STUDIES[study].figures
-        for kind in ("pdf", "png")
+        *(
+            f"figures/{study}/{figure}.{kind}"
+            for figure in STUDIES[study].figures
+            for kind in figure_endings(figure)
+        ),
+        f"results/{study}/published_comparison.csv",
+        *([f"results/{study}/clipping.csv"] if clipping else []),
     ]
+
+
+def figure_caption(wildcards):
+    """What a figure's own module says of it."""
+    return load_figure(wildcards.figure).CAPTION
 
 
 def evaluation_data(wildcards):
@@ -120,13 +144,13 @@ rule default:
         [
             file
             for study in (STUDIES if config["study"] == "all" else [config["study"]])
-            for file in figure_files(study)
+            for file in study_files(study)
         ],
 
 
 rule all:
     input:
-        [file for study in STUDIES for file in figure_files(study)],
+        [file for study in STUDIES for file in study_files(study)],
 
 
 for study in STUDIES:
@@ -135,4 +159,4 @@ for study in STUDIES:
         name:
             study
         input:
-            figure_files(study),
+            study_files(study),

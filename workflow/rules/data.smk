@@ -1,8 +1,6 @@
 rule data:
     output:
         "data/{study}/{model}/{dataset}.nc",
-    params:
-        settings=data_settings,
     log:
         "logs/{study}/data/{model}-{dataset}.log",
     conda:
@@ -10,6 +8,8 @@ rule data:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        settings=data_settings,
     shell:
         "dpmc data --study {wildcards.study} --model {wildcards.model} --data {wildcards.dataset} "
         "--output {output} 2> {log}"

@@ -4,8 +4,6 @@ rule evaluate:
         chains=cell_chains,
     output:
         CELL_METRICS,
-    params:
-        version=sources_version("metrics"),
     log:
         "logs/{study}/evaluation/{model}/{method}/eps-{epsilon}.log",
     conda:
@@ -13,6 +11,8 @@ rule evaluate:
     resources:
         mem_mb=1000,
         runtime=20,
+    params:
+        version=sources_version("metrics"),
     shell:
         "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {input.chains} "
         "--output {output} 2> {log}"
@@ -23,8 +23,6 @@ rule baselines:
         data=evaluation_data,
     output:
         "results/{study}/metrics/{model}/baseline.csv",
-    params:
-        version=sources_version("metrics"),
     log:
         "logs/{study}/evaluation/{model}/baseline.log",
     conda:
@@ -32,6 +30,8 @@ rule baselines:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        version=sources_version("metrics"),
     shell:
         "dpmc evaluate --study {wildcards.study} --model {wildcards.model} --data {input.data} "
         "--baselines --output {output} 2> {log}"
@@ -44,8 +44,8 @@ rule metrics:
         "results/{study}/metrics.csv",
     log:
         "logs/{study}/evaluation/metrics.log",
+    localrule: True
     conda:
         ENVIRONMENT
-    localrule: True
     shell:
         "awk 'FNR > 1 || NR == 1' {input} > {output} 2> {log}"

@@ -1,15 +1,16 @@
 rule figure:
     input:
         metrics="results/{study}/metrics.csv",
-        published=collect(
-            "data/published/{table}.csv",
-            table=["mmd", "ratio_clip_fraction", "acceptance_rate", "gradient_clip_fraction"],
-        ),
+        published=collect("data/published/{table}.csv", table=PUBLISHED_TABLES),
     output:
         "figures/{study}/{figure}.pdf",
-        "figures/{study}/{figure}.png",
-    params:
-        version=sources_version("figures"),
+        report(
+            "figures/{study}/{figure}.png",
+            caption="../report/figure.rst",
+            category="{study}",
+            subcategory="figures",
+            labels={"figure": "{figure}"},
+        ),
     log:
         "logs/{study}/figures/{figure}.log",
     conda:
@@ -17,6 +18,24 @@ rule figure:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        version=sources_version("figures"),
+        caption=figure_caption,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.figure} "
         "--metrics {input.metrics} --output {output} 2> {log}"
+
+
+rule models_table:
+    output:
+        "figures/{study}/models.csv",
+        "figures/{study}/models.tex",
+    log:
+        "logs/{study}/figures/models.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("figures", "models"),
+    shell:
+        "dpmc plot --study {wildcards.study} --figure models --output {output} 2> {log}"

@@ -17,8 +17,6 @@ for study in STUDIES:
                 if config["chains_per_job"] == "one"
                 else expand(CHAIN, seed=seeds, allow_missing=True)
             ),
-        params:
-            settings=sampling_settings,
         log:
             "logs/{study}/sampling/{model}/{method}/eps-{epsilon}"
             + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
@@ -29,14 +27,16 @@ for study in STUDIES:
                 + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
                 + ".tsv"
             )
-        conda:
-            ENVIRONMENT
         wildcard_constraints:
             study=study,
         priority: sampling_priority
+        conda:
+            ENVIRONMENT
         resources:
             mem_mb=1000,
             runtime=60,
+        params:
+            settings=sampling_settings,
         shell:
             "dpmc sample --study {wildcards.study} --model {wildcards.model} "
             "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "

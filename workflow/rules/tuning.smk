@@ -3,8 +3,6 @@ rule tuning:
         data="data/{study}/{model}/tuning.nc",
     output:
         "results/{study}/tuning/{model}/{method}.yaml",
-    params:
-        settings=tuning_settings,
     log:
         "logs/{study}/tuning/{model}/{method}.log",
     conda:
@@ -12,6 +10,8 @@ rule tuning:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        settings=tuning_settings,
     shell:
         "dpmc tune --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
         "--data {input.data} --output {output} 2> {log}"

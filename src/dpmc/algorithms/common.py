@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
 
 @compilable
-def accept(state, proposal, log_ratio, draws, c, i, record):  # type: ignore[no-untyped-def]
+def accept(state, proposal, log_ratio, draws, c, i, record):
     """Move chain c to its proposal if ln u < log_ratio (NaN: it stays); record iteration i."""
     accepted = draws.log_u[c, i] < log_ratio
     if accepted:

@@ -1,4 +1,4 @@
-"""DP-HMC (Algorithm 4, Theorem 4.3): Hamiltonian Monte Carlo with noisy gradients and a noisy acceptance test."""
+"""DP-HMC (Algorithm 4, Theorem 4.3): Hamiltonian Monte Carlo with noisy gradients and acceptance."""
 
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class DPHMC(NamedTuple):
         """Log ratios and gradients per iteration."""
         return 1, self.steps if self.reuse_gradients else self.steps + 1
 
-    def releases(self, n):  # type: ignore[no-untyped-def]
+    def releases(self, n):
         """Events before the first iteration, and of one iteration."""
         root = np.sqrt(n)
         ratio = GaussianRelease("log-ratio", self.tau_l * root)
@@ -82,7 +82,7 @@ class DPHMC(NamedTuple):
             return once, (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))
         return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps + 1))
 
-    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+    def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
         chains, d = state.theta.shape
         theta = state.theta.copy()

@@ -42,11 +42,11 @@ class DPPenalty(NamedTuple):
     extras = 0
     evaluations = (1, 0)  # log ratios and gradients per iteration
 
-    def releases(self, n):  # type: ignore[no-untyped-def]
+    def releases(self, n):
         """Events before the first iteration, and of one iteration."""
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
 
-    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+    def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
         chains = state.theta.shape[0]
         proposal = state.theta + self.proposal_sd * draws.normal[:, i]

@@ -1,4 +1,4 @@
-"""DP penalty with one-component updates and a guided walk (OCU + GWMH; Section 3.1, Yıldırım & Ermiş 2019)."""
+"""DP penalty with one-component updates and a guided walk (Section 3.1; Yıldırım & Ermiş 2019)."""
 
 from typing import NamedTuple
 
@@ -46,11 +46,11 @@ class DPPenaltyGuided(NamedTuple):
         """Random directions ±1 (d,)."""
         return np.where(generator.random(self.extras) < 0.5, -1.0, 1.0)
 
-    def releases(self, n):  # type: ignore[no-untyped-def]
+    def releases(self, n):
         """Events before the first iteration, and of one iteration."""
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
 
-    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+    def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
         chains, d = state.theta.shape
         proposal = state.theta.copy()

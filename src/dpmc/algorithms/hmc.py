@@ -61,12 +61,12 @@ class HMC(NamedTuple):
         """Log ratios and gradients per iteration."""
         return 1, self.steps
 
-    def releases(self, n):  # type: ignore[no-untyped-def]
+    def releases(self, n):
         """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
         once = (NonPrivateRelease("gradient"),)
         return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))
 
-    def iterate(self, door, noise, draws, i, state, record):  # type: ignore[no-untyped-def]
+    def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain; without noise the gradient at the start is always known."""
         chains, d = state.theta.shape
         theta = state.theta.copy()
@@ -89,9 +89,7 @@ class HMC(NamedTuple):
             momentum += 0.5 * self.step_size * gradient
 
         log_ratio = np.empty(chains)
-        door.exact_log_ratio(
-            state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i
-        )
+        door.exact_log_ratio(state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i)
         for c in range(chains):
             log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
             log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])

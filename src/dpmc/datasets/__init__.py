@@ -98,9 +98,7 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
     raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
 
 
-def _fresh_rows(
-    model_id: str, definition: Definition, n: int, label: str, dataset: str
-) -> np.ndarray:
+def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     if not hasattr(definition.model, "simulate"):
         raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): give its rows as a file")
     if n <= 0:

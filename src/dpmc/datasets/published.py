@@ -165,9 +165,7 @@ def banana_posterior_draws(
     return draws
 
 
-def gaussian_posterior_draws(
-    key: Key, size: int, mean: npt.ArrayLike, covariance: npt.ArrayLike
-) -> Floats:
+def gaussian_posterior_draws(key: Key, size: int, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> Floats:
     """Draw from N(mean, covariance), the exact posterior of a Gaussian with known covariance.
 
     Parameters

@@ -133,9 +133,7 @@ def normal(key: Key, shape: int | Sequence[int]) -> Floats:
     return draws
 
 
-def multivariate_normal(
-    key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike, size: int
-) -> Floats:
+def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike, size: int) -> Floats:
     """Draw ``size`` rows of N(mean, covariance): mean + z L^T, L the lower Cholesky factor.
 
     Parameters
@@ -158,8 +156,7 @@ def multivariate_normal(
     covariance = np.asarray(covariance, dtype=np.float64)
     if mean.ndim != 1 or covariance.shape != (mean.size, mean.size):
         raise ValueError(
-            f"covariance must be square of the mean's length, got shapes {covariance.shape} "
-            f"and {mean.shape}"
+            f"covariance must be square of the mean's length, got shapes {covariance.shape} and {mean.shape}"
         )
     factor = linalg.cholesky(covariance, lower=True)
     standard = normal(key, (size, mean.size))

@@ -8,7 +8,8 @@ An evaluator is asked for several chains at once (leading axis `chains`) and wri
   norm `bound`, and the number of rows clipped.
 
 What cannot be compared with the bound (NaN) counts as −bound, so the sensitivity of a sum never depends on
-the rows and no chain is drawn to where the likelihood is not a number. One chain's arithmetic is the same whichever chains are computed beside it.
+the rows and no chain is drawn to where the likelihood is not a number. One chain's arithmetic is the same
+whichever chains are computed beside it.
 """
 
 from typing import Any

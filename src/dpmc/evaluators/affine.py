@@ -45,7 +45,7 @@ class AffineEvaluator(NamedTuple):
             prefix[i, :middle] = -_prefix_sums(centred[:middle][::-1])[::-1]
         return cls(columns, ordered, prefix, centre, np.array([math.fsum(c) for c in columns]))
 
-    def ratio_sums(self, model, theta, proposal, bound, sums, counts):  # type: ignore[no-untyped-def]
+    def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""
         chains, k = theta.shape[0], self.columns.shape[0]
         alpha = np.zeros((chains, k))
@@ -86,7 +86,7 @@ class AffineEvaluator(NamedTuple):
                         sums[c] += part
                         counts[c] += clipped
 
-    def gradient_sums(self, model, theta, bound, sums, counts):  # type: ignore[no-untyped-def]
+    def gradient_sums(self, model, theta, bound, sums, counts):
         """See `dpmc.evaluators`."""
         chains, d = theta.shape
         k, n = self.columns.shape
@@ -132,7 +132,7 @@ class AffineEvaluator(NamedTuple):
 
 
 @compilable
-def sorted_sum(ordered, prefix, centre, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def sorted_sum(ordered, prefix, centre, alpha, gamma, bound):
     """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t sorted ascending: two binary searches.
 
     The rows left unclipped are those between the first with α t + γ ≥ −bound and the last with
@@ -165,7 +165,7 @@ def sorted_sum(ordered, prefix, centre, alpha, gamma, bound):  # type: ignore[no
 
 
 @compilable
-def along(linear, constant):  # type: ignore[no-untyped-def]
+def along(linear, constant):
     """Write G t + h of one statistic as (slope t + offset) G/‖G‖, if h is parallel to G.
 
     Returns (slope, offset, whether it is parallel); slope = ‖G‖. Parallel up to rounding: what is left of h
@@ -181,7 +181,7 @@ def along(linear, constant):  # type: ignore[no-untyped-def]
 
 
 @compilable(**ROW_SUMS)
-def ratio_block(columns, start, stop, alpha, gamma, bound, work):  # type: ignore[no-untyped-def]
+def ratio_block(columns, start, stop, alpha, gamma, bound, work):
     """Clipped sum and clip count of α·t + γ over rows start…stop−1; `work` (BLOCK,) is scratch."""
     size = stop - start
     for j in range(size):
@@ -203,7 +203,7 @@ def ratio_block(columns, start, stop, alpha, gamma, bound, work):  # type: ignor
 
 
 @compilable(**ROW_SUMS)
-def gradient_block(columns, start, stop, linear, constant, bound, work, scale, sums):  # type: ignore[no-untyped-def]
+def gradient_block(columns, start, stop, linear, constant, bound, work, scale, sums):
     """Add the clipped gradients G t + h of rows start…stop−1 to `sums` (d,); return how many were clipped.
 
     `work` (d, BLOCK) and `scale` (BLOCK,) are scratch. Dividing by the root of the larger of ‖g‖² and

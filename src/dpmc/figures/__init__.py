@@ -3,7 +3,7 @@
 A figure module has `NAME`, `CAPTION` (what the reader sees and can learn from it) and
 `draw(metrics, study, published) -> matplotlib.figure.Figure`, where `metrics` is the study's tidy
 table (study, model, method, epsilon, seed, metric, value), `study` its definition and `published`
-the folder of the published results.
+the folder of the published results. The module of a table has `write(study, outputs)` in its place.
 """
 
 from __future__ import annotations
@@ -21,10 +21,28 @@ FIGURES: dict[str, str] = {
     "mmd-easy": "dpmc.figures.mmd_easy",
     "clipping-easy": "dpmc.figures.clipping_easy",
     "circle": "dpmc.figures.circle",
+    "mmd-hard": "dpmc.figures.mmd_hard",
+    "clipping-hard": "dpmc.figures.clipping_hard",
+    "acceptance": "dpmc.figures.acceptance",
+    "gradient-clipping": "dpmc.figures.gradient_clipping",
+    "clipping-effect": "dpmc.figures.clipping_effect",
+    "accounting": "dpmc.figures.accounting",
+    "posteriors": "dpmc.figures.posteriors",
+    "trajectory": "dpmc.figures.trajectory",
+    "models": "dpmc.figures.models_table",
 }
+
+#: figures that are tables: their modules have `write(study, outputs)` in place of `draw`
+TABLES = ("models",)
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 FORMATS = ("pdf", "png", "svg")
+TABLE_FORMATS = ("csv", "tex")
+
+
+def endings(name: str) -> tuple[str, ...]:
+    """Return the file name endings, without dot, that a figure is built with by the workflow."""
+    return TABLE_FORMATS if name in TABLES else ("pdf", "png")
 
 
 def load(name: str) -> ModuleType:
@@ -40,12 +58,15 @@ def load(name: str) -> ModuleType:
 def plot(name: str, study: Any, metrics: Path, published: Path, outputs: Sequence[Path]) -> None:
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
-    The same metrics give the same bytes.
+    The same metrics give the same bytes. A table needs no metrics and does not read them.
 
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, or an output
-    whose suffix is none of .pdf, .png, .svg; nothing is written then.
+    whose suffix is none of .pdf, .png, .svg (a table: .csv, .tex); nothing is written then.
     """
     module = load(name)
+    if name in TABLES:
+        module.write(study, outputs)
+        return
     for output in outputs:
         if output.suffix[1:].lower() not in FORMATS:
             endings = ", ".join(f".{ending}" for ending in FORMATS)

@@ -59,7 +59,8 @@ class PublishedBox:
 class Results:
     """A study's metrics, looked up by cell."""
 
-    numbers: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
+    # (model, method, epsilon, metric) -> seed -> value
+    numbers: dict[tuple[str, str, str, str], dict[str, float]] = field(default_factory=dict)
     statuses: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
     variants: dict[str, str] = field(default_factory=dict)  # method -> how it departs from its name
 
@@ -67,7 +68,7 @@ class Results:
     def of(cls, metrics: DataFrame, study: str) -> Results:
         """Read the tidy table; rows of other studies are left out."""
         results = cls()
-        columns = ("study", "model", "method", "epsilon", "metric", "value")
+        columns = ("study", "model", "method", "epsilon", "metric", "value", "seed")
         for row in zip(*(metrics[column] for column in columns), strict=True):
             if row[0] != study:
                 continue
@@ -78,16 +79,20 @@ class Results:
             elif metric == "variant":
                 results.variants[method] = str(row[5])
             else:
-                results.numbers.setdefault((*cell, metric), []).append(float(row[5]))
+                results.numbers.setdefault((*cell, metric), {})[str(row[6])] = float(row[5])
         return results
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """The metric's value for each seed that has one."""
-        return self.numbers.get((model, method, epsilon, metric), [])
+        return list(self.by_seed(model, method, epsilon, metric).values())
+
+    def by_seed(self, model: str, method: str, epsilon: str, metric: str) -> dict[str, float]:
+        """The metric's values, by seed."""
+        return self.numbers.get((model, method, epsilon, metric), {})
 
     def baselines(self, model: str, metric: str) -> list[float]:
         """The metric's value for exact samples."""
-        return self.numbers.get((model, "baseline", "", metric), [])
+        return self.values(model, "baseline", "", metric)
 
     def seeds(self, model: str, method: str, epsilon: str) -> int:
         """How many chains the cell has, whatever could be computed of them."""
@@ -123,9 +128,7 @@ def _shortened(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def read_published(
-    folder: Path, metric: str, study: Study
-) -> dict[tuple[str, str, str], PublishedBox]:
+def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, str, str], PublishedBox]:
     """Return (model, method, epsilon) -> published box, for what the study runs as published.
 
     A label that is not published, or runs with another number of rows, has no box to compare with.
@@ -166,15 +169,11 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     a budget on their axis. Raises DpmcError when there is none.
     """
     labels = [
-        label
-        for wanted in ids
-        for label in private_models(study)
-        if study.models[label].model == wanted
+        label for wanted in ids for label in private_models(study) if study.models[label].model == wanted
     ]
     if not labels:
         raise DpmcError(
-            f"study {study.name}: none of its models belongs to this figure, which shows "
-            f"{', '.join(ids)}"
+            f"study {study.name}: none of its models belongs to this figure, which shows {', '.join(ids)}"
         )
     return labels
 
@@ -208,9 +207,7 @@ def draw_panels(
     rows = math.ceil(len(panels) / columns)
     height = (2.1 if rows < 4 else 1.9) if columns > 1 else 1.95 if rows < 3 else 1.8
     with style.context():
-        figure = Figure(
-            figsize=(style.TEXT_WIDTH, rows * height + 0.5), layout="constrained", dpi=100
-        )
+        figure = Figure(figsize=(style.TEXT_WIDTH, rows * height + 0.5), layout="constrained", dpi=100)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         shown = _Shown()
         for one, panel in zip(axes, panels, strict=False):
@@ -230,11 +227,7 @@ def method_styles_in_order(panels: Sequence[Panel], study: Study) -> dict[str, M
     """Return label -> style of the methods that any panel shows, in the study's order."""
     models = {panel.model for panel in panels}
     every = style.method_styles(dict(study.methods))
-    return {
-        label: every[label]
-        for label, spec in study.methods.items()
-        if models.intersection(spec.models)
-    }
+    return {label: every[label] for label, spec in study.methods.items() if models.intersection(spec.models)}
 
 
 def _most_boxes(panels: Sequence[Panel], study: Study) -> int:
@@ -280,7 +273,7 @@ def _draw_panel(
             values = results.values(*cell, panel.metric)
             ours = centre - 0.16 * slot if beside else centre
             if values:
-                _box(axes, values, ours, slot * (0.54 if beside else 0.7), styles[method])
+                draw_box(axes, values, ours, slot * (0.54 if beside else 0.7), styles[method])
                 if remark := _remark(cell, values, results):
                     remarks.append((ours, values, remark))
             else:
@@ -291,12 +284,12 @@ def _draw_panel(
     _baselines(axes, results.baselines(panel.model, panel.metric), shown)
     _finish_axes(axes, panel, epsilons, shown, 1.3 if remarks else 1.06)
     for position, text in notes:
-        _note(axes, position, text)
+        draw_note(axes, position, text)
     for position, values, text in remarks:
         _write_remark(axes, position, values, text)
 
 
-def _box(axes: Axes, values: list[float], x: float, width: float, look: MethodStyle) -> None:
+def draw_box(axes: Axes, values: list[float], x: float, width: float, look: MethodStyle) -> None:
     """Draw our box: quartiles and median, whiskers to 1.5 interquartile ranges, outliers."""
     edge = style.mixed(look.colour, "#000000", 0.45)
     line = {"color": edge, "linewidth": 0.7}
@@ -382,7 +375,7 @@ def _write_remark(axes: Axes, x: float, values: Sequence[float], text: str) -> N
     )
 
 
-def _note(axes: Axes, x: float, text: str) -> None:
+def draw_note(axes: Axes, x: float, text: str) -> None:
     """Write into the panel, where a box would stand, why there is none."""
     axes.annotate(
         text,
@@ -405,9 +398,7 @@ def _baselines(axes: Axes, values: Sequence[float], shown: _Shown) -> None:
     shown.baselines = max(shown.baselines, len(values))
 
 
-def _finish_axes(
-    axes: Axes, panel: Panel, epsilons: Sequence[str], shown: _Shown, room: float
-) -> None:
+def _finish_axes(axes: Axes, panel: Panel, epsilons: Sequence[str], shown: _Shown, room: float) -> None:
     """Set title, labels, ticks and limits; the y axis: 0 to `room` times the largest value."""
     axes.set_title(panel.title)
     axes.set_ylabel(LABELS[panel.metric])

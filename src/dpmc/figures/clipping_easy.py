@@ -31,7 +31,5 @@ CAPTION = (
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
     """Return the figure, one panel per easy model of the study."""
     labels = models_of(study, MODELS)
-    panels = [
-        Panel(m, "ratio_clip_fraction", model_title(m, study.models[m].model)) for m in labels
-    ]
+    panels = [Panel(m, "ratio_clip_fraction", model_title(m, study.models[m].model)) for m in labels]
     return draw_panels(panels, metrics, study, published)

@@ -59,9 +59,7 @@ STYLES: dict[str, MethodStyle] = {
     "dp-penalty": MethodStyle("#0072B2", "", "o", "DP penalty"),
     "dp-penalty-guided": MethodStyle("#56B4E9", "////", "s", "guided DP penalty"),
     "minibatch-penalty": MethodStyle("#D55E00", "....", "^", "minibatch DP penalty"),
-    "minibatch-penalty-guided": MethodStyle(
-        "#E69F00", "\\\\\\\\", "v", "guided minibatch DP penalty"
-    ),
+    "minibatch-penalty-guided": MethodStyle("#E69F00", "\\\\\\\\", "v", "guided minibatch DP penalty"),
     "dp-barker": MethodStyle("#009E73", "xxxx", "D", "DP Barker"),
     "dp-hmc": MethodStyle("#CC79A7", "----", "P", "DP-HMC"),
     "dp-mala": MethodStyle("#332288", "oo", "p", "DP-MALA"),
@@ -149,6 +147,4 @@ def save(figure: Figure, path: Path) -> None:
         "svg": {"Date": None},
     }
     with context(), replacing(path) as temporary:
-        figure.savefig(
-            temporary, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white"
-        )
+        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white")

@@ -42,9 +42,7 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
     return draws[:, iteration >= (iterations + 1) // 2]
 
 
-def cell_metrics(
-    chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None
-) -> list[Row]:
+def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
     """Return the metric rows of one cell, from its chain files (one a seed) and its problem.
 
     `stream(*names)` gives the generator of the MMD's random pairs; the default is
@@ -136,9 +134,7 @@ def _kept(chain: ChainFile) -> Floats:
     return second_half(np.asarray(chain.draws), iterations, thin)
 
 
-def _seed_metrics(
-    chain: ChainFile, problem: Problem, stream: Stream
-) -> tuple[dict[str, float], list[str]]:
+def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric and the reasons for what is missing."""
     iterations = int(chain.attrs["iterations"])
     kept = _kept(chain)

@@ -21,9 +21,7 @@ def equally_spaced(draws: Floats, most: int = MAXIMUM_DRAWS) -> Floats:
     return draws[(np.arange(1, most + 1) * count) // most - 1]
 
 
-def bandwidth(
-    x: Floats, y: Floats, generator: np.random.Generator, pairs: int = BANDWIDTH_PAIRS
-) -> float:
+def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int = BANDWIDTH_PAIRS) -> float:
     """Return the median of ||x_i - y_i|| over random pairs drawn with replacement.
 
     The pairs cross the two samples, so the bandwidth grows with their distance and the MMD of

@@ -26,11 +26,11 @@ class Banana(NamedTuple):
         """Number of parameters d."""
         return len(self.variance)
 
-    def bend(self, theta):  # type: ignore[no-untyped-def]
+    def bend(self, theta):
         """φ_2(θ), the mean of x_2."""
         return theta[1] + self.a * (theta[0] - self.m) ** 2 + self.b
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+    def log_prior(self, theta):
         """ln p(θ) up to a constant."""
         square = self.bend(theta) ** 2
         for i in range(theta.shape[0]):
@@ -38,14 +38,14 @@ class Banana(NamedTuple):
                 square += theta[i] ** 2
         return -0.5 * square / self.prior_variance
 
-    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+    def log_prior_gradient(self, theta, out):
         """Write ∇ ln p(θ) into `out` (d,)."""
         for i in range(theta.shape[0]):
             out[i] = -theta[i] / self.prior_variance
         out[1] = -self.bend(theta) / self.prior_variance
         out[0] += 2.0 * self.a * (theta[0] - self.m) * out[1]
 
-    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
+    def ratio(self, theta, proposal, alpha):
         """Affine form of ln p(x|θ') − ln p(x|θ): write α (d,), return γ."""
         gamma = 0.0
         for i in range(theta.shape[0]):
@@ -55,7 +55,7 @@ class Banana(NamedTuple):
             gamma -= 0.5 * (new + old) * alpha[i]
         return gamma
 
-    def gradient(self, theta, linear, constant):  # type: ignore[no-untyped-def]
+    def gradient(self, theta, linear, constant):
         """Affine form of ∇ ln p(x|θ) = G x + h: write G (d, d; zero on entry) and h (d,)."""
         for i in range(theta.shape[0]):
             mean = self.bend(theta) if i == 1 else theta[i]

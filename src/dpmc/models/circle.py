@@ -18,22 +18,22 @@ class Circle(NamedTuple):
         """Number of parameters d = 2."""
         return 2
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+    def log_prior(self, theta):
         """ln p(θ) = 0, a flat prior."""
         return 0.0
 
-    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+    def log_prior_gradient(self, theta, out):
         """Write ∇ ln p(θ) = 0 into `out` (2,)."""
         out[:] = 0.0
 
-    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
+    def ratio(self, theta, proposal, alpha):
         """Affine form of ln p(r|θ') − ln p(r|θ): write α (1,), return γ."""
         old = theta[0] ** 2 + theta[1] ** 2
         new = proposal[0] ** 2 + proposal[1] ** 2
         alpha[0] = 2.0 * self.a * (new - old)
         return -0.5 * alpha[0] * (new + old)
 
-    def gradient(self, theta, linear, constant):  # type: ignore[no-untyped-def]
+    def gradient(self, theta, linear, constant):
         """Affine form of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h: write G (2, 1) and h (2,)."""
         square = theta[0] ** 2 + theta[1] ** 2
         for i in range(2):

@@ -24,16 +24,16 @@ class Gaussian(NamedTuple):
         """Number of parameters d."""
         return len(self.precision)
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+    def log_prior(self, theta):
         """ln p(θ) up to a constant."""
         return -0.5 * (theta * theta).sum() / self.prior_variance
 
-    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
+    def log_prior_gradient(self, theta, out):
         """Write ∇ ln p(θ) into `out` (d,)."""
         for i in range(theta.shape[0]):
             out[i] = -theta[i] / self.prior_variance
 
-    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
+    def ratio(self, theta, proposal, alpha):
         """Affine form of ln p(x|θ') − ln p(x|θ): write α = Σ⁻¹(θ' − θ), return γ."""
         gamma = 0.0
         for i in range(theta.shape[0]):
@@ -43,7 +43,7 @@ class Gaussian(NamedTuple):
             gamma -= 0.5 * alpha[i] * (proposal[i] + theta[i])
         return gamma
 
-    def gradient(self, theta, linear, constant):  # type: ignore[no-untyped-def]
+    def gradient(self, theta, linear, constant):
         """Affine form of ∇ ln p(x|θ) = Σ⁻¹x − Σ⁻¹θ: write G (d, d) and h (d,)."""
         for i in range(theta.shape[0]):
             constant[i] = 0.0

@@ -255,7 +255,5 @@ def _positive(event: Release, key: str) -> float:
     value = getattr(event, key)
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not 0.0 < float(value) < math.inf:
-        raise DpmcError(
-            f"release {event.name!r}: {key} = {value!r}: must be a finite number greater than 0"
-        )
+        raise DpmcError(f"release {event.name!r}: {key} = {value!r}: must be a finite number greater than 0")
     return float(value)

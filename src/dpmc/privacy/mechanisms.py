@@ -7,7 +7,7 @@ were clipped) goes to private diagnostics, which no algorithm reads and no relea
 All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,18 +22,16 @@ DIVERGED = 1e30
 class Door(NamedTuple):
     """The private rows behind their mechanisms, and the public facts beside them."""
 
-    model: tuple  # formulas and public constants
-    evaluator: tuple  # the private rows; used in this file only
+    model: Any  # formulas and public constants
+    evaluator: Any  # the private rows; used in this file only
     temperature: float  # T, multiplies the log-likelihood
     n: int  # number of rows, public
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
+    def log_prior(self, theta):
         """ln p(θ), public."""
         return self.model.log_prior(theta)
 
-    def noisy_log_ratio(  # type: ignore[no-untyped-def]
-        self, theta, proposal, clip, tau, noise, i, answer, clipped
-    ):
+    def noisy_log_ratio(self, theta, proposal, clip, tau, noise, i, answer, clipped):
         """Penalty mechanism: answer_c = T(R + σz) − ½T²σ², R the clipped log-likelihood ratio.
 
         Rows are clipped to ±clip‖θ − θ'‖ and σ = 2τ√n clip‖θ − θ'‖, so that sensitivity 2 clip‖θ − θ'‖ is
@@ -47,9 +45,7 @@ class Door(NamedTuple):
                 sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c]
                 answer[c] = self.temperature * answer[c] + noise.corrected(c, i, sd)
 
-    def exact_log_ratio(  # type: ignore[no-untyped-def]
-        self, theta, proposal, clip, as_coded, answer, clipped, i
-    ):
+    def exact_log_ratio(self, theta, proposal, clip, as_coded, answer, clipped, i):
         """Without privacy: answer_c = T R, rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
 
         `as_coded`: clip |Σ_i (θ_i − θ'_i)| in its place, the distance in the code behind Figure 6.2. It
@@ -64,7 +60,7 @@ class Door(NamedTuple):
         for c in range(theta.shape[0]):
             answer[c] *= self.temperature
 
-    def noisy_gradient(self, theta, clip, tau, noise, i, stage, answer, clipped):  # type: ignore[no-untyped-def]
+    def noisy_gradient(self, theta, clip, tau, noise, i, stage, answer, clipped):
         """Gradient mechanism: answer = T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] + ∇ ln p(θ).
 
         Sensitivity 2 clip, noise multiplier τ√n, a vector z of standard normals (Algorithm 4).
@@ -76,7 +72,7 @@ class Door(NamedTuple):
             noise.vector(c, i, stage, sd, z)
             answer[c] += z
 
-    def exact_gradient(self, theta, clip, i, answer, clipped):  # type: ignore[no-untyped-def]
+    def exact_gradient(self, theta, clip, i, answer, clipped):
         """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
         safe = theta.copy()
         for c in range(theta.shape[0]):
@@ -92,7 +88,7 @@ class Door(NamedTuple):
             if has_diverged(theta[c]):
                 answer[c] = np.nan
 
-    def log_ratio_bound(self, theta, proposal, clip):  # type: ignore[no-untyped-def]
+    def log_ratio_bound(self, theta, proposal, clip):
         """The public bound clip‖θ − θ'‖ of one row's log ratio, per chain; NaN for a diverged proposal."""
         bound = np.empty(theta.shape[0])
         for c in range(theta.shape[0]):
@@ -104,7 +100,7 @@ class Door(NamedTuple):
                 bound[c] = clip * np.sqrt(((theta[c] - proposal[c]) ** 2).sum())
         return bound
 
-    def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):  # type: ignore[no-untyped-def]
+    def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):
         """Clipped sums R into `answer`, −∞ where the bound is NaN; counts into `clipped`. Not a release."""
         safe = proposal.copy()
         within = bound.copy()
@@ -122,7 +118,7 @@ class Door(NamedTuple):
 
 
 @compilable
-def has_diverged(theta):  # type: ignore[no-untyped-def]
+def has_diverged(theta):
     """Whether a position (d,) is not finite or beyond any use; a public property of θ."""
     for k in range(theta.shape[0]):
         if not abs(theta[k]) < DIVERGED:

@@ -35,11 +35,11 @@ class LabNoise(NamedTuple):
     ratio_normals: np.ndarray  # (chains, m)
     gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)
 
-    def corrected(self, c, i, sd):  # type: ignore[no-untyped-def]
+    def corrected(self, c, i, sd):
         """A draw from N(−sd²/2, sd²)."""
         return sd * self.ratio_normals[c, i] - 0.5 * sd * sd
 
-    def vector(self, c, i, stage, sd, out):  # type: ignore[no-untyped-def]
+    def vector(self, c, i, stage, sd, out):
         """Fill `out` (d,) with independent draws from N(0, sd²)."""
         for k in range(out.shape[0]):
             out[k] = sd * self.gradient_normals[c, i, stage, k]

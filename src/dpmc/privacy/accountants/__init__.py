@@ -107,9 +107,7 @@ class Accountant(ABC):
         if not fits(0):
             return 0
         if not each:
-            raise DpmcError(
-                "an iteration releases nothing: every number of iterations fits the budget"
-            )
+            raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
         return _largest(fits, self._first_guess(first, each, *budget))
 
     def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:

@@ -1,0 +1,133 @@
+"""Iterations that each accountant allows, against epsilon (Figure 6.1)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.studies import Study
+
+NAME = "accounting"
+MODEL = "flat-banana-2d"
+EPSILONS = np.linspace(0.5, 6.0, 50)
+PANELS = {"dp-penalty": ("tight", "zcdp"), "dp-hmc": ("tight", "zcdp")}
+LOOKS: dict[str, tuple[Any, str]] = {
+    "tight": ("solid", "exact (tight)"),
+    "zcdp": ((0, (5, 2)), "zCDP"),
+}
+CAPTION = (
+    "How many iterations a total privacy budget ε buys (n = 100,000, δ = 10⁻⁶, published settings "
+    "of the flat banana, d = 2), by two accountants: the exact curve of composed Gaussian releases "
+    "(Theorems 3.2 and 4.3 of the thesis) and zero-concentrated differential privacy (Theorems 3.1 "
+    "and 4.2). Both are true statements about the same releases: the difference is iterations "
+    "given away by a loose bound, and grows with ε. DP-HMC runs fewer iterations, since each "
+    "releases L + 1 gradients beside the log ratio. Black dots are the published curves (Figure "
+    "6.1): they are equal to ours at all 50 points of every curve."
+)
+
+
+def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
+    """Return the figure, one panel per method of the study that has more than one accountant.
+
+    Raises DpmcError where the study has none of them.
+    """
+    from matplotlib.figure import Figure
+
+    methods = [method for method in PANELS if method in study.methods]
+    if not methods:
+        raise DpmcError(f"study {study.name}: it has none of the methods {', '.join(PANELS)}")
+    known = read_published(published)
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, 2.7), layout="constrained", dpi=100)
+        axes = figure.subplots(1, len(methods), squeeze=False)[0]
+        for one, method in zip(axes, methods, strict=True):
+            _draw_panel(one, method, study, known)
+            one.set_xlabel("privacy budget ε (total)")
+        axes[0].set_ylabel("iterations")
+        _legend(figure, bool(known))
+    return figure
+
+
+def iterations(study: Study, method: str, accountant: str) -> list[int]:
+    """Return the iterations that an accountant allows at each of `EPSILONS`."""
+    from dpmc import models
+    from dpmc.privacy import accountants
+
+    definition = models.definition(MODEL)
+    values, source = study.published_hyperparameters(MODEL, method)
+    algorithm = study.algorithm(method, values, len(definition.true_theta), source)
+    once, each = algorithm.releases(definition.n)
+    delta = study.delta_for(definition.n)
+    judge = accountants.get(accountant)
+    return [judge.iterations(once, each, float(epsilon), delta) for epsilon in EPSILONS]
+
+
+def read_published(folder: Path) -> dict[tuple[str, str], list[tuple[float, int]]]:
+    """Return (method, accountant) -> published (epsilon, iterations); empty without such a file.
+
+    Raises DpmcError for a file that is not such a table.
+    """
+    path = folder / "accountants.csv"
+    curves: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    if not path.is_file():
+        return curves
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["model"] == MODEL:
+                    point = float(row["epsilon"]), int(row["iterations"])
+                    curves.setdefault((row["method"], row["accountant"]), []).append(point)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published curves ({error!r})") from None
+    return curves
+
+
+def _draw_panel(
+    axes: Axes, method: str, study: Study, known: dict[tuple[str, str], list[tuple[float, int]]]
+) -> None:
+    """Draw the curves of one method and the published points on them."""
+    look = style.STYLES[method]
+    for accountant in PANELS[method]:
+        dashes, _ = LOOKS[accountant]
+        counts = iterations(study, method, accountant)
+        axes.plot(EPSILONS, counts, color=look.colour, linestyle=dashes, linewidth=1.6, zorder=2)
+        points = known.get((method, accountant), [])
+        axes.plot(
+            [epsilon for epsilon, _ in points],
+            [count for _, count in points],
+            linestyle="none",
+            marker="o",
+            markersize=1.3,
+            color="black",
+            markeredgewidth=0.0,
+            zorder=3,
+        )
+    axes.set_title(look.title)
+    axes.set_xlim(0.0, 6.15)
+    axes.set_ylim(bottom=0.0)
+    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+
+
+def _legend(figure: Figure, with_published: bool) -> None:
+    """Explain the lines above the panels."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.4) for dashes, _ in LOOKS.values()
+    ]
+    labels = [name for _, name in LOOKS.values()]
+    if with_published:
+        handles.append(Line2D([], [], color="black", marker="o", markersize=1.8, linestyle="none"))
+        labels.append("published curve")
+    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False)

@@ -1,0 +1,140 @@
+"""One leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.figures import style
+from dpmc.figures.boxes import models_of
+from dpmc.figures.contours import Floats, Surface
+from dpmc.figures.posteriors import (
+    CIRCLE_HALF_WIDTH,
+    CIRCLE_LEVELS,
+    START_COLOUR,
+    problem_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.problem import Problem
+    from dpmc.studies import Study
+
+NAME = "trajectory"
+METHOD = "dp-hmc"
+EPSILON = 1.0
+STEPS = 48
+EVERY = 4
+START = (0.0, 1.0)
+CAPTION = (
+    "One proposal of DP-HMC on the circle: L = 48 leapfrog steps, each with a clipped and noisy "
+    "gradient, in frames after every fourth step (Figure 4.1 of the thesis). The orange point is "
+    "where the trajectory starts, the line shows the steps so far, the diamond the last of them; "
+    "behind are contours of the exact posterior, k²/2 nats below its maximum. It is the last "
+    "proposal of a chain that began at (0, 1) and may run until ε = 1 is spent; step size, noise "
+    "and clip bounds are the published ones. The force points to the ring and nothing pushes along "
+    "it, so the momentum carries the trajectory round while it swings across the ring: the noise "
+    "of the gradients bends the path, but does not throw it out. So few long trajectories go far "
+    "along a thin posterior, at a price of L + 1 gradients each. The thesis's own trajectory has "
+    "other random numbers."
+)
+
+
+def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
+    """Return the figure: twelve frames of the trajectory on the study's circle.
+
+    Raises DpmcError where the study has no circle, or no DP-HMC on it.
+    """
+    from matplotlib.figure import Figure
+
+    label = models_of(study, ("circle",))[0]
+    problem = problem_of(study, label)
+    points = trajectory(study, label, problem)
+    low, high = np.full(2, -CIRCLE_HALF_WIDTH), np.full(2, CIRCLE_HALF_WIDTH)
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, 4.9), layout="constrained", dpi=100)
+        axes = figure.subplots(3, 4, sharex=True, sharey=True)
+        surface = Surface.of(problem, low, high)
+        for frame, one in enumerate(axes.ravel(), start=1):
+            surface.draw(one, CIRCLE_LEVELS)
+            _draw_path(one, points[: EVERY * frame + 1])
+            one.set_title(f"step {EVERY * frame}")
+            one.set_aspect("equal")
+            one.set_xlim(low[0], high[0])
+            one.set_ylim(low[1], high[1])
+            one.set_xticks([-4, 0, 4])
+            one.set_yticks([-4, 0, 4])
+        for row in axes:
+            row[0].set_ylabel("θ₂")
+        for one in axes[-1]:
+            one.set_xlabel("θ₁")
+    return figure
+
+
+def trajectory(study: Study, label: str, problem: Problem) -> Floats:
+    """Return the leapfrog points (L + 1, d) of the last proposal of a chain from (0, 1) at ε = 1.
+
+    The sampler tells proposals only, so step j is the proposal, always accepted, of the same
+    iteration with j steps in place of L: the same momentum and the same noise in each gradient.
+    """
+    from dpmc import evaluators
+    from dpmc.algorithms.common import Draws, Record, State
+    from dpmc.privacy import accountants
+    from dpmc.privacy.mechanisms import Door
+    from dpmc.privacy.noise import LabNoise
+    from dpmc.randomness import stream
+    from dpmc.sampling import compiled_iterations
+
+    values, source = study.published_hyperparameters(label, METHOD)
+    d = problem.dimension
+    algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
+    accountant = accountants.get(study.methods[METHOD].accountant)
+    delta = study.delta_for(problem.n)
+    once, each = algorithm.releases(problem.n)
+    k = accountant.iterations(once, each, EPSILON, delta)
+    if k == 0:
+        raise DpmcError(f"figure {NAME}: epsilon {EPSILON:g} allows no iteration of {METHOD}")
+    evaluator = evaluators.build(problem.model, problem.rows, algorithm.one_component)
+    door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
+    generator = stream("figure", NAME)
+    normal = generator.standard_normal((1, k, algorithm.normals))
+    log_u = np.log1p(-generator.random((1, k)))
+    ratio_noise = generator.standard_normal((1, k))
+    gradient_noise = generator.standard_normal((1, k, STEPS + 1, d))
+
+    def iterate(steps: int, theta: Floats, part: slice, accept_all: bool) -> Floats:
+        """Return where the chain stands after some iterations with this many leapfrog steps."""
+        state = State(theta[np.newaxis].copy(), np.zeros((1, 0)))
+        log = np.full_like(log_u[:, part], -np.inf) if accept_all else log_u[:, part].copy()
+        m = log.shape[1]
+        compiled_iterations(
+            algorithm._replace(steps=steps),
+            door,
+            LabNoise(ratio_noise[:, part].copy(), gradient_noise[:, part].copy()),
+            Draws(normal[:, part].copy(), np.zeros((1, m, 0)), log),
+            state,
+            Record.empty(1, m, d),
+        )
+        return np.array(state.theta[0])
+
+    before = iterate(STEPS, np.array(START), slice(0, k - 1), accept_all=False)
+    last = slice(k - 1, k)
+    steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
+    return np.stack([before, *steps])
+
+
+def _draw_path(axes: Axes, points: Floats) -> None:
+    """Draw the trajectory so far, its start and its end."""
+    colour = style.STYLES[METHOD].colour
+    dark = style.mixed(colour, "#000000", 0.45)
+    axes.plot(points[:, 0], points[:, 1], color=dark, linewidth=1.1, zorder=3)
+    axes.plot(points[1:-1, 0], points[1:-1, 1], ".", color=dark, markersize=2.0, zorder=3)
+    ends: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.4, "zorder": 4}
+    axes.plot(*points[-1], marker="D", markersize=3.6, markerfacecolor=colour, **ends)
+    axes.plot(*points[0], marker="o", markersize=4.2, markerfacecolor=START_COLOUR, **ends)
