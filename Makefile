@@ -15,7 +15,7 @@ PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install figures smoke report test lint lock clean
+.PHONY: help install figures smoke report gallery test lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all]"
@@ -31,6 +31,10 @@ smoke: ## a small study through every rule, in minutes
 
 report: figures ## report.html: figures, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY)
+
+gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of the repository
+	mkdir -p docs/gallery
+	cp $(foreach study,$(STUDY),figures/$(study)/*.png) docs/gallery/
 
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto

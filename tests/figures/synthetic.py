@@ -23,6 +23,7 @@ class Model:
     model: str
     epsilons: tuple[str, ...] = ("1", "2", "3", "4", "5", "6")
     n: int | None = None
+    data: str = "published"
 
 
 @dataclass

@@ -14,6 +14,7 @@ from matplotlib.patches import PathPatch, Rectangle
 
 from dpmc.errors import DpmcError
 from dpmc.figures import FIGURES, load, plot, style
+from figures.reading import assert_readable
 from figures.synthetic import EASY, SIX, THREE, Model, Study, Table, metrics, study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
@@ -68,30 +69,7 @@ def test_nothing_is_cut_off_or_too_small(name: str, of: Study) -> None:
     few = {(model, "dp-penalty", spec.epsilons[0]): 1 for model, spec in of.models.items()}
     few |= {(model, "dp-hmc", spec.epsilons[0]): 3 for model, spec in of.models.items()}
     figure = draw(name, of, metrics(of, few))
-    with style.context():
-        figure.draw_without_rendering()
-    whole = figure.bbox
-    assert figure.get_figwidth() == style.TEXT_WIDTH and figure.get_figheight() < 8.6
-    everything = [*figure.legends[0].get_texts()]
-    for axes in figure.axes:
-        everything += [
-            axes.title,
-            axes._left_title,
-            axes.xaxis.label,
-            axes.yaxis.label,
-            *axes.texts,
-        ]
-        everything += axes.get_xticklabels() + axes.get_yticklabels()
-    for text in everything:
-        if not text.get_text():
-            continue
-        assert text.get_fontsize() >= 7.0
-        box = text.get_window_extent()
-        assert box.x0 >= whole.x0 - 1 and box.x1 <= whole.x1 + 1, text.get_text()
-        assert box.y0 >= whole.y0 - 1 and box.y1 <= whole.y1 + 1, text.get_text()
-    for axes in figure.axes:
-        ends = [a.get_window_extent() for a in (axes._left_title, *axes.texts)]
-        assert all(note.y1 < ends[0].y0 + 1 for note in ends[1:]), "a note runs into the title"
+    assert_readable(figure)
 
 
 def test_boxes_have_the_values_and_the_order_of_the_study() -> None:

@@ -145,8 +145,8 @@ def _draw_bounds(axes: Axes, place: _Place, results: Results, study: Study, know
     axes.set_xticks(range(len(bounds)), [f"{bound:g}" for bound in bounds])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(bounds) - 0.5)
-    distance = "|Σ(θ − θ′)|, as coded" if place.as_coded else "‖θ − θ′‖, text"
-    axes.set_title(f"d = {place.dimension}, clipped at bound · {distance}")
+    distance = "as coded: |Σ(θ − θ′)|" if place.as_coded else "text: ‖θ − θ′‖"
+    axes.set_title(f"d = {place.dimension}, {distance}")
     axes.set_xlabel("clip bound")
     _finish(axes, place, results)
 

@@ -20,12 +20,10 @@ CAPTION = (
     "Fraction of log-likelihood ratios that were clipped, over all rows and iterations of a chain "
     "(rejected proposals included), against the total privacy budget ε, on the 30-d Gaussian, the "
     "narrow banana and the correlated Gaussian. The published settings were tuned for less than "
-    "10 % (dashed, where the axis reaches so far). Clipping is largest where a chain is far from "
-    "the posterior, since there all rows pull the same way: a box that falls with ε shows chains "
-    "that spend less of their time on the way. Boxes are over independent chains. The thesis has "
-    "these models in Figure 6.6. The fractions are exact functions of the private rows: a "
-    "diagnostic on synthetic data, not something to release. k: iterations, said where there are "
-    "fewer than ten."
+    "10 % (dashed, where the axis reaches so far). Too much clipping changes the posterior that "
+    "the chain tends to. Boxes are over independent chains. The thesis has these models in Figure "
+    "6.6. The fractions are exact functions of the private rows: a diagnostic on synthetic data, "
+    "not something to release. k: iterations, said where there are fewer than ten."
 )
 
 

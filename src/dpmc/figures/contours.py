@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 LEVELS = 6
-DARKEST = "#5B86B0"
+DARKEST = "#6F9AC3"
 
 
 @compilable
@@ -83,7 +83,10 @@ class Surface:
         These are k standard deviations from the ridge where the posterior is normal across it.
         """
         drops = np.append(-0.5 * np.arange(levels, 0, -1) ** 2, 0.0)
-        shares = np.linspace(0.92, 0.0, levels)
+        # The innermost shade, where the posterior is, stands out however many there are: the next
+        # one is 35 % of the way to white.
+        power = np.log(0.35) / np.log(1.0 / (levels - 1))
+        shares = 0.95 * np.linspace(1.0, 0.0, levels) ** power
         axes.contourf(
             self.first,
             self.second,

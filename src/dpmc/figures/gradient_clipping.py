@@ -20,15 +20,15 @@ NAME = "gradient-clipping"
 MODELS = (*mmd_easy.MODELS, *mmd_hard.MODELS, "circle")
 ALGORITHM = "dp-hmc"
 CAPTION = (
-    "Fraction of the rows' gradients that were clipped, over all rows and all gradient evaluations "
-    "of a DP-HMC chain (L + 1 per iteration), against the total privacy budget ε. Unlike clipped "
-    "log ratios, clipped gradients leave the posterior as it is: a leapfrog trajectory along any "
-    "fixed force is reversible and the acceptance test corrects it. They only lower the acceptance "
-    "rate, while a larger clip bound would add more noise, so that no fraction is right as such. "
-    "Boxes are over independent chains; the slim bar beside a box is the published one (quartiles "
-    "and median, Figure 6.8 of the thesis). These fractions are exact functions of the private "
-    "rows: a diagnostic on synthetic data, not something to release. k: iterations, said where "
-    "there are fewer than ten."
+    "Fraction of the rows' gradients that were clipped, over all rows and all gradient "
+    "evaluations of a DP-HMC chain (L + 1 per iteration), against the total privacy budget ε. "
+    "Unlike clipped log ratios, clipped gradients leave the posterior as it is: a leapfrog "
+    "trajectory is reversible whatever force drives it, and the acceptance test corrects the "
+    "rest. They only lower the acceptance rate, while a larger clip bound would add more noise, "
+    "so that no fraction is right as such. Boxes are over independent chains; the slim bar beside "
+    "a box is the published one (quartiles and median, Figure 6.8 of the thesis). These fractions "
+    "are exact functions of the private rows: a diagnostic on synthetic data, not something to "
+    "release. k: iterations, said where there are fewer than ten."
 )
 
 

@@ -24,9 +24,8 @@ CAPTION = (
     "posterior do not overlap. A box is the quartiles and median over independent chains, each "
     "with the whole budget; whiskers reach the last chain within 1.5 interquartile ranges. Black "
     "lines are further exact samples of 1,000 draws: a chain among them cannot be told from the "
-    "posterior by this metric. Where boxes stay far above these lines at every ε, the budget ends "
-    "before the chain has crossed the posterior. The thesis has these models in Figure 6.4. k: "
-    "iterations, said where there are fewer than ten."
+    "posterior by this metric. The thesis has these models in Figure 6.4. k: iterations, said "
+    "where there are fewer than ten."
 )
 
 

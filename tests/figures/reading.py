@@ -1,0 +1,36 @@
+"""Whether a figure can be read: nothing cut off, no type too small."""
+
+from matplotlib.figure import Figure
+
+from dpmc.figures import style
+
+
+def assert_readable(figure: Figure) -> None:
+    """Fail for text that is cut off, smaller than 7 points, or that runs into a title."""
+    with style.context():
+        figure.draw_without_rendering()
+    whole = figure.bbox
+    assert figure.get_figwidth() == style.TEXT_WIDTH and figure.get_figheight() < 8.6
+    everything = [*figure.legends[0].get_texts()]
+    for axes in figure.axes:
+        everything += [
+            axes.title,
+            axes._left_title,
+            axes.xaxis.label,
+            axes.yaxis.label,
+            *axes.texts,
+        ]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            everything += [tick.label1 for tick in ticks]  # others are not drawn
+    for text in everything:
+        if not text.get_text():
+            continue
+        assert text.get_fontsize() >= 7.0
+        box = text.get_window_extent()
+        assert box.x0 >= whole.x0 - 1 and box.x1 <= whole.x1 + 1, text.get_text()
+        assert box.y0 >= whole.y0 - 1 and box.y1 <= whole.y1 + 1, text.get_text()
+    for axes in figure.axes:
+        ends = [a.get_window_extent() for a in (axes._left_title, *axes.texts)]
+        assert all(note.y1 < ends[0].y0 + 1 for note in ends[1:]), "a note runs into the title"

@@ -1,0 +1,55 @@
+"""The accountants' curves: ours are the published ones, number by number."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc.errors import DpmcError
+from dpmc.figures import accounting, load
+from dpmc.studies import Study, load_study
+from figures.reading import assert_readable
+from figures.synthetic import study as made_up
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "data" / "published"
+
+
+@pytest.fixture(scope="module")
+def thesis() -> Study:
+    return load_study(ROOT / "config" / "studies" / "thesis.yaml")
+
+
+@pytest.mark.parametrize("accountant", ["tight", "zcdp"])
+@pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
+def test_iterations_equal_the_published_ones(thesis: Study, method: str, accountant: str) -> None:
+    table = pd.read_csv(PUBLISHED / "accountants.csv")
+    curve = table[(table.method == method) & (table.accountant == accountant)].sort_values("index")
+    assert len(curve) == 50
+    assert np.allclose(curve.epsilon, accounting.EPSILONS, rtol=0.0, atol=1e-8)
+    assert accounting.iterations(thesis, method, accountant) == list(curve.iterations)
+
+
+def test_the_figure_draws_both(thesis: Study) -> None:
+    figure = load("accounting").draw(pd.DataFrame(), thesis, PUBLISHED)
+    assert_readable(figure)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["DP penalty", "DP-HMC"]
+    for axes in figure.axes:
+        tight, tight_dots, zcdp, zcdp_dots = axes.lines
+        assert list(tight.get_ydata()) == list(tight_dots.get_ydata())
+        assert list(zcdp.get_ydata()) == list(zcdp_dots.get_ydata())
+        assert all(a > b for a, b in zip(tight.get_ydata(), zcdp.get_ydata(), strict=True))
+
+
+def test_without_published_curves(thesis: Study, tmp_path: Path) -> None:
+    figure = load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
+    assert "published curve" not in [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def test_mistakes_are_named(thesis: Study, tmp_path: Path) -> None:
+    (tmp_path / "accountants.csv").write_text("model,method\nflat-banana-2d,x\n")
+    with pytest.raises(DpmcError, match="accountants.csv: not a table"):
+        load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
+    with pytest.raises(DpmcError, match="has none of the methods"):
+        load("accounting").draw(pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)

@@ -1,0 +1,119 @@
+"""Posteriors and the leapfrog trajectory: drawn from real problems and the real sampler."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc import datasets
+from dpmc.errors import DpmcError
+from dpmc.figures import load, trajectory
+from dpmc.figures.contours import GRID, Surface, log_posterior
+from dpmc.figures.posteriors import MODELS, box_of
+from dpmc.privacy.accountants import get
+from dpmc.studies import Study, load_study
+from figures.reading import assert_readable
+from figures.synthetic import Method, Model
+from figures.synthetic import Study as MadeUp
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "data" / "published"
+
+
+@pytest.fixture(scope="module")
+def thesis() -> Study:
+    return load_study(ROOT / "config" / "studies" / "thesis.yaml")
+
+
+@pytest.mark.parametrize("model", [*MODELS, "flat-banana-10d"])
+def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
+    problem = datasets.build(model, model, "published", 500)
+    points = problem.starts
+    direct = [
+        problem.temperature * problem.model.log_likelihood(theta, problem.rows).sum()
+        + problem.model.log_prior(theta)
+        for theta in points
+    ]
+    ours = log_posterior(problem, points)
+    assert ours - ours[0] == pytest.approx(np.array(direct) - direct[0], rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
+    problem = datasets.build(model, model, "published", 2000)
+    low, high = box_of(problem)
+    assert (problem.starts > low).all() and (problem.starts < high).all()
+    surface = Surface.of(problem, low, high)
+    assert surface.values.shape == (GRID, GRID)
+    assert -0.5 < surface.values.max() <= 0.0
+    # The second component runs down the rows of the grid.
+    corner = np.array([[surface.first[-1], surface.second[0]], [surface.first[0]] * 2])
+    corner[1] = surface.first[0], surface.second[0]
+    difference = np.diff(log_posterior(problem, corner))[0]
+    assert surface.values[0, 0] - surface.values[0, -1] == pytest.approx(difference)
+
+
+def test_posteriors_show_the_start_points_of_the_chains() -> None:
+    of = MadeUp({m: Model(m, n=2000) for m in MODELS}, {"dp-hmc": Method("dp-hmc", MODELS)})
+    of.models["clipping-2d"] = Model("flat-banana-2d", ("inf",), 2000)
+    figure = load("posteriors").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
+    assert_readable(figure)
+    assert len(figure.axes) == len(MODELS)
+    for axes, model in zip(figure.axes, MODELS, strict=True):
+        (points,) = axes.lines
+        expected = datasets.build(model, model, "published", 2000).starts
+        assert np.array_equal(points.get_xydata(), expected)
+        assert len(axes.collections) == 1  # the contours
+
+
+def test_start_points_are_the_published_ones(thesis: Study) -> None:
+    table = pd.read_csv(PUBLISHED / "posterior_starts.csv")
+    published = table[table.model == "flat-banana-2d"][["theta_1", "theta_2"]].to_numpy()
+    axes = load("posteriors").draw(pd.DataFrame(), thesis, PUBLISHED).axes[0]
+    assert axes.lines[0].get_xydata() == pytest.approx(published, abs=1e-8)
+
+
+def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
+    problem = datasets.build("circle", "circle", "published")
+    points = trajectory.trajectory(thesis, "circle", problem)
+    assert points.shape == (trajectory.STEPS + 1, 2)
+    assert np.array_equal(points, trajectory.trajectory(thesis, "circle", problem))
+    # Leapfrog: without the gradients' steps the points would be equally spaced on a line.
+    values, _ = thesis.published_hyperparameters("circle", "dp-hmc")
+    kick = np.diff(points, n=2, axis=0) / values["step_size"] ** 2  # = gradient, M = 1
+    noise_sd = 2.0 * values["tau_g"] * np.sqrt(problem.n) * values["clip_g"]
+    gradients = np.empty_like(kick)
+    for i, theta in enumerate(points[1:-1]):
+        residual = problem.rows[:, 0] ** 2 - theta @ theta
+        rows = 4.0 * problem.model.a * residual[:, np.newaxis] * theta
+        norm = np.linalg.norm(rows, axis=1)
+        scale = np.minimum(1.0, values["clip_g"] / np.maximum(norm, 1e-300))
+        gradients[i] = (rows * scale[:, np.newaxis]).sum(axis=0)
+    z = (kick - gradients) / noise_sd
+    assert abs(z.mean()) < 4.0 / np.sqrt(z.size)
+    assert 0.7 < z.std() < 1.3
+    assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
+
+
+def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
+    values, source = thesis.published_hyperparameters("circle", "dp-hmc")
+    algorithm = thesis.algorithm("dp-hmc", {**values, "steps": trajectory.STEPS}, 2, source)
+    once, each = algorithm.releases(100_000)
+    assert get("tight").iterations(once, each, trajectory.EPSILON, 1e-6) > 10
+
+
+def test_frames_grow_by_four_steps(thesis: Study) -> None:
+    figure = load("trajectory").draw(pd.DataFrame(), thesis, PUBLISHED)
+    with_path = [axes.lines[0].get_xydata() for axes in figure.axes]
+    assert [len(path) for path in with_path] == [5 + 4 * i for i in range(12)]
+    for one, other in zip(with_path, with_path[1:], strict=False):
+        assert np.array_equal(one, other[: len(one)])
+    for text in [axes._left_title for axes in figure.axes]:
+        assert text.get_fontsize() >= 7.0
+
+
+def test_a_study_without_a_circle() -> None:
+    of = MadeUp({MODELS[0]: Model(MODELS[0])}, {})
+    with pytest.raises(DpmcError, match="none of its models belongs to this figure"):
+        load("trajectory").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
