@@ -99,6 +99,11 @@ def evaluate(options: argparse.Namespace) -> None:
             raise DpmcError("--chains: at least one chain file is needed, or --baselines")
         files = [storage.read_chain(path) for path in options.chains]
         problem = _problem(study, files[0].attrs["model"], options.data)
+        if problem.dataset != files[0].attrs["dataset"]:
+            raise DpmcError(
+                f"{options.data}: holds the data set {problem.dataset}, "
+                f"the chains ran on {files[0].attrs['dataset']}"
+            )
         rows = cell.cell_metrics(files, problem)
     with storage.replacing(options.output) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, cell.COLUMNS, lineterminator="\n")

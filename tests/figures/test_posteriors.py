@@ -69,9 +69,10 @@ def test_posteriors_show_the_start_points_of_the_chains() -> None:
 
 def test_start_points_are_the_published_ones(thesis: Study) -> None:
     table = pd.read_csv(PUBLISHED / "posterior_starts.csv")
-    published = table[table.model == "flat-banana-2d"][["theta_1", "theta_2"]].to_numpy()
-    axes = load("posteriors").draw(pd.DataFrame(), thesis, PUBLISHED).axes[0]
-    assert axes.lines[0].get_xydata() == pytest.approx(published, abs=1e-8)
+    figure = load("posteriors").draw(pd.DataFrame(), thesis, PUBLISHED)
+    for axes, model in zip(figure.axes, MODELS, strict=True):
+        published = table[table.model == model][["theta_1", "theta_2"]].to_numpy()
+        assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
 
 
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:

@@ -19,7 +19,7 @@ rule figure:
         mem_mb=1000,
         runtime=10,
     params:
-        version=sources_version("figures"),
+        version=sources_version("figures", "datasets", "models", "privacy", "algorithms"),
         caption=figure_caption,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.figure} "

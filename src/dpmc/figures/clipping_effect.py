@@ -35,10 +35,10 @@ CAPTION = (
     "of log ratios that was clipped, one point a chain. Black lines are exact samples. The two "
     "upper rows clip at bound · ‖θ − θ′‖ from perturbed start points, as the text of the thesis "
     "has it; the two lower rows do what the code behind its Figure 6.2 does: they clip at bound · "
-    "|Σ(θ − θ′)|, which is small for many long moves, and every chain starts at the true "
-    "parameter. The same bound so clips more rows as coded. Faint hollow points are the published "
-    "chains (d = 2 only), in the rows as coded because their clip fractions match that distance. "
-    "To be read: up to which fraction the MMD stays at the exact samples'."
+    "|Σ(θ − θ′)|, which vanishes for a move whose components cancel, however long, and every "
+    "chain starts at the true parameter. Faint hollow points are the published chains (d = 2 "
+    "only), in the rows as coded because their clip fractions match that distance. To be read: up "
+    "to which fraction the MMD stays at the exact samples'."
 )
 
 
