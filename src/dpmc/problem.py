@@ -11,6 +11,9 @@ from dpmc import models, storage
 from dpmc.errors import DpmcError
 
 
+LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
+
+
 @dataclass
 class Problem:
     """All that a sampler and its evaluation need; n rows, d parameters, s start points."""
@@ -57,6 +60,8 @@ class Problem:
             if not np.isfinite(array).all():
                 row = int(np.argwhere(~np.isfinite(array))[0][0])
                 raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
+        if np.abs(self.rows).max(initial=0.0) > LARGEST_VALUE:
+            raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
         width = self._row_width()

@@ -87,6 +87,9 @@ class Settings:
         if not number > 0 or (np.isinf(number) and not infinite):
             rule = "must be greater than 0" + ("" if infinite else " and finite")
             raise DpmcError(f"{self._source}: {key}: {number:g} {rule}")
+        if np.isfinite(number) and not 1e-100 < number < 1e100:
+            # beyond this, squares overflow or vanish
+            raise DpmcError(f"{self._source}: {key}: {number:g} must be between 1e-100 and 1e100")
         return number
 
     def count(self, key: str) -> int:
