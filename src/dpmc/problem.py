@@ -10,7 +10,6 @@ import numpy as np
 from dpmc import models, storage
 from dpmc.errors import DpmcError
 
-
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 
 
