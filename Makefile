@@ -15,7 +15,7 @@ PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install figures smoke report gallery test lint lock clean
+.PHONY: help install figures smoke report gallery test slow lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all]"
@@ -37,7 +37,10 @@ gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of 
 	cp $(foreach study,$(STUDY),figures/$(study)/*.png) docs/gallery/
 
 test: $(PROJECT) ## the tests, on all cores
-	.venv/bin/python -m pytest -n auto
+	.venv/bin/python -m pytest -n auto -m "not slow"
+
+slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds
+	.venv/bin/python -m pytest -n auto -m slow
 
 lint: $(PROJECT) ## style, format and types
 	.venv/bin/python -m ruff check .
