@@ -6,11 +6,11 @@ rule evaluate:
         CELL_METRICS,
     log:
         "logs/{study}/evaluation/{model}/{method}/eps-{epsilon}.log",
-    conda:
-        ENVIRONMENT
     # Before sampling: jobs that wait are weighed again at each choice of the scheduler, with a look at
     # all their inputs, and twenty chains a cell made that a quarter of the study's time.
     priority: 10000
+    conda:
+        ENVIRONMENT
     resources:
         mem_mb=1000,
         runtime=20,
