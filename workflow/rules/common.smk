@@ -77,8 +77,8 @@ def study_files(study):
 
 
 def figure_caption(wildcards):
-    """What a figure's own module says of it."""
-    return load_figure(wildcards.figure).CAPTION
+    """What a figure's own module says of it; bars would be markup in the report's captions."""
+    return load_figure(wildcards.figure).CAPTION.replace("|", r"\|")
 
 
 def evaluation_data(wildcards):
