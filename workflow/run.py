@@ -52,11 +52,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def check_studies(studies: list[str]) -> None:
-    """Refuse a name that is neither `all` nor a file of config/studies, before anything starts."""
+    """Refuse an unknown study and a mistake in any study's file, in one line, before anything starts."""
+    from dpmc.errors import DpmcError
+    from dpmc.studies import load_study
+
     known = ["all", *sorted(path.stem for path in Path("config/studies").glob("*.yaml"))]
     for study in studies:
         if study not in known:
             refuse(2, f"no study {study!r} in config/studies; known: {', '.join(known)}")
+    try:
+        for name in known[1:]:
+            load_study(name)
+    except DpmcError as error:
+        refuse(2, str(error))
 
 
 def take_lock(studies: str) -> None:
