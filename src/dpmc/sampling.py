@@ -226,8 +226,6 @@ def _advance(
     """Draw the numbers of m iterations, run them, return what happened."""
     algorithm, d = cell.algorithm, cell.problem.dimension
     streams = [s for run in runs for s in run.streams]
-    gradients = algorithm.evaluations[1]
-    stages = 0 if gradients == 0 else gradients + int(getattr(algorithm, "reuse_gradients", False))
 
     def numbers(purpose: str, shape: tuple[int, ...]) -> np.ndarray:
         uniform = purpose in ("component", "accept")
@@ -239,7 +237,9 @@ def _advance(
     draws = Draws(
         numbers("proposal", (m, algorithm.normals)), numbers("component", (m, algorithm.uniforms)), log_u
     )
-    noise = LabNoise(numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, stages, d)))
+    noise = LabNoise(
+        numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
+    )
     record = Record.empty(len(streams), m, d)
     with np.errstate(over="ignore", invalid="ignore"):
         advance(algorithm, door, noise, draws, state, record)

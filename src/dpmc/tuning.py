@@ -7,7 +7,7 @@ import numpy as np
 from dpmc.metrics.cell import cell_metrics
 from dpmc.problem import Problem
 from dpmc.sampling import Cell, Progress, sample
-from dpmc.storage import ChainFile, Chains
+from dpmc.storage import ChainFile
 from dpmc.studies import Study
 
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
@@ -45,7 +45,7 @@ def pinned(
         iterations=how.iterations,
     )
     finished = sample(cell, list(range(study.tuning_seeds)), progress=progress)
-    rows = cell_metrics([_as_file(chains, study.name) for chains in finished], problem)
+    rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = {
         name: float(np.median([row["value"] for row in rows if row["metric"] == name]))
         for name in ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction")
@@ -71,8 +71,3 @@ def _verdict(medians: dict[str, float]) -> str:
     fraction = medians["ratio_clip_fraction"]
     holds = "passes" if fraction < CLIP_LIMIT else "fails"
     return f"{holds}: {fraction:.4f} of log ratios clipped, the rule is fewer than {CLIP_LIMIT:g}"
-
-
-def _as_file(chains: Chains, study: str) -> ChainFile:
-    """Finished chains in the form in which they are read back."""
-    return ChainFile.of(chains, {"study": study})

@@ -106,9 +106,9 @@ def kill_everything(process: subprocess.Popen) -> None:
 def test_nothing_is_done_twice(whole):
     folder, before = whole
     assert "Nothing to be done" in finish(start(folder, "--cores", "2"))
-    for switch in ("one", "all"):
+    for setting in ("chains_per_job=one", "chains_per_job=all", "checkpoint_seconds=7"):
         again = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "1", "--config", f"chains_per_job={switch}"],
+            [sys.executable, "-m", "snakemake", "--cores", "1", "--config", setting],
             cwd=folder,
             capture_output=True,
             text=True,

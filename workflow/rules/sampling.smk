@@ -41,5 +41,5 @@ for study in STUDIES:
             "dpmc sample --study {wildcards.study} --model {wildcards.model} "
             "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "
             "--hyperparameters {input.hyperparameters} "
-            f"--checkpoint-seconds {config['checkpoint_seconds']} "
+            "--checkpoint-seconds {config[checkpoint_seconds]} "
             "--output {output} 2> {log}"

@@ -69,6 +69,11 @@ class DPHMC(NamedTuple):
         return np.zeros(self.extras)
 
     @property
+    def noisy_gradients(self) -> int:
+        """Noise vectors drawn for each iteration, used or not: a fixed number per stream."""
+        return self.steps + 1
+
+    @property
     def evaluations(self) -> tuple[int, int]:
         """Log ratios and gradients per iteration."""
         return 1, self.steps if self.reuse_gradients else self.steps + 1

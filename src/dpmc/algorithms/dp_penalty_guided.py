@@ -36,6 +36,7 @@ class DPPenaltyGuided(NamedTuple):
     normals = 1
     uniforms = 1
     evaluations = (1, 0)  # log ratios and gradients per iteration
+    noisy_gradients = 0
 
     @property
     def extras(self) -> int:

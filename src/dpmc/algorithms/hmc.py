@@ -46,6 +46,7 @@ class HMC(NamedTuple):
         return len(self.mass)
 
     uniforms = 0
+    noisy_gradients = 0
 
     @property
     def extras(self) -> int:

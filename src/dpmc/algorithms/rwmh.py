@@ -42,6 +42,7 @@ class RWMH(NamedTuple):
     uniforms = 0
     extras = 0
     evaluations = (1, 0)  # log ratios and gradients per iteration
+    noisy_gradients = 0
 
     def releases(self, n):
         """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
