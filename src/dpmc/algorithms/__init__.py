@@ -1,9 +1,9 @@
 """The samplers, one a file, by their ids.
 
 An algorithm is a NamedTuple of hyperparameters with `read(settings)`; `normals`, `uniforms`, `extras`,
-`evaluations`, `noisy_gradients` (what an iteration consumes); `releases(n)`, its events as data; and `iterate`, one iteration
-of several chains, which reads like the paper and also runs compiled. `draws_version` is raised whenever a
-change alters the draws, so that finished chains are made anew.
+`evaluations`, `noisy_gradients` (what an iteration consumes); `releases(n)`, its events as data; and
+`iterate`, one iteration of several chains, which reads like the paper and also runs compiled.
+`draws_version` is raised whenever a change alters the draws, so that finished chains are made anew.
 """
 
 from importlib import import_module
