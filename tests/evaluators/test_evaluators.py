@@ -14,6 +14,7 @@ from dpmc import evaluators
 from dpmc.compiler import compiled
 from dpmc.evaluators import affine
 from dpmc.evaluators.affine import AffineEvaluator
+from dpmc.evaluators.columns import SortedColumns
 from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
@@ -130,19 +131,29 @@ def check_gradient(evaluator: Any, rows: np.ndarray, theta: np.ndarray, bound: f
     assert abs(counts[0] - sum(norm > bound for norm in norms)) <= unsure
 
 
+def without_sorting(evaluator: Any) -> Any:
+    """The same evaluator without its sorted columns: every sum goes through the tree."""
+    empty = SortedColumns.build(np.empty((int(evaluator.tree.size[0]), 0)))
+    return evaluator._replace(sorted_columns=empty)
+
+
+def without_tree(evaluator: Any) -> Any:
+    """The same evaluator with a tree that settles nothing: every row is read."""
+    tree = evaluator.tree
+    unbounded = {"half": np.full(tree.half.shape, 1e200), "far": np.full(tree.far.shape, 1e200)}
+    return evaluator._replace(tree=tree._replace(**unbounded))
+
+
 def built(rows: np.ndarray) -> dict[str, Any]:
     return {
-        "dense": AffineEvaluator.build(rows, False)._replace(
-            ordered=np.empty((0, len(rows))),
-            prefix=np.empty((0, len(rows) + 1)),
-            centre=np.empty(0),
-        ),
+        "dense": without_tree(without_sorting(AffineEvaluator.build(rows, False))),
+        "tree": without_sorting(AffineEvaluator.build(rows, False)),
         "sorted": AffineEvaluator.build(rows, True),
         "generic": GenericEvaluator(rows),
     }
 
 
-NAMES = ("dense", "sorted", "generic")
+NAMES = ("dense", "tree", "sorted", "generic")
 eighths = st.integers(-64, 64).map(lambda k: k / 8.0)  # products and sums of these are exact: true ties
 ordinary = st.floats(-1e3, 1e3).map(lambda x: round(x, 6))
 sized = st.builds(lambda x, e: x * 2.0**e, st.floats(-1.0, 1.0), st.integers(-60, 60))
@@ -222,19 +233,19 @@ class TestGradientSums:
     @given(problem=problems(ordinary))
     def test_ordinary_numbers(self, name: str, problem: Any) -> None:
         rows, theta, bound = problem
-        if bound > 0.0 and (name, rows.shape[1]) != ("dense", 1):  # one column is always sorted
+        if bound > 0.0 and (name in ("dense", "tree")) <= (rows.shape[1] > 1):  # one column is always sorted
             check_gradient(built(rows)[name], rows, theta, bound)
 
     @few
     @given(problem=problems(sized))
     def test_huge_and_tiny_numbers(self, name: str, problem: Any) -> None:
         rows, theta, bound = problem
-        if bound > 1e-30 and (name, rows.shape[1]) != ("dense", 1):
+        if bound > 1e-30 and (name in ("dense", "tree")) <= (rows.shape[1] > 1):
             check_gradient(built(rows)[name], rows, theta, bound)
 
     def test_a_norm_that_equals_the_bound_is_not_clipped(self, name: str) -> None:
         rows = np.array([[1.0], [2.0], [-1.0]])
-        if name == "dense":
+        if name in ("dense", "tree"):
             rows = np.column_stack([rows, rows])
         evaluator, model = built(rows)[name], Toward()
         sums, counts = ask_gradient(evaluator, model, np.array([[3.0, 4.0]]), 5.0)
@@ -274,8 +285,8 @@ def test_circle_gradient_by_sorted_rows(bound: float, theta: tuple[float, float]
     assert counts[0] == (norms > bound).sum()
 
 
-@pytest.mark.parametrize("n", [1, 511, 512, 513, 3 * 512 + 17])
-@pytest.mark.parametrize("name", ["dense", "sorted"])
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 7 * 256 + 17])
+@pytest.mark.parametrize("name", ["dense", "tree", "sorted"])
 def test_compiled_sums_are_exact_to_rounding(name: str, n: int) -> None:
     generator = np.random.default_rng(n)
     rows = generator.normal(0.0, 2.0, (n, 2))
@@ -286,7 +297,7 @@ def test_compiled_sums_are_exact_to_rounding(name: str, n: int) -> None:
             check_gradient(evaluator, rows, np.array(theta), bound)
 
 
-@pytest.mark.parametrize("name", ["dense", "sorted"])
+@pytest.mark.parametrize("name", ["dense", "tree", "sorted"])
 @few
 @given(problem=problems(eighths))
 def test_compiled_equals_python(name: str, problem: Any) -> None:
@@ -363,52 +374,77 @@ def test_one_row_changes_a_gradient_sum_by_the_sensitivity_at_most(name: str, ro
     assert np.sqrt(((before - after) ** 2).sum()) <= 0.4 * (1.0 + 1e-9)
 
 
+DENSE, COLUMNS, TREE, AFFINE = (f"dpmc.evaluators.{name}" for name in ("dense", "columns", "tree", "affine"))
+
 FAULTS = {
-    "gradients clipped by their 1-norm": (
-        ("component[j] * component[j]", "abs(component[j])"),
-        ("square = bound * bound", "square = bound"),
-        ("np.sqrt(max(scale[j], square))", "max(scale[j], square)"),
+    "gradients clipped by their 1-norm": (DENSE, "out[j] += work[j] * work[j]", "out[j] += abs(work[j])"),
+    "a factor forgotten beside the inverse root": (DENSE, "root *= 1.5 - 0.5", "root *= 1.4 - 0.5"),
+    "unclipped gradients scaled to the bound": (DENSE, "max(squares[j], limit)", "squares[j]"),
+    "gradient clip count forgotten": (DENSE, "clipped += squares[j] > limit", "pass"),
+    "padding counted in a gradient's weights": (
+        DENSE,
+        "range(rows):\n        total",
+        "range(size):\n        total",
     ),
-    "gradients clipped component by component": (
-        ("total += scale[j] * component[j]", "total += min(max(component[j], -bound), bound)"),
+    "padding counted in a ratio": (AFFINE, "clip_ratios(work, rows,", "clip_ratios(work, work.shape[0],"),
+    "second statistic of a pair forgotten": (DENSE, "out[j] += a * t[j] + b * u[j]", "out[j] += a * t[j]"),
+    "clipped above only": (DENSE, "kept = ratio if ratio > -bound else -bound", "kept = ratio"),
+    "ties counted as clipped": (DENSE, "clipped += kept != ratio", "clipped += abs(ratio) >= bound"),
+    "ties counted as clipped by the search": (COLUMNS, "+ gamma <= bound:", "+ gamma < bound:"),
+    "rows below the bound forgotten": (COLUMNS, "((n - high) - low)", "(n - high)"),
+    "sign of a falling ratio lost": (COLUMNS, "sign, alpha, gamma = -1.0,", "sign, alpha, gamma = 1.0,"),
+    "median of the prefix sums forgotten": (COLUMNS, "(alpha * median + gamma)", "gamma"),
+    "last block dropped": (
+        AFFINE,
+        "for b in range(self.blocks.shape[0])",
+        "for b in range(n // work.shape[0])",
     ),
-    "unclipped gradients scaled to the bound": (("max(scale[j], square)", "scale[j]"),),
-    "gradient clip count forgotten": (("clipped += scale[j] > square", "pass"),),
-    "clipped above only": (("kept = ratio if ratio > -bound else -bound", "kept = ratio"),),
-    "ties counted as clipped": (("clipped += kept != ratio", "clipped += abs(ratio) >= bound"),),
-    "ties counted as clipped by the search": (("+ gamma <= bound:", "+ gamma < bound:"),),
-    "rows below the bound forgotten": (("((n - high) - low)", "(n - high)"),),
-    "sign of a falling ratio lost": (("sign, alpha, gamma = -1.0,", "sign, alpha, gamma = 1.0,"),),
-    "last block dropped": (("range(0, n, BLOCK)", "range(0, n - BLOCK + 1, BLOCK)"),),
-    "centre of the prefix sums forgotten": (("(alpha * centre + gamma)", "gamma"),),
+    "half a box forgotten": (
+        TREE,
+        "abs(alpha[i]) * tree.half[v, i]",
+        "0.5 * abs(alpha[i]) * tree.half[v, i]",
+    ),
+    "reach of a box forgotten": (TREE, "abs(linear[i, j]) * half[j]", "0.0"),
+    "offset of unclipped rows forgotten": (TREE, "total += gamma * tree.size[v]", "pass"),
+    "clipped rows of a box not counted": (TREE, "            clipped += tree.size[v]\n", ""),
+    "clipped rows of a box always above": (TREE, "if middle > 0.0 else -bound * tree.size[v]", ""),
+    "second child lost": (TREE, "return depth + 2", "return depth + 1"),
+    "distance from the wrong centre": (TREE, "tree.centre[i]", "0.0"),
+    "distance from the wrong centre in a gradient": (TREE, "tree.centre[j]", "0.0"),
+    "spread of the gradient forgotten": (TREE, "return np.sqrt(largest)", "return 0.5 * np.sqrt(largest)"),
+    "far taken for near": (TREE, "length * tree.far[v]", "length * tree.near[v]"),
 }
 
 
-def first_fault(changes: tuple[tuple[str, str], ...]) -> bool:
-    """Whether the checks above object to the evaluator with these pieces of its text exchanged."""
-    names = mutant("dpmc.evaluators.affine", *changes)
+def first_fault(module: str, old: str = "", new: str = "") -> bool:
+    """Whether the checks above object to the evaluator with a piece of a module's text exchanged."""
+    changed = mutant(module, (old, new)) if old else {}
+    names = mutant(AFFINE)
+    names.update({name: value for name, value in changed.items() if not name.startswith("__")})
     names["BLOCK"] = 8
     generator = np.random.default_rng(11)
-    for active in (1, 2) * 30:
-        rows, theta = generator.integers(-16, 17, (19, 2)) / 8.0, generator.integers(-8, 9, 3) / 8.0
-        theta[1 : 3 - active] = 0.0
+    for active in (1, 2, 3) * 25:
+        k = 2 if active < 3 else 3
+        rows, theta = generator.integers(-16, 17, (37, k)) / 8.0, generator.integers(-8, 9, k + 1) / 8.0
+        rows[:, 0] += 4.0 * (active > 1)
+        theta[active:k] = 0.0
         bound = float(generator.integers(1, 20)) / 8.0
-        evaluator = names["AffineEvaluator"].build(rows, True)
+        evaluator = names["AffineEvaluator"].build(rows, active == 1)
         try:
             check_ratio(evaluator, rows, theta, bound)
             check_gradient(evaluator, rows, theta, bound)
-        except (AssertionError, ZeroDivisionError):
+        except (AssertionError, ZeroDivisionError, IndexError):
             return True
     return False
 
 
-@pytest.mark.parametrize("changes", FAULTS.values(), ids=FAULTS)
-def test_fault_is_caught(changes: tuple[tuple[str, str], ...]) -> None:
-    assert first_fault(changes)
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_fault_is_caught(fault: tuple[str, str, str]) -> None:
+    assert first_fault(*fault)
 
 
 def test_no_fault_is_found_where_none_is() -> None:
-    assert not first_fault(())
+    assert not first_fault(AFFINE)
 
 
 def test_rows_that_cannot_be_compared_count_as_clipped() -> None:
@@ -431,7 +467,7 @@ def test_rows_that_cannot_be_compared_count_as_clipped() -> None:
 def test_evaluators_are_chosen_by_what_the_model_offers() -> None:
     banana = Banana(1.0, 0.0, 0.0, np.ones(2), 1.0)
     rows = np.ones((4, 2))
-    assert evaluators.describe(evaluators.build(banana, rows)) == "dense"
+    assert evaluators.describe(evaluators.build(banana, rows)) == "tree"
     assert evaluators.describe(evaluators.build(banana, rows, one_component=True)) == "sorted"
     assert evaluators.describe(evaluators.build(Circle(1.0), rows[:, :1])) == "sorted"
 

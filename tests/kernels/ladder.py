@@ -34,6 +34,7 @@ from dpmc.privacy.noise import LabNoise
 #: A right kernel stays below the errors and above the p-value; a fault must be below FAULT_P.
 IMBALANCE = 1e-3
 RETURN_ERROR = 1e-10
+SHARED = ("accept", "walk", "draw_momentum", "kick", "drift", "kinetic_energy")
 VOLUME_ERROR = 1e-6
 P_VALUE = 1e-4
 FAULT_P = 1e-8
@@ -140,9 +141,9 @@ class Kernel:
         algorithm = type(self.algorithm)
         if algorithm.__name__ in names and names[algorithm.__name__].__module__ == names["__name__"]:
             return replace(self, algorithm=names[algorithm.__name__](*self.algorithm), python=True)
-        if "accept" in names:  # shared by all algorithms, which import it by name
+        if "accept" in names or "kick" in names:  # shared by algorithms, which import them by name
             own = mutant(algorithm.__module__)
-            own["accept"] = names["accept"]
+            own |= {name: names[name] for name in SHARED if name in names}
             return replace(self, algorithm=own[algorithm.__name__](*self.algorithm), python=True)
         if "Door" in names:
             return replace(self, door=names["Door"], python=True)

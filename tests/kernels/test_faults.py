@@ -15,6 +15,7 @@ PENALTY = "dpmc.algorithms.dp_penalty"
 GUIDED = "dpmc.algorithms.dp_penalty_guided"
 HMC = "dpmc.algorithms.hmc"
 DP_HMC = "dpmc.algorithms.dp_hmc"
+LEAPFROG = "dpmc.algorithms.leapfrog"
 COMMON = "dpmc.algorithms.common"
 DOOR = "dpmc.privacy.mechanisms"
 NOISE = "dpmc.privacy.noise"
@@ -86,13 +87,14 @@ ASKED_ONCE = """
 CORRECTED = "sd * self.ratio_normals[c, i] - 0.5 * sd * sd"
 UNIFORM = "__import__('scipy.special').special.ndtr(self.ratio_normals[c, i])"
 FLIP = "state.extra[c, component[c]] *= -1.0"
-FIRST_KICK = "momentum += 0.5 * self.step_size * gradient\n            theta +="
-LAST_KICK = "counts)\n            momentum += 0.5 * self.step_size * gradient"
-REFRESH = "np.sqrt(self.mass) * draws.normal[:, i]"
+FIRST_KICK = "kick(momentum, 0.5, self.step_size, gradient)\n            drift("
+LAST_KICK = "counts)\n            kick(momentum, 0.5, self.step_size, gradient)"
+DRIFT = "step_size[k] * momentum[c, k] / mass[k]"
+REFRESH = "np.sqrt(mass[k]) * normal[c, i, k]"
 PRIOR = "log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])"
 RATIO_SD = "sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c]"
 GRADIENT_SD = "sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * clip"
-L2_BOUND = "clip * np.sqrt(((theta[c] - proposal[c]) ** 2).sum())"
+L2_BOUND = "clip * distance(theta[c], proposal[c])"
 TEMPERED = "answer[c] = self.temperature * answer[c] + noise"
 
 FAULTS = {
@@ -143,44 +145,44 @@ FAULTS = {
     ),
     "lopsided proposal": Fault(
         "dp-penalty",
-        PENALTY,
-        "draws.normal[:, i]",
-        "(draws.normal[:, i] + 0.3)",
+        COMMON,
+        "proposal_sd[k] * normal[c, i, k]",
+        "proposal_sd[k] * (normal[c, i, k] + 0.3)",
         (undoing, invariance),
     ),
     # leapfrog
     "step size dropped from the position's update": Fault(
         "dp-hmc",
-        DP_HMC,
-        "theta += self.step_size * momentum",
-        "theta += 0.3 * self.step_size * self.step_size * momentum",
+        LEAPFROG,
+        DRIFT,
+        f"0.3 * step_size[k] * {DRIFT}",
         (balance,),
     ),
     "full kick at the start": Fault(
-        "hmc", HMC, FIRST_KICK, FIRST_KICK.replace("0.5 * ", ""), (undoing, balance)
+        "hmc", HMC, FIRST_KICK, FIRST_KICK.replace("0.5", "1.0"), (undoing, balance)
     ),
-    "full kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", ""), (balance,)),
-    "no kick at the end": Fault(
-        "dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5 * ", "0.0 * "), (balance,)
-    ),
+    "full kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5", "1.0"), (balance,)),
+    "no kick at the end": Fault("dp-hmc", DP_HMC, LAST_KICK, LAST_KICK.replace("0.5", "0.0"), (balance,)),
     "friction in the trajectory": Fault(
-        "hmc", HMC, "momentum += 0.5", "momentum *= 0.99\n            momentum += 0.5", (volume,)
+        "hmc", LEAPFROG, "momentum[c, k] +=", "momentum[c, k] = 0.99 * momentum[c, k] +", (volume,)
     ),
     "kinetic energy without the mass": Fault(
         "dp-hmc",
-        DP_HMC,
-        "(momentum[c] ** 2 / self.mass)",
-        "(momentum[c] ** 2)",
+        LEAPFROG,
+        "momentum[k] ** 2 / mass[k]",
+        "momentum[k] ** 2",
         (balance, invariance),
     ),
     "kinetic energy upside down": Fault(
-        "dp-hmc", DP_HMC, "+= energy[c] - 0.5 *", "-= energy[c] - 0.5 *", (balance,)
+        "dp-hmc", DP_HMC, "+= energy[c] - kinetic", "-= energy[c] - kinetic", (balance,)
     ),
-    "momentum of unit variance": Fault("hmc", HMC, REFRESH, "draws.normal[:, i].copy()", (balance,)),
+    "momentum of unit variance": Fault("hmc", LEAPFROG, REFRESH, "normal[c, i, k]", (balance,)),
     "momentum with M for its square root": Fault(
-        "dp-hmc", DP_HMC, REFRESH, REFRESH.replace("np.sqrt(self.mass)", "self.mass"), (balance,)
+        "dp-hmc", LEAPFROG, REFRESH, REFRESH.replace("np.sqrt(mass[k])", "mass[k]"), (balance,)
     ),
-    "momentum never refreshed": Fault("hmc", HMC, REFRESH, REFRESH.replace(", i]", ", 0]"), (invariance,)),
+    "momentum never refreshed": Fault(
+        "hmc", LEAPFROG, REFRESH, REFRESH.replace(", i,", ", 0,"), (invariance,)
+    ),
     "gradient kept at the proposal after a rejection": Fault(
         "hmc",
         HMC,
@@ -225,7 +227,7 @@ FAULTS = {
     "release without noise": Fault(
         "dp-penalty", DOOR, "+ noise.corrected(c, i, sd)", "", (releases, attained)
     ),
-    "gradient without noise": Fault("dp-hmc", DOOR, "answer[c] += z", "pass", (attained,)),
+    "gradient without noise": Fault("dp-hmc", DOOR, "answer[c, k] += z[k]", "pass", (attained,)),
     "one noise vector for all gradients": Fault(
         "dp-hmc", DP_HMC, "noise, i, step, gradient", "noise, i, 0, gradient", (releases,)
     ),

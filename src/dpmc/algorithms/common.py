@@ -7,6 +7,7 @@ import numpy as np
 from dpmc.compiler import compilable
 from dpmc.errors import DpmcError
 from dpmc.privacy.mechanisms import has_diverged
+from dpmc.vectors import copy
 
 
 class State(NamedTuple):
@@ -50,12 +51,22 @@ def accept(state, proposal, log_ratio, draws, c, i, record):
     """Move chain c to its proposal if ln u < log_ratio (NaN: it stays); record iteration i."""
     accepted = draws.log_u[c, i] < log_ratio
     if accepted:
-        state.theta[c] = proposal[c]
+        copy(proposal[c], state.theta[c])
         record.accepted[c, i] = 1
     if has_diverged(proposal[c]):
         record.diverging[c, i] = 1
-    record.theta[c, i] = state.theta[c]
+    copy(state.theta[c], record.theta[c, i])
     return accepted
+
+
+@compilable
+def walk(theta, proposal_sd, normal, i):
+    """θ' ~ N(θ, diag(proposal_sd²)) of every chain (chains, d) at iteration i."""
+    proposal = np.empty(theta.shape)
+    for c in range(theta.shape[0]):
+        for k in range(theta.shape[1]):
+            proposal[c, k] = theta[c, k] + proposal_sd[k] * normal[c, i, k]
+    return proposal
 
 
 class Settings:

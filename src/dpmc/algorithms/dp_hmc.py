@@ -5,8 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept
+from dpmc.algorithms.leapfrog import draw_momentum, drift, kick, kinetic_energy
 from dpmc.compiler import compilable
 from dpmc.privacy.events import GaussianRelease
+from dpmc.vectors import copy
 
 
 @compilable
@@ -91,32 +93,33 @@ class DPHMC(NamedTuple):
         """One iteration of every chain."""
         chains, d = state.theta.shape
         theta = state.theta.copy()
-        momentum = np.sqrt(self.mass) * draws.normal[:, i]
+        momentum = draw_momentum(self.mass, draws.normal, i)
         energy = np.empty(chains)
         for c in range(chains):
-            energy[c] = 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            energy[c] = kinetic_energy(momentum[c], self.mass)
 
         gradient = np.empty((chains, d))
         counts = record.gradient_clipped
         if self.reuse_gradients and state.extra[0, d] == 1.0:
-            gradient[:] = state.extra[:, :d]
+            for c in range(chains):
+                copy(state.extra[c, :d], gradient[c])
         else:
             door.noisy_gradient(theta, self.clip_g, self.tau_g, noise, i, 0, gradient, counts)
         first = gradient.copy()
         for step in range(1, self.steps + 1):
-            momentum += 0.5 * self.step_size * gradient
-            theta += self.step_size * momentum / self.mass
+            kick(momentum, 0.5, self.step_size, gradient)
+            drift(theta, self.step_size, momentum, self.mass)
             door.noisy_gradient(theta, self.clip_g, self.tau_g, noise, i, step, gradient, counts)
-            momentum += 0.5 * self.step_size * gradient
+            kick(momentum, 0.5, self.step_size, gradient)
 
         log_ratio = np.empty(chains)
         door.noisy_log_ratio(
             state.theta, theta, self.clip_l, self.tau_l, noise, i, log_ratio, record.ratio_clipped
         )
         for c in range(chains):
-            log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            log_ratio[c] += energy[c] - kinetic_energy(momentum[c], self.mass)
             log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])
             accepted = accept(state, theta, log_ratio[c], draws, c, i, record)
             if self.reuse_gradients:
-                state.extra[c, :d] = gradient[c] if accepted else first[c]
+                copy(gradient[c] if accepted else first[c], state.extra[c, :d])
                 state.extra[c, d] = 1.0

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept
+from dpmc.algorithms.common import Settings, accept, walk
 from dpmc.compiler import compilable
 from dpmc.privacy.events import GaussianRelease
 
@@ -50,7 +50,7 @@ class DPPenalty(NamedTuple):
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
         chains = state.theta.shape[0]
-        proposal = state.theta + self.proposal_sd * draws.normal[:, i]
+        proposal = walk(state.theta, self.proposal_sd, draws.normal, i)
         log_ratio = np.empty(chains)
         door.noisy_log_ratio(
             state.theta, proposal, self.clip, self.tau, noise, i, log_ratio, record.ratio_clipped

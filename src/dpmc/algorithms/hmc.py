@@ -5,8 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept
+from dpmc.algorithms.leapfrog import draw_momentum, drift, kick, kinetic_energy
 from dpmc.compiler import compilable
 from dpmc.privacy.events import NonPrivateRelease
+from dpmc.vectors import copy
 
 
 @compilable
@@ -71,28 +73,30 @@ class HMC(NamedTuple):
         """One iteration of every chain; without noise the gradient at the start is always known."""
         chains, d = state.theta.shape
         theta = state.theta.copy()
-        momentum = np.sqrt(self.mass) * draws.normal[:, i]
+        momentum = draw_momentum(self.mass, draws.normal, i)
         energy = np.empty(chains)
         for c in range(chains):
-            energy[c] = 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            energy[c] = kinetic_energy(momentum[c], self.mass)
 
         gradient = np.empty((chains, d))
         if state.extra[0, d] == 1.0:
-            gradient[:] = state.extra[:, :d]
+            for c in range(chains):
+                copy(state.extra[c, :d], gradient[c])
         else:
             door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
-            state.extra[:, :d] = gradient
-            state.extra[:, d] = 1.0
+            for c in range(chains):
+                copy(gradient[c], state.extra[c, :d])
+                state.extra[c, d] = 1.0
         for _ in range(self.steps):
-            momentum += 0.5 * self.step_size * gradient
-            theta += self.step_size * momentum / self.mass
+            kick(momentum, 0.5, self.step_size, gradient)
+            drift(theta, self.step_size, momentum, self.mass)
             door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
-            momentum += 0.5 * self.step_size * gradient
+            kick(momentum, 0.5, self.step_size, gradient)
 
         log_ratio = np.empty(chains)
         door.exact_log_ratio(state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i)
         for c in range(chains):
-            log_ratio[c] += energy[c] - 0.5 * (momentum[c] ** 2 / self.mass).sum()
+            log_ratio[c] += energy[c] - kinetic_energy(momentum[c], self.mass)
             log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])
             if accept(state, theta, log_ratio[c], draws, c, i, record):
-                state.extra[c, :d] = gradient[c]
+                copy(gradient[c], state.extra[c, :d])

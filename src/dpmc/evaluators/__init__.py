@@ -36,7 +36,7 @@ def build(model: Any, rows: np.ndarray, one_component: bool = False) -> Any:
 
 
 def describe(evaluator: Any) -> str:
-    """One word for provenance: "dense", "sorted" (dense where a move needs it) or "generic"."""
+    """One word for provenance: "tree", "sorted" (tree where a move needs it) or "generic"."""
     if not isinstance(evaluator, AffineEvaluator):
         return "generic"
-    return "sorted" if evaluator.ordered.shape[0] else "dense"
+    return "sorted" if evaluator.sorted_columns.ordered.shape[0] else "tree"

@@ -1,259 +1,161 @@
-"""Clipped sums for models with an affine form: a dense pass over blocks of rows, or sorted columns.
+"""Clipped sums for models with an affine form: every row as few times as mathematics allows.
 
-r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponential family). When only one
-statistic has a non-zero coefficient (a one-component move; the circle always), Σ clip(r_j) needs two
-binary searches and prefix sums of the sorted statistic: O(log n) in place of O(n).
+r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponential family). By move:
 
-The prefix sums start at the median and go outwards. So the sum of a range holds no rounding error of rows
-outside it: one huge row, which is always clipped, cannot change a sum by more than its clip bound.
+- one statistic has a coefficient (one-component moves of models in natural statistics; the circle always):
+  sorted columns, `dpmc.evaluators.columns`, O(log n);
+- otherwise a tree settles ranges of rows that are surely unclipped or clipped, `dpmc.evaluators.tree`,
+- and what is left is read block by block, all chains at each block, `dpmc.evaluators.dense`.
 """
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import ROW_SUMS, compilable
+from dpmc.compiler import compilable
+from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
+from dpmc.evaluators.dense import affine_block, clip_factors, clip_ratios, squared_norms, weighted_sums
+from dpmc.evaluators.tree import Tree, certain_gradients, certain_ratios, order_rows
 
-#: Rows per block: a block of all columns stays in the first cache level for small d.
-BLOCK = 512
+#: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
+BLOCK = 256
 
 
 @compilable
 class AffineEvaluator(NamedTuple):
-    """Rows as columns of statistics (k, n), and the same sorted with prefix sums where they are used."""
+    """Rows in blocks of columns of statistics, a tree over them, and sorted columns where moves use them."""
 
-    columns: np.ndarray  # (k, n)
-    ordered: np.ndarray  # (k, n) each column ascending; (0, n) where no move uses it
-    prefix: np.ndarray  # (k, n + 1) sums of ordered − centre from the middle outwards, negative below it
-    centre: np.ndarray  # (k,) medians
-    totals: np.ndarray  # (k,) sums of the columns: all that an unclipped sum needs
+    blocks: np.ndarray  # (blocks, k, rows per block), padded with zeros
+    tree: Any  # Tree over the blocks
+    sorted_columns: Any  # SortedColumns
 
     @classmethod
     def build(cls, statistics: np.ndarray, one_component: bool) -> "AffineEvaluator":
         """Lay out statistics (n, k); sort them if moves will have one active statistic."""
-        columns = np.ascontiguousarray(statistics.T, dtype=float)
-        k, n = columns.shape
-        used = k if one_component or k == 1 else 0
-        ordered = np.sort(columns[:used], axis=1)
-        middle = n // 2
-        centre = ordered[:, middle].copy()
-        prefix = np.zeros((used, n + 1))
-        for i in range(used):
-            centred = ordered[i] - centre[i]
-            prefix[i, middle + 1 :] = _prefix_sums(centred[middle:])
-            prefix[i, :middle] = -_prefix_sums(centred[:middle][::-1])[::-1]
-        return cls(columns, ordered, prefix, centre, np.array([math.fsum(c) for c in columns]))
+        statistics = np.ascontiguousarray(statistics, dtype=float)
+        n, k = statistics.shape
+        needed = statistics if one_component or k == 1 else statistics[:, :0]
+        ordered = statistics[order_rows(statistics, BLOCK)]
+        blocks = _aligned((-(-n // BLOCK), k, BLOCK))
+        for i in range(k):
+            column = blocks[:, i].reshape(-1)
+            column[:n] = ordered[:, i]
+            column[n:] = 0.0
+            blocks[:, i] = column.reshape(-1, BLOCK)
+        return cls(blocks, Tree.build(ordered, BLOCK), SortedColumns.build(needed))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""
-        chains, k = theta.shape[0], self.columns.shape[0]
-        alpha = np.zeros((chains, k))
+        chains, k = theta.shape[0], self.blocks.shape[1]
+        n = self.tree.size[0]
+        slopes = np.zeros((chains, k))
+        columns = np.zeros((chains, k), np.int64)
+        active = np.zeros(chains, np.int64)
         gamma = np.zeros(chains)
-        dense = np.zeros(chains, np.bool_)
+        todo = np.zeros((chains, self.blocks.shape[0]), np.bool_)
+        alpha = np.empty(k)
         for c in range(chains):
-            gamma[c] = model.ratio(theta[c], proposal[c], alpha[c])
-            active, last = 0, 0
-            for i in range(k):
-                if alpha[c, i] != 0.0:
-                    active, last = active + 1, i
+            alpha[:] = 0.0
+            gamma[c] = model.ratio(theta[c], proposal[c], alpha)
+            active[c] = compress(alpha, columns[c], slopes[c])
+            last = columns[c, 0]
             if bound[c] == np.inf:
-                sums[c], counts[c] = gamma[c] * self.columns.shape[1], 0
+                sums[c], counts[c] = gamma[c] * n, 0
                 for i in range(k):
-                    sums[c] += alpha[c, i] * self.totals[i]
-            elif active <= 1 and self.ordered.shape[0] > 0:
+                    sums[c] += alpha[i] * self.tree.sums[0, i]
+            elif active[c] <= 1 and self.sorted_columns.ordered.shape[0] > 0:
                 sums[c], counts[c] = sorted_sum(
-                    self.ordered[last],
-                    self.prefix[last],
-                    self.centre[last],
-                    alpha[c, last],
+                    self.sorted_columns.ordered[last],
+                    self.sorted_columns.prefix[last],
+                    self.sorted_columns.median[last],
+                    alpha[last],
                     gamma[c],
                     bound[c],
                 )
             else:
-                dense[c] = True
-                sums[c], counts[c] = 0.0, 0
-        if dense.any():
-            n = self.columns.shape[1]
-            work = np.empty(BLOCK)
-            for start in range(0, n, BLOCK):
-                stop = min(start + BLOCK, n)
-                for c in range(chains):
-                    if dense[c]:
-                        part, clipped = ratio_block(
-                            self.columns, start, stop, alpha[c], gamma[c], bound[c], work
-                        )
-                        sums[c] += part
-                        counts[c] += clipped
+                sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c])
+        work = np.empty(self.blocks.shape[2])
+        for b in range(self.blocks.shape[0]):
+            rows = min(n - b * work.shape[0], work.shape[0])
+            for c in range(chains):
+                if todo[c, b]:
+                    affine_block(self.blocks[b], columns[c], slopes[c], active[c], gamma[c], work)
+                    part, clipped = clip_ratios(work, rows, bound[c])
+                    sums[c] += part
+                    counts[c] += clipped
 
     def gradient_sums(self, model, theta, bound, sums, counts):
         """See `dpmc.evaluators`."""
         chains, d = theta.shape
-        k, n = self.columns.shape
+        k, n = self.blocks.shape[1], self.tree.size[0]
         linear = np.zeros((chains, d, k))
         constant = np.zeros((chains, d))
-        dense = np.zeros(chains, np.bool_)
+        slopes = np.zeros((chains, d, k))
+        columns = np.zeros((chains, d, k), np.int64)
+        active = np.zeros((chains, d), np.int64)
+        weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
+        weights = np.zeros(chains)  # Σ_j f_j
+        todo = np.zeros((chains, self.blocks.shape[0]), np.bool_)
         for c in range(chains):
             model.gradient(theta[c], linear[c], constant[c])
-            sums[c] = 0.0
+            for i in range(d):
+                active[c, i] = compress(linear[c, i], columns[c, i], slopes[c, i])
             counts[c] = 0
-            dense[c] = bound != np.inf
-            if not dense[c]:
-                sums[c] = n * constant[c]
-                for i in range(k):
-                    sums[c] += linear[c, :, i] * self.totals[i]
-            elif k == 1:
-                slope, offset, parallel = along(linear[c, :, 0], constant[c])
-                if parallel:
-                    dense[c] = False
-                    if slope > 0.0:
-                        total, counts[c] = sorted_sum(
-                            self.ordered[0], self.prefix[0], self.centre[0], slope, offset, bound
-                        )
-                        sums[c] = linear[c, :, 0] * (total / slope)
-        if dense.any():
-            work = np.empty((d, BLOCK))
-            scale = np.empty(BLOCK)
-            for start in range(0, n, BLOCK):
-                stop = min(start + BLOCK, n)
-                for c in range(chains):
-                    if dense[c]:
-                        counts[c] += gradient_block(
-                            self.columns,
-                            start,
-                            stop,
-                            linear[c],
-                            constant[c],
-                            bound,
-                            work,
-                            scale,
-                            sums[c],
-                        )
+            if bound == np.inf:
+                weights[c] = n
+                for j in range(k):
+                    weighted[c, j] = self.tree.sums[0, j]
+                continue
+            slope, offset, parallel = along(linear[c], constant[c])
+            if k == 1 and parallel:
+                if slope > 0.0:
+                    total, counts[c] = sorted_sum(
+                        self.sorted_columns.ordered[0],
+                        self.sorted_columns.prefix[0],
+                        self.sorted_columns.median[0],
+                        slope,
+                        offset,
+                        bound,
+                    )
+                    weighted[c, 0] = total / slope
+            else:
+                weights[c] = certain_gradients(self.tree, linear[c], constant[c], bound, todo[c], weighted[c])
+        work = np.empty(self.blocks.shape[2])
+        factors = np.empty(self.blocks.shape[2])
+        for b in range(self.blocks.shape[0]):
+            rows = min(n - b * work.shape[0], work.shape[0])
+            for c in range(chains):
+                if todo[c, b]:
+                    squared_norms(
+                        self.blocks[b], columns[c], slopes[c], active[c], constant[c], work, factors
+                    )
+                    weight, clipped = clip_factors(factors, rows, bound)
+                    weighted_sums(self.blocks[b], factors, weighted[c])
+                    weights[c] += weight
+                    counts[c] += clipped
+        for c in range(chains):
+            for i in range(d):
+                total = constant[c, i] * weights[c]
+                for j in range(k):
+                    total += linear[c, i, j] * weighted[c, j]
+                sums[c, i] = total
 
 
 @compilable
-def sorted_sum(ordered, prefix, centre, alpha, gamma, bound):
-    """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t sorted ascending: two binary searches.
-
-    The rows left unclipped are those between the first with α t + γ ≥ −bound and the last with
-    α t + γ ≤ bound (mirrored for α < 0); rounding is monotone in t, so the searches see the very
-    comparisons that a pass over the rows would make.
-    """
-    n = ordered.shape[0]
-    sign = 1.0
-    if alpha < 0.0:
-        sign, alpha, gamma = -1.0, -alpha, -gamma
-    low, end = 0, n
-    while low < end:
-        middle = (low + end) // 2
-        if alpha * ordered[middle] + gamma < -bound:
-            low = middle + 1
-        else:
-            end = middle
-    high, end = low, n
-    while high < end:
-        middle = (high + end) // 2
-        if alpha * ordered[middle] + gamma <= bound:
-            high = middle + 1
-        else:
-            end = middle
-    total = alpha * (prefix[high] - prefix[low]) + (alpha * centre + gamma) * (high - low)
-    clipped = n - (high - low)
-    if clipped > 0:
-        total += bound * ((n - high) - low)
-    return sign * total, clipped
+def compress(row, columns, slopes):
+    """Write where a row (k,) is not zero, and the values there; return how many they are."""
+    active = 0
+    for i in range(row.shape[0]):
+        if row[i] != 0.0:
+            columns[active] = i
+            slopes[active] = row[i]
+            active += 1
+    return active
 
 
-@compilable
-def along(linear, constant):
-    """Write G t + h of one statistic as (slope t + offset) G/‖G‖, if h is parallel to G.
-
-    Returns (slope, offset, whether it is parallel); slope = ‖G‖. Parallel up to rounding: what is left of h
-    across G is below 1e-12 of it. A zero G needs a zero h.
-    """
-    square = (linear * linear).sum()
-    if square == 0.0:
-        return 0.0, 0.0, not constant.any()
-    slope = np.sqrt(square)
-    offset = (linear * constant).sum() / slope
-    across = constant - linear * (offset / slope)
-    return slope, offset, (across * across).sum() <= 1e-24 * (constant * constant).sum()
-
-
-@compilable(**ROW_SUMS)
-def ratio_block(columns, start, stop, alpha, gamma, bound, work):
-    """Clipped sum and clip count of α·t + γ over rows start…stop−1; `work` (BLOCK,) is scratch."""
-    size = stop - start
-    for j in range(size):
-        work[j] = gamma
-    for i in range(columns.shape[0]):
-        slope = alpha[i]
-        if slope != 0.0:
-            column = columns[i, start:stop]
-            for j in range(size):
-                work[j] += slope * column[j]
-    total, clipped = 0.0, 0
-    for j in range(size):
-        ratio = work[j]
-        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
-        kept = kept if kept < bound else bound
-        total += kept
-        clipped += kept != ratio
-    return total, clipped
-
-
-@compilable(**ROW_SUMS)
-def gradient_block(columns, start, stop, linear, constant, bound, work, scale, sums):
-    """Add the clipped gradients G t + h of rows start…stop−1 to `sums` (d,); return how many were clipped.
-
-    `work` (d, BLOCK) and `scale` (BLOCK,) are scratch. Dividing by the root of the larger of ‖g‖² and
-    bound² leaves an unclipped gradient exactly as it is, without a branch.
-    """
-    size = stop - start
-    for j in range(size):
-        scale[j] = 0.0
-    for i in range(constant.shape[0]):
-        component = work[i]
-        for j in range(size):
-            component[j] = constant[i]
-        for k in range(columns.shape[0]):
-            slope = linear[i, k]
-            if slope != 0.0:
-                column = columns[k, start:stop]
-                for j in range(size):
-                    component[j] += slope * column[j]
-        for j in range(size):
-            scale[j] += component[j] * component[j]
-    clipped = 0
-    square = bound * bound
-    for j in range(size):
-        clipped += scale[j] > square
-        scale[j] = bound / np.sqrt(max(scale[j], square))
-    for i in range(constant.shape[0]):
-        component = work[i]
-        total = 0.0
-        for j in range(size):
-            total += scale[j] * component[j]
-        sums[i] += total
-    return clipped
-
-
-def _prefix_sums(values: np.ndarray) -> np.ndarray:
-    """Prefix sums (n,) of values (n,), each with a relative error near one rounding.
-
-    Sums in blocks of 64 by `math.fsum` of block totals, so that errors do not grow with n.
-    """
-    n = len(values)
-    padded = np.zeros(-(-n // 64) * 64)
-    padded[:n] = values
-    blocks = padded.reshape(-1, 64)
-    exact_totals = [math.fsum(block) for block in blocks]
-    before = np.zeros(len(blocks))
-    error = 0.0
-    for i in range(1, len(blocks)):
-        # two-sum keeps what rounding loses of the running total
-        a, b = before[i - 1], exact_totals[i - 1] + error
-        total = a + b
-        error = b - (total - a) if abs(a) >= abs(b) else a - (total - b)
-        before[i] = total
-    return (np.cumsum(blocks, axis=1) + before[:, None]).ravel()[:n]
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """An uninitialised array that begins at a cache line: vector loads do not cross lines."""
+    size = int(np.prod(shape))
+    buffer = np.empty(size + 8)
+    first = (-buffer.ctypes.data // 8) % 8
+    return buffer[first : first + size].reshape(shape)

@@ -12,7 +12,8 @@ class Banana(NamedTuple):
     """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
 
     Everything is a Gaussian in φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …): the rows are normal around
-    φ(θ), and φ(θ) is normal under the prior and under the posterior. Sufficient statistic: t(x) = x.
+    φ(θ), and φ(θ) is normal under the prior and under the posterior. Sufficient statistic: t(x)_i = x_i/σ_i²,
+    whose natural parameter is φ(θ) itself.
     """
 
     a: float
@@ -51,23 +52,23 @@ class Banana(NamedTuple):
         for i in range(theta.shape[0]):
             old = self.bend(theta) if i == 1 else theta[i]
             new = self.bend(proposal) if i == 1 else proposal[i]
-            alpha[i] = (new - old) / self.variance[i]
-            gamma -= 0.5 * (new + old) * alpha[i]
+            alpha[i] = new - old
+            gamma -= 0.5 * (new + old) * alpha[i] / self.variance[i]
         return gamma
 
     def gradient(self, theta, linear, constant):
-        """Affine form of ∇ ln p(x|θ) = G x + h: write G (d, d; zero on entry) and h (d,)."""
+        """Affine form of ∇ ln p(x|θ) = G t + h: write G (d, d; zero on entry) and h (d,)."""
         for i in range(theta.shape[0]):
             mean = self.bend(theta) if i == 1 else theta[i]
-            linear[i, i] = 1.0 / self.variance[i]
+            linear[i, i] = 1.0
             constant[i] = -mean / self.variance[i]
         slope = 2.0 * self.a * (theta[0] - self.m)
-        linear[0, 1] = slope * linear[1, 1]
+        linear[0, 1] = slope
         constant[0] += slope * constant[1]
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Sufficient statistics t(x) of rows (n, d): the rows themselves."""
-        return rows
+        """Sufficient statistics t(x)_i = x_i/σ_i² (n, d) of rows (n, d)."""
+        return rows / self.variance
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """ln p(x_j|θ) of each row (n,), up to a constant."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.compiler import compilable
+from dpmc.vectors import copy, distance, fill, sum_of_differences
 
 #: A parameter beyond this has diverged. The rule looks at θ alone, so rejecting it tells nothing of the
 #: rows, and below it the squares and products of the models stay finite.
@@ -55,7 +56,7 @@ class Door(NamedTuple):
         if as_coded and clip != np.inf:
             for c in range(theta.shape[0]):
                 if not np.isnan(bound[c]):
-                    bound[c] = clip * abs((theta[c] - proposal[c]).sum())
+                    bound[c] = clip * abs(sum_of_differences(theta[c], proposal[c]))
         self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
         for c in range(theta.shape[0]):
             answer[c] *= self.temperature
@@ -70,23 +71,25 @@ class Door(NamedTuple):
         z = np.empty(theta.shape[1])
         for c in range(theta.shape[0]):
             noise.vector(c, i, stage, sd, z)
-            answer[c] += z
+            for k in range(z.shape[0]):
+                answer[c, k] += z[k]
 
     def exact_gradient(self, theta, clip, i, answer, clipped):
         """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
         safe = theta.copy()
         for c in range(theta.shape[0]):
             if has_diverged(theta[c]):
-                safe[c] = 0.0
+                fill(safe[c], 0.0)
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.gradient_sums(self.model, safe, clip, answer, counts)
         prior = np.empty(theta.shape[1])
         for c in range(theta.shape[0]):
             self.model.log_prior_gradient(safe[c], prior)
-            answer[c] = self.temperature * answer[c] + prior
+            for k in range(prior.shape[0]):
+                answer[c, k] = self.temperature * answer[c, k] + prior[k]
             clipped[c, i] += counts[c]
             if has_diverged(theta[c]):
-                answer[c] = np.nan
+                fill(answer[c], np.nan)
 
     def log_ratio_bound(self, theta, proposal, clip):
         """The public bound clip‖θ − θ'‖ of one row's log ratio, per chain; NaN for a diverged proposal."""
@@ -97,7 +100,7 @@ class Door(NamedTuple):
             elif clip == np.inf:
                 bound[c] = np.inf
             else:
-                bound[c] = clip * np.sqrt(((theta[c] - proposal[c]) ** 2).sum())
+                bound[c] = clip * distance(theta[c], proposal[c])
         return bound
 
     def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):
@@ -106,7 +109,7 @@ class Door(NamedTuple):
         within = bound.copy()
         for c in range(theta.shape[0]):
             if np.isnan(bound[c]):
-                safe[c] = theta[c]
+                copy(theta[c], safe[c])
                 within[c] = 0.0
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.ratio_sums(self.model, theta, safe, within, answer, counts)

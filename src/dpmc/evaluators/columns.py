@@ -1,0 +1,110 @@
+"""Clipped sums where one statistic alone has a coefficient: sorted columns with prefix sums, O(log n).
+
+The prefix sums start at the median and go outwards. So the sum of a range holds no rounding error of rows
+outside it: one huge row, which is always clipped, cannot change a sum by more than its clip bound.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+
+
+class SortedColumns(NamedTuple):
+    """Columns of statistics (k, n), each ascending, with their prefix sums; (0, n) where no move needs them."""
+
+    ordered: np.ndarray  # (k, n)
+    prefix: np.ndarray  # (k, n + 1) sums of ordered − median from the middle outwards, negative below it
+    median: np.ndarray  # (k,)
+
+    @classmethod
+    def build(cls, statistics: np.ndarray) -> "SortedColumns":
+        """Sort statistics (n, k)."""
+        n, k = statistics.shape
+        ordered = np.sort(np.ascontiguousarray(statistics.T), axis=1)
+        middle = n // 2
+        median = ordered[:, middle].copy() if n else np.zeros(k)
+        prefix = np.zeros((k, n + 1))
+        for i in range(k):
+            centred = ordered[i] - median[i]
+            prefix[i, middle + 1 :] = _prefix_sums(centred[middle:])
+            prefix[i, :middle] = -_prefix_sums(centred[:middle][::-1])[::-1]
+        return cls(ordered, prefix, median)
+
+
+@compilable
+def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
+    """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t sorted ascending: two binary searches.
+
+    The rows left unclipped are those between the first with α t + γ ≥ −bound and the last with
+    α t + γ ≤ bound (mirrored for α < 0); rounding is monotone in t, so the searches see the very
+    comparisons that a pass over the rows would make.
+    """
+    n = ordered.shape[0]
+    sign = 1.0
+    if alpha < 0.0:
+        sign, alpha, gamma = -1.0, -alpha, -gamma
+    low, end = 0, n
+    while low < end:
+        middle = (low + end) // 2
+        if alpha * ordered[middle] + gamma < -bound:
+            low = middle + 1
+        else:
+            end = middle
+    high, end = low, n
+    while high < end:
+        middle = (high + end) // 2
+        if alpha * ordered[middle] + gamma <= bound:
+            high = middle + 1
+        else:
+            end = middle
+    total = alpha * (prefix[high] - prefix[low]) + (alpha * median + gamma) * (high - low)
+    clipped = n - (high - low)
+    if clipped > 0:
+        total += bound * ((n - high) - low)
+    return sign * total, clipped
+
+
+@compilable
+def along(linear, constant):
+    """Write G t + h of one statistic, G (d, 1), as (slope t + offset) G/‖G‖, if h is parallel to G.
+
+    Returns (slope, offset, whether it is parallel); slope = ‖G‖. Parallel up to rounding: what is left of h
+    across G is below 1e-12 of it. A zero G needs a zero h.
+    """
+    square, product, size = 0.0, 0.0, 0.0
+    for i in range(constant.shape[0]):
+        square += linear[i, 0] * linear[i, 0]
+        product += linear[i, 0] * constant[i]
+        size += constant[i] * constant[i]
+    if square == 0.0:
+        return 0.0, 0.0, size == 0.0
+    slope = np.sqrt(square)
+    offset = product / slope
+    across = 0.0
+    for i in range(constant.shape[0]):
+        across += (constant[i] - linear[i, 0] * (offset / slope)) ** 2
+    return slope, offset, across <= 1e-24 * size
+
+
+def _prefix_sums(values: np.ndarray) -> np.ndarray:
+    """Prefix sums (n,) of values (n,), each with a relative error near one rounding.
+
+    Sums in blocks of 64 by `math.fsum` of block totals, so that errors do not grow with n.
+    """
+    n = len(values)
+    padded = np.zeros(-(-n // 64) * 64)
+    padded[:n] = values
+    blocks = padded.reshape(-1, 64)
+    exact_totals = [math.fsum(block) for block in blocks]
+    before = np.zeros(len(blocks))
+    error = 0.0
+    for i in range(1, len(blocks)):
+        # two-sum keeps what rounding loses of the running total
+        a, b = before[i - 1], exact_totals[i - 1] + error
+        total = a + b
+        error = b - (total - a) if abs(a) >= abs(b) else a - (total - b)
+        before[i] = total
+    return (np.cumsum(blocks, axis=1) + before[:, None]).ravel()[:n]
