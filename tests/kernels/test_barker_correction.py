@@ -1,0 +1,235 @@
+"""The correction of DP Barker: its errors, its draws, its script, and that wrong ones are caught."""
+
+import importlib.util
+import math
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy import stats
+
+from dpmc.compiler import compiled
+from dpmc.privacy import barker_correction
+from dpmc.privacy.barker_correction import CUMULATIVE, PROBABILITIES, VALUES
+
+SCRIPT = Path(__file__).resolve().parents[2] / "workflow" / "scripts" / "fit_barker_correction.py"
+Table = tuple[tuple[float, ...], tuple[float, ...]]
+TABLE: Table = (VALUES, PROBABILITIES)
+
+#: The errors that the module states, and the one that is allowed.
+ALLOWED = 1e-3
+STATED = 8.14e-4
+BALANCE = {4.0: 0.0102, 6.0: 0.0103, 8.0: 0.0610}
+SMALLEST = 5.872e-4
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("fit_barker_correction", SCRIPT)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    specification.loader.exec_module(module)
+    return module
+
+
+def noisy_cdf(x: float, table: Table, variance: float = 2.0) -> float:
+    """P(N(0, variance) + V ≤ x) in the standard library's terms alone."""
+    return sum(p * 0.5 * math.erfc((v - x) / math.sqrt(2.0 * variance)) for v, p in zip(*table, strict=True))
+
+
+def logistic(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def cdf_error(table: Table, variance: float = 2.0) -> float:
+    return max(abs(noisy_cdf(k / 200.0, table, variance) - logistic(k / 200.0)) for k in range(-6000, 6001))
+
+
+def balance_error(table: Table, furthest: float, variance: float = 2.0) -> float:
+    errors = []
+    for k in range(round(200 * furthest) + 1):
+        ratio = k / 200.0
+        up, down = noisy_cdf(ratio, table, variance), noisy_cdf(-ratio, table, variance)
+        errors.append(abs(math.log(up / down) - ratio))
+    return max(errors)
+
+
+def is_right(table: Table, variance: float = 2.0) -> bool:
+    return cdf_error(table, variance) <= ALLOWED and balance_error(table, 4.0, variance) <= BALANCE[4.0]
+
+
+def test_cdf_error() -> None:
+    assert SMALLEST < cdf_error(TABLE) < STATED < ALLOWED
+
+
+@pytest.mark.parametrize("furthest", BALANCE)
+def test_balance_error(furthest: float) -> None:
+    assert 0.98 * BALANCE[furthest] < balance_error(TABLE, furthest) < BALANCE[furthest]
+
+
+def test_table_is_a_symmetric_law() -> None:
+    assert math.fsum(PROBABILITIES) == pytest.approx(1.0, abs=1e-15)
+    assert min(PROBABILITIES) > 0.0
+    assert list(VALUES) == sorted(VALUES)
+    assert [-v for v in reversed(VALUES)] == list(VALUES)
+    assert list(reversed(PROBABILITIES)) == list(PROBABILITIES)
+
+
+def test_variance_is_nearly_the_logistic_one() -> None:
+    variance = sum(p * v * v for v, p in zip(*TABLE, strict=True))
+    assert 2.0 + variance == pytest.approx(math.pi**2 / 3.0, rel=3e-3)
+
+
+def test_functions_agree_with_the_standard_library() -> None:
+    x = np.linspace(-20.0, 20.0, 401).reshape(-1, 1)
+    for variance in (1.0, 1.5, 2.0):
+        expected = np.vectorize(lambda y, s=variance: noisy_cdf(y, TABLE, s))(x)
+        np.testing.assert_allclose(barker_correction.noisy_cdf(x, variance), expected, rtol=1e-12)
+    np.testing.assert_array_equal(barker_correction.acceptance(x), barker_correction.noisy_cdf(x))
+    assert barker_correction.acceptance(0.0) == pytest.approx(0.5, abs=1e-15)
+
+
+def test_cdf_steps_at_the_values() -> None:
+    below = [barker_correction.cdf(v - 1e-12) for v in VALUES]
+    at = barker_correction.cdf(np.array(VALUES))
+    np.testing.assert_allclose(at - below, PROBABILITIES, atol=1e-15)
+    assert at[-1] == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("batch_variance", [0.0, 0.3, 1.0])
+def test_batch_noise_and_its_filling_give_the_same_acceptance(batch_variance: float) -> None:
+    # E over N(ℓ, s²) of P(· + N(0, 2 − s²) + V > 0), by quadrature over the batch's normal noise
+    nodes, weights = hermegauss(80)
+    for ratio in (-5.0, -1.0, 0.0, 2.5):
+        inner = barker_correction.noisy_cdf(ratio + math.sqrt(batch_variance) * nodes, 2.0 - batch_variance)
+        mean = inner @ weights / weights.sum()
+        assert mean == pytest.approx(float(barker_correction.acceptance(ratio)), abs=1e-12)
+
+
+# Draws
+
+
+def fill(uniforms, out):
+    for k in range(uniforms.shape[0]):
+        out[k] = barker_correction.barker_correction(uniforms[k])
+
+
+def draws(uniforms: np.ndarray, compiled_too: bool = False) -> np.ndarray:
+    out = np.empty(len(uniforms))
+    (compiled(fill) if compiled_too else fill)(uniforms, out)
+    return out
+
+
+def test_quantile_at_its_edges() -> None:
+    edges = np.array([0.0, *CUMULATIVE, np.nextafter(1.0, 0.0)])
+    np.testing.assert_array_equal(draws(edges), [*VALUES, VALUES[-1]])
+    np.testing.assert_array_equal(draws(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1])
+
+
+def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:
+    count = 1_000_000
+    found = draws((np.arange(count) + 0.5) / count)
+    for value, probability in zip(*TABLE, strict=True):
+        assert np.mean(found == value) == pytest.approx(probability, abs=1.01 / count)
+
+
+def test_compiled_draws_are_the_same() -> None:
+    uniforms = np.r_[0.0, CUMULATIVE, np.random.default_rng(5).random(10_000), np.nextafter(1.0, 0.0)]
+    np.testing.assert_array_equal(draws(uniforms, compiled_too=True), draws(uniforms))
+
+
+def test_noise_with_drawn_correction_is_logistic_as_far_as_can_be_told() -> None:
+    generator = np.random.default_rng(20)
+    count = 200_000
+    noise = math.sqrt(2.0) * generator.standard_normal(count)
+    total = noise + draws(generator.random(count))
+    assert stats.kstest(total, barker_correction.noisy_cdf).pvalue > 1e-3
+    assert stats.kstest(total, stats.logistic.cdf).statistic < STATED + 1.95 / math.sqrt(count)
+    assert abs(total.mean()) < 4.0 * math.sqrt(3.29 / count)
+    assert stats.kstest(noise, stats.logistic.cdf).pvalue < 1e-12
+
+
+# Faults
+
+
+def scaled(factor: float) -> Table:
+    return tuple(factor * v for v in VALUES), PROBABILITIES
+
+
+def without_tails() -> Table:
+    return VALUES[1:-1], (PROBABILITIES[1], 1.0 - 2.0 * PROBABILITIES[1], PROBABILITIES[1])
+
+
+def normal_of_the_right_variance() -> Table:
+    # the logistic's mean and variance, not its shape
+    nodes, weights = hermegauss(40)
+    sd = math.sqrt(math.pi**2 / 3.0 - 2.0)
+    return tuple((sd * nodes).tolist()), tuple((weights / weights.sum()).tolist())
+
+
+FAULTS = {
+    "variance 10 % too large": (scaled(math.sqrt(1.1)), 2.0),
+    "variance 10 % too small": (scaled(math.sqrt(0.9)), 2.0),
+    "values rounded": (((-6.0, -3.0, 0.0, 3.0, 6.0), PROBABILITIES), 2.0),
+    "no V": (((0.0,), (1.0,)), 2.0),
+    "tails cut off": (without_tails(), 2.0),
+    "a normal V of the right variance": (normal_of_the_right_variance(), 2.0),
+    "V fitted to N(0, 2), noise N(0, 1)": (TABLE, 1.0),
+    "noise of sd 2": (TABLE, 4.0),
+}
+
+
+def test_the_table_is_not_blamed() -> None:
+    assert is_right(TABLE)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_fault_is_caught(fault: tuple[Table, float]) -> None:
+    assert not is_right(*fault)
+
+
+# The script
+
+
+def test_package_holds_what_the_script_makes(script: ModuleType) -> None:
+    values, probabilities = script.fit()
+    assert values == pytest.approx(VALUES, abs=0.011)
+    assert probabilities == pytest.approx(PROBABILITIES, abs=3e-4)
+    assert script.cdf_error(values, probabilities) == pytest.approx(cdf_error(TABLE), rel=0.01)
+    assert script.balance_error(values, probabilities, 4.0) == pytest.approx(
+        balance_error(TABLE, 4.0), rel=0.02
+    )
+
+
+def test_script_prints_the_package_table() -> None:
+    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"VALUES = {VALUES}\nPROBABILITIES = {PROBABILITIES}\n" in done.stdout
+
+
+def test_no_correction_is_better_than_the_bound(script: ModuleType) -> None:
+    best = script.solve_on_grids(np.full(len(script.POINTS), 1e-3))
+    bound = script.certificate(best).bound()
+    assert SMALLEST < bound < 1e-3 * best.largest < 1.0003 * bound
+
+
+def test_bound_by_five_points() -> None:
+    # For symmetric V the error's average under these masses is an average over V of f, so at least min f.
+    points = [0.62, 1.92, 3.40, 5.26, 8.24]
+    masses = [-0.446, 0.3222, -0.1734, 0.057, -0.0014]
+    total = sum(map(abs, masses))
+
+    def f(v: float) -> float:
+        pair = ((-v, v), (0.5, 0.5))
+        terms = zip(points, masses, strict=True)
+        return sum(m * (noisy_cdf(x, pair) - logistic(x)) for x, m in terms) / total
+
+    step = 0.005
+    curvature = math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 2.0
+    bound = min(f(k * step) for k in range(round(50.0 / step))) - curvature * step**2 / 8.0
+    assert 5.80e-4 < bound < SMALLEST
