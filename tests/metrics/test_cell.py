@@ -121,6 +121,13 @@ def test_a_value_does_not_depend_on_the_other_seeds() -> None:
     assert together[0]["seed"] == 3  # in order of seeds
 
 
+def test_no_digit_depends_on_the_order_of_the_files() -> None:
+    chains = [run(seed, 200) for seed in range(20)]
+    wanted = cell_metrics(chains, Known(), stream)
+    for order in (sorted(range(20), key=str), range(19, -1, -1)):
+        assert cell_metrics([chains[seed] for seed in order], Known(), stream) == wanted
+
+
 def test_halves_are_dropped_per_chain_and_pooled() -> None:
     chain = run(1, 10, chains=4)
     chain.draws[:, :4] = 1e6  # in the first half of each chain

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from dpmc.metrics.mmd import CHUNK_ROWS, bandwidth, equally_spaced, published_mmd, squared_mmd
+from dpmc.metrics.mmd import BLOCK, bandwidth, equally_spaced, published_mmd, squared_mmd
 
 
 def brute_force(x: np.ndarray, y: np.ndarray, width: float) -> float:
@@ -22,7 +22,7 @@ def brute_force(x: np.ndarray, y: np.ndarray, width: float) -> float:
     return xx / (n * (n - 1)) + yy / (m * (m - 1)) - 2.0 * xy / (n * m)
 
 
-@pytest.mark.parametrize(("n", "m", "d"), [(2, 2, 1), (7, 40, 3), (CHUNK_ROWS + 31, 60, 2)])
+@pytest.mark.parametrize(("n", "m", "d"), [(2, 2, 1), (7, 40, 3), (BLOCK + 31, 60, 2)])
 def test_equals_the_double_loop(n: int, m: int, d: int) -> None:
     generator = np.random.default_rng(5)
     x, y = generator.normal(0.3, 1.0, (n, d)), generator.normal(0.0, 1.2, (m, d))
@@ -91,8 +91,15 @@ def test_bad_samples_are_refused() -> None:
         published_mmd(np.zeros((4, 2)), np.zeros((5, 2)), generator)
     with pytest.raises(ValueError, match="bandwidth is inf"):
         squared_mmd(np.zeros((4, 2)), np.zeros((5, 2)), math.inf)
+    with pytest.raises(ValueError, match="bandwidth is 1e-170"):  # its square is not a number above 0
+        squared_mmd(np.zeros((4, 2)), np.ones((5, 2)), 1e-170)
     with pytest.raises(ValueError, match="dimension"):
         squared_mmd(np.zeros((4, 2)), np.zeros((5, 3)), 1.0)
+    with pytest.raises(ValueError, match="dimension"):
+        squared_mmd(np.zeros(4), np.zeros(5), 1.0)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            squared_mmd(np.zeros((4, 2)), np.full((5, 2), bad), 1.0)
 
 
 @pytest.mark.parametrize("count", [1, 4999, 5000, 5001, 12322, 44824])

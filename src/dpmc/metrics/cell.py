@@ -8,8 +8,9 @@ is named after has a row with metric "variant" that says how.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpmc.errors import DpmcError
 from dpmc.metrics.convergence import MINIMUM_CHAINS, convergence
 from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.mmd import equally_spaced, published_mmd
+from dpmc.metrics.spending import spending
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
@@ -57,15 +59,43 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
     """
     stream = stream or _default_stream()
     names = _check_cell(chains, problem)
+    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # sums have the same last digits
     rows: list[Row] = []
-    for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
+    for chain in chains:
         values, reasons = _seed_metrics(chain, problem, stream)
         rows += _rows(names, int(chain.attrs["seed"]), values, reasons)
-    rows += _rows(names, "", *_convergence_metrics(chains))
+    # One status row a cell: what both groups of metrics miss.
+    (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
+    rows += _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent])
     variant = str(chains[0].attrs.get("variant", ""))
     if variant:
         # An algorithm that is not the published one says so in every output.
         rows.append({**names, "seed": "", "metric": "variant", "value": variant})
+    return rows
+
+
+def metrics_of_cells(
+    chains: Iterable[ChainFile], problem: Problem, stream: Stream | None = None
+) -> list[Row]:
+    """Return the metric rows of several cells of one problem, as `cell_metrics` gives them for each.
+
+    Chains come cell by cell: no more than one cell's are held at once.
+
+    Raises
+    ------
+    DpmcError
+        As `cell_metrics`; also for chains of different models or data sets, or a cell that comes back.
+    """
+    rows: list[Row] = []
+    seen: list[tuple[str, ...]] = []
+    for names, group in itertools.groupby(chains, lambda chain: tuple(chain.attrs[key] for key in CELL_KEYS)):
+        if names in seen:
+            raise DpmcError(f"metrics: the chains of cell {', '.join(names)} must be given one after another")
+        seen.append(names)
+        for key, one, other in zip(CELL_KEYS, seen[0], names, strict=True):
+            if key in ("study", "model", "dataset") and one != other:
+                raise DpmcError(f"metrics: {key} is {one!r} in one chain file and {other!r} in another")
+        rows += cell_metrics(list(group), problem, stream)
     return rows
 
 
@@ -193,18 +223,22 @@ def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.
 def _fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
-    A clip fraction is #{rows clipped} / (rows x evaluations), rejected proposals included
-    (spec.md 5); there is none where nothing is evaluated.
+    Where no log ratio is asked for there is no test, hence no acceptance rate. A clip fraction is
+    #{rows clipped} / (rows x evaluations), rejected proposals included (Section 6.3); there is none
+    where nothing is evaluated.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
     proposals = int(np.asarray(chain.draws).shape[0]) * iterations
-    values: dict[str, float] = {"acceptance_rate": total["accepted"] / proposals}
+    values: dict[str, float] = {}
+    if int(attrs["ratio_evaluations_per_iteration"]):
+        values["acceptance_rate"] = total["accepted"] / proposals
     for name in ("ratio", "gradient"):
         evaluations = proposals * int(attrs[f"{name}_evaluations_per_iteration"])
+        rows = int(attrs.get("rows_per_evaluation", attrs["n"]))
         if evaluations:
             clipped = total[f"{name}_clipped"]
-            values[f"{name}_clip_fraction"] = clipped / (evaluations * int(attrs["n"]))
+            values[f"{name}_clip_fraction"] = clipped / (evaluations * rows)
     values["diverged"] = total["diverging"]
     return values
 

