@@ -21,25 +21,50 @@ def thesis() -> Study:
     return load_study(ROOT / "config" / "studies" / "thesis.yaml")
 
 
-@pytest.mark.parametrize("accountant", ["tight", "zcdp"])
-@pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
-def test_iterations_equal_the_published_ones(thesis: Study, method: str, accountant: str) -> None:
+@pytest.fixture(scope="module")
+def figure(thesis: Study):
+    return load("accounting").draw(pd.DataFrame(), thesis, PUBLISHED)
+
+
+CURVES = [
+    ("dp-penalty", "tight", "tight"),
+    ("dp-penalty", "zcdp", "zcdp"),
+    ("dp-hmc", "tight", "tight"),
+    ("dp-hmc", "zcdp", "zcdp"),
+    ("minibatch-penalty", accounting.AS_PUBLISHED, "rdp"),
+]
+
+
+@pytest.mark.parametrize(("method", "accountant", "published"), CURVES)
+def test_iterations_equal_the_published_ones(
+    thesis: Study, method: str, accountant: str, published: str
+) -> None:
     table = pd.read_csv(PUBLISHED / "accountants.csv")
-    curve = table[(table.method == method) & (table.accountant == accountant)].sort_values("index")
+    curve = table[(table.method == method) & (table.accountant == published)].sort_values("index")
     assert len(curve) == 50
     assert np.allclose(curve.epsilon, accounting.EPSILONS, rtol=0.0, atol=1e-8)
     assert accounting.iterations(thesis, method, accountant) == list(curve.iterations)
 
 
-def test_the_figure_draws_both(thesis: Study) -> None:
-    figure = load("accounting").draw(pd.DataFrame(), thesis, PUBLISHED)
+def test_the_figure_draws_all_three(figure) -> None:
     assert_readable(figure)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["DP penalty", "DP-HMC"]
-    for axes in figure.axes:
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["DP penalty", "minibatch DP penalty", "DP-HMC"]
+    for axes in (figure.axes[0], figure.axes[2]):
         tight, tight_dots, zcdp, zcdp_dots = axes.lines
         assert list(tight.get_ydata()) == list(tight_dots.get_ydata())
         assert list(zcdp.get_ydata()) == list(zcdp_dots.get_ydata())
         assert all(a > b for a, b in zip(tight.get_ydata(), zcdp.get_ydata(), strict=True))
+
+
+def test_the_batch_panel(figure) -> None:
+    """The loss distribution equals the Fourier accountant, the cut sum the published Renyi curve."""
+    pair, pair_dots, theorem, no_dots, cut, cut_dots = (line.get_ydata() for line in figure.axes[1].lines)
+    assert list(pair) == list(pair_dots)
+    assert list(cut) == list(cut_dots)
+    assert len(no_dots) == 0
+    assert (theorem[-1], cut[-1]) == (961, 991)
+    assert all(a >= b >= c for a, b, c in zip(pair, cut, theorem, strict=True))
 
 
 def test_without_published_curves(thesis: Study, tmp_path: Path) -> None:

@@ -94,6 +94,87 @@ class GaussianRelease(Release):
         return 0.5 * inverse * inverse
 
 
+class BatchRelease(Release):
+    """A release about a batch of b of the n rows, drawn uniformly without replacement, anew each time.
+
+    Which rows were drawn stays secret, and the batch size is public. Such a batch only makes sense
+    where n is public too, hence the one neighbour relation: one row replaced.
+    """
+
+    batch_size: int
+    n: int
+    neighbours: str
+
+    @property
+    def sampling_fraction(self) -> float:
+        """q = b / n, in (0, 1]."""
+        return self.batch_size / self.n
+
+
+@_json_type("subsampled-gaussian")
+@dataclass(frozen=True)
+class SubsampledGaussianRelease(BatchRelease):
+    """A statistic of a batch plus Gaussian noise, e.g. minibatch penalty's (Section 3.4).
+
+    Attributes
+    ----------
+    name : what is released, e.g. "batch log-likelihood ratio".
+    noise_multiplier : s = noise sd / sensitivity, finite and > 0. The sensitivity is the largest
+        change when one row *of the batch* is replaced, not the norm bound of a row (which is half
+        of it for clipped sums). The thesis's tau is s^2.
+    batch_size : b, 1 <= b <= n.
+    n : number of rows.
+    count : how many such releases, each with a fresh batch, >= 1.
+    neighbours : "substitute".
+    sensitivity : that sensitivity in the statistic's own units; None if it varies from release to
+        release (a public function of the parameters): only the multiplier is fixed.
+    """
+
+    name: str
+    noise_multiplier: float
+    batch_size: int
+    n: int
+    count: int = 1
+    neighbours: str = "substitute"
+    sensitivity: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_name_and_count(self)
+        _set(self, "noise_multiplier", _positive(self, "noise_multiplier"))
+        if self.sensitivity is not None:
+            _set(self, "sensitivity", _positive(self, "sensitivity"))
+        _check_batch(self)
+
+
+@_json_type("barker")
+@dataclass(frozen=True)
+class BarkerRelease(BatchRelease):
+    """One test of DP Barker on a batch (Section 3.3, Algorithm 3), with noise variance 2.
+
+    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped such that
+    |z_i| <= 1/sqrt(b), that is |r_i| <= sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is
+    the batch's own variance. A tighter clip bound costs no more.
+
+    Attributes
+    ----------
+    name : what is released, e.g. "acceptance test".
+    batch_size : b, 1 <= b <= n.
+    n : number of rows.
+    count : how many such releases, each with a fresh batch, >= 1.
+    neighbours : "substitute".
+    """
+
+    name: str
+    batch_size: int
+    n: int
+    count: int = 1
+    neighbours: str = "substitute"
+
+    def __post_init__(self) -> None:
+        _check_name_and_count(self)
+        _check_batch(self)
+
+
 @_json_type("non-private")
 @dataclass(frozen=True)
 class NonPrivateRelease(Release):
@@ -177,8 +258,11 @@ def to_dp_accounting(events: Iterable[Release]) -> DpEvent:
     """The same composition as a dp-accounting event, for cross-checks with that library.
 
     Multipliers are passed on as sd / sensitivity; such an event has no neighbour relation (a
-    Gaussian release on all rows, divided by its sensitivity, has the same loss under each).
-    Raises DpmcError for a kind of release that has no counterpart here.
+    Gaussian release on all rows, divided by its sensitivity, has the same loss under each). A
+    Gaussian release on a batch becomes one sampled without replacement; dp-accounting bounds it
+    under replace-one only (`RdpAccountant`), and reads its multiplier as sd / replace sensitivity.
+    Raises DpmcError for a kind of release that has no counterpart there (a Barker test: its noise
+    depends on the batch).
     """
     import dp_accounting  # heavy, and not needed for running a chain
 
@@ -188,6 +272,10 @@ def to_dp_accounting(events: Iterable[Release]) -> DpEvent:
             single: DpEvent = dp_accounting.GaussianDpEvent(event.noise_multiplier)
         elif isinstance(event, NonPrivateRelease):
             single = dp_accounting.NonPrivateDpEvent()
+        elif isinstance(event, SubsampledGaussianRelease):
+            single = dp_accounting.SampledWithoutReplacementDpEvent(
+                event.n, event.batch_size, dp_accounting.GaussianDpEvent(event.noise_multiplier)
+            )
         else:
             raise DpmcError(
                 f"release {event.name!r}: a {type(event).__name__} has no dp-accounting counterpart"
@@ -240,6 +328,23 @@ def _check_name_and_count(event: Release) -> None:
     if count < 1:
         raise DpmcError(f"release {event.name!r}: count = {event.count!r}: must be an integer >= 1")
     _set(event, "count", count)
+
+
+def _check_batch(event: BatchRelease) -> None:
+    for key in ("batch_size", "n"):
+        value = _integer(f"release {event.name!r}: {key}", getattr(event, key))
+        if value < 1:
+            raise DpmcError(f"release {event.name!r}: {key} = {value!r}: must be an integer >= 1")
+        _set(event, key, value)
+    if event.batch_size > event.n:
+        raise DpmcError(
+            f"release {event.name!r}: batch_size = {event.batch_size}: must be at most n = {event.n}"
+        )
+    if event.neighbours != "substitute":
+        raise DpmcError(
+            f"release {event.name!r}: neighbours = {event.neighbours!r}: must be 'substitute' for a batch "
+            "of fixed size"
+        )
 
 
 def _integer(what: str, value: Any) -> int:

@@ -55,6 +55,8 @@ class Ledger:
         self._reserved: dict[Release, int] = {}
         self._performed: dict[Release, int] = {}
         self._forfeited: dict[Release, int] = {}
+        # The latest total that was found to fit, so that no part of it is tested again.
+        self._fitting: dict[Release, int] = {}
 
     @property
     def reserved_events(self) -> tuple[Release, ...]:
@@ -75,6 +77,13 @@ class Ledger:
     def spent_events(self) -> tuple[Release, ...]:
         """Performed or forfeited: what counts as told."""
         return from_counts(_sum(self._performed, self._forfeited))
+
+    def foresee(self, events: Iterable[Release]) -> None:
+        """Test that a whole run's releases fit the budget; reserving them piece by piece needs no test then.
+
+        Nothing is reserved. Raises BudgetExceeded if they do not fit.
+        """
+        self._require_within_budget(counts(events))
 
     def reserve(self, events: Iterable[Release]) -> None:
         """Set budget aside for these releases, before computing them.
@@ -179,9 +188,12 @@ class Ledger:
         budget = self.budget
         if budget is None:
             return
+        if all(count <= self._fitting.get(event, 0) for event, count in total.items()):
+            return  # delta does not decrease when releases are added
         events = from_counts(total)
         # The very test by which Accountant.iterations counts, so that its answer can be reserved.
         if self.accountant.delta(events, budget.epsilon) <= budget.delta:
+            self._fitting = dict(total)
             return
         would_be = self.accountant.epsilon(events, budget.delta)
         raise BudgetExceeded(

@@ -61,6 +61,50 @@ class Door(NamedTuple):
         for c in range(theta.shape[0]):
             answer[c] *= self.temperature
 
+    def noisy_batch_log_ratio(
+        self, theta, proposal, clip, multiplier, variance_factor, noise, words, i, answer, clipped
+    ):
+        """Minibatch penalty mechanism (Section 3.4): answer_c = λ − ½σ_b² + √τ C z − ½τ C².
+
+        On a batch of b rows without replacement, rows clipped to ±c, c = clip‖θ − θ'‖: λ = (nT/b) Σ r_j, and
+        σ_b² = (nT/b)² Σ (r_j − mean)² estimates the variance that drawing a batch brings. √τ = `multiplier`,
+        times the sensitivity of λ − ½σ_b²: C = 2nTc/b + `variance_factor` (1 − 1/b)(nTc/b)², the factor 3 by
+        Lemma 3.4 of the thesis, 2 exactly. −∞ for a diverged proposal.
+        """
+        bound = self.log_ratio_bound(theta, proposal, clip)
+        squares = np.empty(theta.shape[0])
+        self.batch_sums_within(theta, proposal, bound, words, i, answer, squares, clipped)
+        size = float(words.shape[2])
+        scale = self.temperature * float(self.n) / size
+        for c in range(theta.shape[0]):
+            if np.isfinite(answer[c]):
+                reach = scale * bound[c]
+                sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
+                answer[c] = scale * answer[c] - 0.5 * scale * scale * squares[c]
+                answer[c] += noise.corrected(c, i, multiplier * sensitivity)
+
+    def barker_log_ratio(self, theta, proposal, clip_factor, noise, words, i, answer, clipped):
+        """DP Barker's mechanism (Section 3.3, Algorithm 3): answer_c = λ + N(0, 2 − s²).
+
+        Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1;
+        λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch can have s² > 1:
+        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So nothing that the rows say stops a chain. −∞ for a
+        diverged proposal.
+        """
+        size = float(words.shape[2])
+        scale = self.temperature * float(self.n) / size
+        bound = self.log_ratio_bound(theta, proposal, clip_factor)
+        for c in range(theta.shape[0]):
+            if not np.isnan(bound[c]):
+                bound[c] = clip_factor / (scale * np.sqrt(size))
+        squares = np.empty(theta.shape[0])
+        self.batch_sums_within(theta, proposal, bound, words, i, answer, squares, clipped)
+        for c in range(theta.shape[0]):
+            if np.isfinite(answer[c]):
+                variance = scale * scale * squares[c]
+                assert variance <= 1.0 + 1e-14 * size  # proved above; the rest is rounding
+                answer[c] = scale * answer[c] + noise.centred(c, i, np.sqrt(2.0 - variance))
+
     def noisy_gradient(self, theta, clip, tau, noise, i, stage, answer, clipped):
         """Gradient mechanism: answer = T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] + ∇ ln p(θ).
 
@@ -73,6 +117,32 @@ class Door(NamedTuple):
             noise.vector(c, i, stage, sd, z)
             for k in range(z.shape[0]):
                 answer[c, k] += z[k]
+
+    def noisy_batch_gradient(self, theta, clip, multiplier, noise, words, i, answer, clipped):
+        """Gradient mechanism on a batch: answer = (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz + ∇ ln p(θ), once.
+
+        A batch of b rows without replacement, tempered gradients clipped to norm `clip`. Replacing a row of
+        the batch moves the sum by at most 2 clip n/b; σ is `multiplier` times that, whatever T; z a vector
+        of standard normals. NaN where θ has diverged.
+        """
+        safe = theta.copy()
+        for c in range(theta.shape[0]):
+            if has_diverged(theta[c]):
+                fill(safe[c], 0.0)
+        counts = np.zeros(theta.shape[0], np.int64)
+        bound = clip / self.temperature
+        self.evaluator.batch_gradient_sums(self.model, safe, bound, words, i, answer, counts)
+        scale = float(self.n) / float(words.shape[2])
+        sd = multiplier * 2.0 * clip * scale
+        prior, z = np.empty(theta.shape[1]), np.empty(theta.shape[1])
+        for c in range(theta.shape[0]):
+            self.model.log_prior_gradient(safe[c], prior)
+            noise.vector(c, i, 0, sd, z)
+            for k in range(prior.shape[0]):
+                answer[c, k] = scale * self.temperature * answer[c, k] + z[k] + prior[k]
+            clipped[c, i] += counts[c]
+            if has_diverged(theta[c]):
+                fill(answer[c], np.nan)
 
     def exact_gradient(self, theta, clip, i, answer, clipped):
         """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
@@ -113,6 +183,22 @@ class Door(NamedTuple):
                 within[c] = 0.0
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.ratio_sums(self.model, theta, safe, within, answer, counts)
+        for c in range(theta.shape[0]):
+            if np.isnan(bound[c]):
+                answer[c] = -np.inf
+            else:
+                clipped[c, i] += counts[c]
+
+    def batch_sums_within(self, theta, proposal, bound, words, i, answer, squares, clipped):
+        """As `ratio_sums_within`, over a batch; Σ (r_j − mean)² into `squares` (chains,)."""
+        safe = proposal.copy()
+        within = bound.copy()
+        for c in range(theta.shape[0]):
+            if np.isnan(bound[c]):
+                copy(theta[c], safe[c])
+                within[c] = 0.0
+        counts = np.zeros(theta.shape[0], np.int64)
+        self.evaluator.batch_sums(self.model, theta, safe, within, words, i, answer, squares, counts)
         for c in range(theta.shape[0]):
             if np.isnan(bound[c]):
                 answer[c] = -np.inf

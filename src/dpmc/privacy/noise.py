@@ -1,10 +1,11 @@
 """Noise sources: where the randomness that protects privacy comes from.
 
-A mechanism asks its source for two things and nothing else:
+A mechanism asks its source for three things and nothing else:
 
 - `corrected(c, i, sd)`: one draw from N(−sd²/2, sd²) for chain c at iteration i of the block: the noise of a
   log ratio together with the correction that keeps the penalty method exact (Section 3.1). Noise and
   correction are one call because a source on a lattice must be centred at −sd²/2 itself.
+- `centred(c, i, sd)`: one draw from N(0, sd²), in place of `corrected`, for a test that needs no correction;
 - `vector(c, i, stage, sd, out)`: fill `out` (d,) with N(0, sd²) for gradient evaluation `stage`.
 
 `LabNoise` reads seeded standard normals: reproducible, and therefore no protection against anyone who
@@ -24,6 +25,9 @@ class NoiseSource(Protocol):
     def corrected(self, c: int, i: int, sd: float) -> float:
         """A draw from N(−sd²/2, sd²)."""
 
+    def centred(self, c: int, i: int, sd: float) -> float:
+        """A draw from N(0, sd²)."""
+
     def vector(self, c: int, i: int, stage: int, sd: float, out: np.ndarray) -> None:
         """Fill `out` (d,) with independent draws from N(0, sd²)."""
 
@@ -38,6 +42,10 @@ class LabNoise(NamedTuple):
     def corrected(self, c, i, sd):
         """A draw from N(−sd²/2, sd²)."""
         return sd * self.ratio_normals[c, i] - 0.5 * sd * sd
+
+    def centred(self, c, i, sd):
+        """A draw from N(0, sd²)."""
+        return sd * self.ratio_normals[c, i]
 
     def vector(self, c, i, stage, sd, out):
         """Fill `out` (d,) with independent draws from N(0, sd²)."""

@@ -2,7 +2,8 @@
 
 One accountant is one small module: a frozen subclass of `Accountant` that names the kinds of
 releases it can bound (`handles`) and computes one function, delta at a given epsilon (`_delta`).
-Everything else is written once, here. It is then listed in `ACCOUNTANTS`.
+Everything else is written once, here. It is then listed in `ACCOUNTANTS`. A *preset* chooses among
+them by the kind of releases (`resolve`). What each one shows, and why: docs/accounting.md.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from dpmc.errors import DpmcError
-from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat
+from dpmc.privacy.events import (
+    BarkerRelease,
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    SubsampledGaussianRelease,
+    merge,
+    repeat,
+)
 
 MOST_ITERATIONS = 10**18
 """Where the search for iterations gives up: beyond it the noise multiplier cannot be meant."""
@@ -27,18 +37,22 @@ class Accountant(ABC):
     ----------
     name, version : written into every ledger; the version changes when any answer changes.
     neighbours : the neighbour relation that its statements are about.
-    handles : the kinds of releases that it can bound. An exact answer (`NonPrivateRelease`) is
+    handles : the kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is
         accepted by all: it makes delta 1 and epsilon infinite.
+    beside : further kinds that it can bound too, for runs that mix kinds.
+    epsilon_resolution : `epsilon` is rounded up by at most this relative amount; 0: to a double.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
     neighbours: ClassVar[str] = "substitute"
     handles: ClassVar[tuple[type[Release], ...]]
+    beside: ClassVar[tuple[type[Release], ...]] = ()
+    epsilon_resolution: ClassVar[float] = 0.0
 
     @abstractmethod
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
-        """Delta in [0, 1] at epsilon >= 0 for merged events, all of a kind in `handles`.
+        """Delta in [0, 1] at epsilon >= 0 for merged events, all such as `can_bound` accepts.
 
         It must not decrease when releases are added and not increase with epsilon.
         """
@@ -53,6 +67,24 @@ class Accountant(ABC):
         """Where the search for iterations starts: changes its time, not its answer."""
         return 1
 
+    def _obstacle(self, event: Release) -> str | None:
+        """Why an event of a kind that it bounds has numbers for which it has no bound, if so."""
+        return None
+
+    def can_bound(self, events: Iterable[Release]) -> bool:
+        """Whether it has a bound for every one of these releases."""
+        return all(isinstance(event, NonPrivateRelease) or self._why_not(event) is None for event in events)
+
+    def is_meant_for(self, events: Iterable[Release]) -> bool:
+        """Whether it can bound all of these and is for at least one kind among them.
+
+        False, for example, for a subsampling accountant and Gaussian releases on all rows alone: it
+        could bound them, but another is exact. True if there is nothing to bound.
+        """
+        private = [event for event in merge(events) if not isinstance(event, NonPrivateRelease)]
+        mine = not private or any(isinstance(event, self.handles) for event in private)
+        return mine and self.can_bound(private)
+
     def delta(self, events: Iterable[Release], epsilon: float) -> float:
         """Smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-privacy.
 
@@ -64,10 +96,14 @@ class Accountant(ABC):
         """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
         0.0 if the events are private with this delta alone. Bisection down to neighbouring doubles,
-        of which the upper one is returned. Raises DpmcError unless 0 < delta < 1, and for releases
-        that it cannot bound.
+        or to `epsilon_resolution`; the upper end is returned. Raises DpmcError unless 0 < delta < 1,
+        and for releases that it cannot bound.
         """
-        merged, target = self._checked(events), checked_delta(delta)
+        return self._epsilon_of(self._checked(events), checked_delta(delta))
+
+    # All seeds of a cell ask the same; a composition of loss distributions takes tenths of a second.
+    @lru_cache(maxsize=64)  # noqa: B019 - accountants are few, and live as long as the process
+    def _epsilon_of(self, merged: tuple[Release, ...], target: float) -> float:
         if self._delta_of(merged, 0.0) <= target:
             return 0.0
         low, high = 0.0, 1.0
@@ -77,7 +113,7 @@ class Accountant(ABC):
                 return math.inf
         while True:
             middle = low + 0.5 * (high - low)
-            if not low < middle < high:
+            if not low < middle < high or high - low <= self.epsilon_resolution * high:
                 return high
             if self._delta_of(merged, middle) <= target:
                 high = middle
@@ -101,15 +137,20 @@ class Accountant(ABC):
         first, each = self._checked(once), self._checked(per_iteration)
         budget = checked_epsilon(epsilon), checked_delta(delta)
 
-        def fits(k: int) -> bool:
-            return self._delta_of(merge(first + repeat(each, k)), budget[0]) <= budget[1]
+        def excess(k: int) -> float:
+            """ln (delta / budget's delta) of k iterations, > 0 exactly if they do not fit."""
+            found = self._delta_of(merge(first + repeat(each, k)), budget[0])
+            if found <= budget[1]:
+                return min(0.0, math.log(found / budget[1])) if found else -math.inf
+            return max(math.ulp(0.0), math.log(found / budget[1]))
 
-        if not fits(0):
+        if excess(0) > 0.0:
             return 0
         if not each:
             raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
-        return _largest(fits, self._first_guess(first, each, *budget))
+        return _largest(excess, self._first_guess(first, each, *budget))
 
+    @lru_cache(maxsize=64)  # noqa: B019
     def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:
         if not merged:
             return 0.0
@@ -123,35 +164,69 @@ class Accountant(ABC):
         for event in merged:
             if isinstance(event, NonPrivateRelease):
                 continue
-            if not isinstance(event, self.handles):
-                able = [a.name for a in ACCOUNTANTS.values() if isinstance(event, a.handles)]
+            reason = self._why_not(event)
+            if reason is not None:
+                able = [a.name for a in ACCOUNTANTS.values() if a._why_not(event) is None]
                 raise DpmcError(
-                    f"release {event.name!r}: accountant {self.name!r} cannot bound a "
-                    f"{type(event).__name__}; accountants that can: {', '.join(able) or 'none'}"
-                )
-            relation = getattr(event, "neighbours", self.neighbours)
-            if relation != self.neighbours:
-                raise DpmcError(
-                    f"release {event.name!r}: neighbours = {relation!r}: accountant {self.name!r} "
-                    f"is about the relation {self.neighbours!r}"
+                    f"release {event.name!r}: {reason}; accountants that can: {', '.join(able) or 'none'}"
                 )
         return merged
 
+    def _why_not(self, event: Release) -> str | None:
+        """Why it cannot bound a release; None if it can."""
+        if not isinstance(event, self.handles + self.beside):
+            return f"accountant {self.name!r} cannot bound a {type(event).__name__}"
+        relation = getattr(event, "neighbours", self.neighbours)
+        if relation != self.neighbours:
+            return (
+                f"neighbours = {relation!r}: accountant {self.name!r} is about the relation "
+                f"{self.neighbours!r}"
+            )
+        obstacle = self._obstacle(event)
+        return None if obstacle is None else f"accountant {self.name!r} cannot bound it: {obstacle}"
 
-def _largest(fits: Callable[[int], bool], guess: int) -> int:
-    """Largest k with fits(k), given fits(0), by doubling from `guess` and bisection in integers."""
-    low, high = 0, min(max(1, guess), MOST_ITERATIONS)
-    while fits(high):
-        low, high = high, 2 * high
-        if low >= MOST_ITERATIONS:
-            raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
+
+def _largest(excess: Callable[[int], float], guess: int) -> int:
+    """Largest k with excess(k) <= 0, given excess(0) <= 0 and an excess that rises with k.
+
+    Steps of growing size away from the guess enclose the answer; then false position in integers
+    (Illinois variant), every third step a bisection, until the ends are neighbours.
+    """
+    low, high, at_low, at_high = _enclosed(excess, min(max(1, guess), MOST_ITERATIONS))
+    turn = 0
     while high - low > 1:
+        turn += 1
         middle = (low + high) // 2
-        if fits(middle):
-            low = middle
+        if turn % 3 and math.isfinite(at_low):
+            step = -at_low / (at_high - at_low) * (high - low)
+            middle = min(max(low + int(step), low + 1), high - 1)
+        found = excess(middle)
+        if found <= 0.0:
+            # The end that stays is given less weight, or it would stay for ever.
+            low, at_low, at_high = middle, found, 0.5 * at_high
         else:
-            high = middle
+            high, at_high, at_low = middle, found, 0.5 * at_low
     return low
+
+
+def _enclosed(excess: Callable[[int], float], guess: int) -> tuple[int, int, float, float]:
+    """(low, high, excess(low) <= 0, excess(high) > 0); excess(0) counts as -inf."""
+    step = max(1, guess // 32)
+    found = excess(guess)
+    if found <= 0.0:
+        low, at_low = guess, found
+        while (found := excess(low + step)) <= 0.0:
+            low, at_low, step = low + step, found, 4 * step
+            if low >= MOST_ITERATIONS:
+                raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
+        return low, low + step, at_low, found
+    high, at_high = guess, found
+    while high > step:
+        found = excess(high - step)
+        if found <= 0.0:
+            return high - step, high, found, at_high
+        high, at_high, step = high - step, found, 4 * step
+    return 0, high, -math.inf, at_high
 
 
 def checked_epsilon(value: Any) -> float:
@@ -173,15 +248,76 @@ def _is_number(value: Any) -> bool:
 
 
 # Below the base class, because these modules derive from it.
+from dpmc.privacy.accountants.barker_pld import BarkerPld  # noqa: E402
+from dpmc.privacy.accountants.rdp import RenyiDivergence  # noqa: E402
+from dpmc.privacy.accountants.replace_pld import ReplacePld  # noqa: E402
 from dpmc.privacy.accountants.tight import TightGaussian  # noqa: E402
+from dpmc.privacy.accountants.wor_pld import WithoutReplacementPld  # noqa: E402
 from dpmc.privacy.accountants.zcdp import ZeroConcentrated  # noqa: E402
 
-ACCOUNTANTS: dict[str, Accountant] = {a.name: a for a in (TightGaussian(), ZeroConcentrated())}
+ACCOUNTANTS: dict[str, Accountant] = {
+    accountant.name: accountant
+    for accountant in (
+        TightGaussian(),
+        ZeroConcentrated(),
+        RenyiDivergence(),
+        ReplacePld(),
+        WithoutReplacementPld(),
+        BarkerPld(),
+    )
+}
 """Every accountant by its name."""
+
+PRESETS: dict[str, dict[type[Release], str]] = {
+    "thesis": {BarkerRelease: "rdp", SubsampledGaussianRelease: "replace-pld", GaussianRelease: "tight"},
+    "tight": {BarkerRelease: "barker-pld", SubsampledGaussianRelease: "wor-pld", GaussianRelease: "tight"},
+}
+"""Preset -> kind of release -> accountant: what the thesis used, and the best that we have."""
 
 
 def get(name: str) -> Accountant:
-    """The accountant of this name; DpmcError names the known ones."""
+    """The accountant of this name; DpmcError names the known ones.
+
+    "tight" is the exact accountant of Gaussian releases; `resolve` reads it as a preset.
+    """
     if not isinstance(name, str) or name not in ACCOUNTANTS:
-        raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(sorted(ACCOUNTANTS))}")
+        raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(ACCOUNTANTS)}")
     return ACCOUNTANTS[name]
+
+
+def resolve(name: str, events: Iterable[Release]) -> Accountant:
+    """The accountant that a preset or an accountant's name means for these releases.
+
+    A preset takes the accountant of the first kind in its list that occurs among the events and
+    whose accountant can bound them all: so "tight" is the exact Gaussian accountant for Gaussian
+    releases, `wor-pld` for a batch's, `barker-pld` for Barker tests. An accountant's own name is
+    that accountant.
+
+    Raises DpmcError for an unknown name, and if the accountant cannot bound the events.
+    """
+    merged = merge(events)
+    if name not in PRESETS:
+        if name not in ACCOUNTANTS:
+            raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(sorted(names()))}")
+        accountant = ACCOUNTANTS[name]
+        accountant._checked(merged)
+        return accountant
+    preset = PRESETS[name]
+    private = [event for event in merged if not isinstance(event, NonPrivateRelease)]
+    chosen = [ACCOUNTANTS[preset[kind]] for kind in preset if any(isinstance(e, kind) for e in private)]
+    for accountant in chosen:
+        if accountant.can_bound(private):
+            return accountant
+    if private:
+        able = [a.name for a in ACCOUNTANTS.values() if a.can_bound(private)]
+        raise DpmcError(
+            f"accountant = {name!r}: the preset's choice cannot bound these releases together "
+            f"({', '.join(sorted({type(e).__name__ for e in private}))}); "
+            f"accountants that can: {', '.join(able) or 'none'}"
+        )
+    return ACCOUNTANTS[preset[GaussianRelease]]
+
+
+def names() -> set[str]:
+    """All that `resolve` understands: accountants and presets."""
+    return set(ACCOUNTANTS) | set(PRESETS)

@@ -1,0 +1,392 @@
+"""Privacy loss distributions: one release on a grid, rounded up, and their composition by Fourier sums.
+
+A pair of distributions (P, Q) *dominates* a release if no test between the outputs on neighbouring
+data does better than on (P, Q); then the sum of independent losses L = ln dP/dQ, L ~ P, bounds any
+adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are *symmetric*: L
+under P and -L under Q have one law, so that the positive losses determine everything.
+
+Two steps lead to a number, and both err upwards only (docs/accounting.md has the arguments):
+
+1. `discretised`: the mass between two grid points goes to these two, its masses under P and under Q
+   kept. That spreads likelihood ratios, and can only help a test.
+2. `delta`: masses are tilted by e^(s L), s near the saddle point, so that the sum is centred at
+   epsilon; composed as Fourier series over a window; and paired with (1 - e^(epsilon - L))_+. What
+   wraps around the window adds to delta, what lies above the window is bounded by Chernoff's
+   inequality and added, and so is a bound on rounding errors. Tilting makes all of these small
+   *relative to delta*, however small that is.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmc.privacy.accountants import MOST_ITERATIONS, Accountant
+from dpmc.privacy.accountants.profiles import SMALLEST_BARKER_BATCH, Amplified, BarkerTest, Profile, Shift
+from dpmc.privacy.accountants.tight import log_delta
+from dpmc.privacy.events import (
+    BarkerRelease,
+    GaussianRelease,
+    Release,
+    SubsampledGaussianRelease,
+    total_mu,
+)
+
+Array = NDArray[np.float64]
+
+WIDEST_STEP = 1e-4
+"""Grid step of losses; halved until a typical loss of one release is `STEPS` steps or more."""
+STEPS = 48
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e100
+"""Noise multipliers whose squares and exponentials stay within doubles."""
+MOST_HALVINGS = 3
+"""Batches below a few thousandths of the rows get no finer grid, and a looser answer."""
+LARGEST_LOSS = 700.0
+"""Losses above it count as infinite: e^700 is near the largest double."""
+FINE = 2**15
+"""Grid points at the full resolution; beyond them every power of two of the loss has half as many."""
+MOST_POINTS = 2**21
+"""Longest Fourier sum; a window that needs more gets less tilt, or a grid of twice the step."""
+SMALLEST_TAIL = 1e-45
+"""Where the grid of one release ends: the probability of a larger loss, counted as infinite."""
+NEGLIGIBLE = 28.0
+"""-ln of the tilted mass on either side of the window; it adds to delta."""
+
+
+@dataclass(frozen=True)
+class Discretised:
+    """A symmetric loss distribution on multiples of `step`: what is rounded up from one release.
+
+    Attributes
+    ----------
+    step : the grid's step.
+    index : (m,) losses in steps, increasing.
+    log_mass : (m,) ln of their probabilities.
+    infinite : probability of an infinite loss.
+    """
+
+    step: float
+    index: NDArray[np.int64]
+    log_mass: Array
+    infinite: float
+
+    def tilted(self, s: float) -> tuple[float, Array]:
+        """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
+        exponents = self.log_mass + (s * self.step) * self.index
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        # np.sum throughout: its order of additions does not depend on the number of cores.
+        total = float(np.sum(weights))
+        return top + math.log(total), weights / total
+
+    def moments(self, s: float) -> tuple[float, float, float]:
+        """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
+        log_moment, weights = self.tilted(s)
+        losses = self.step * self.index
+        mean = float(np.sum(weights * losses))
+        return log_moment, mean, float(np.sum(weights * np.square(losses - mean)))
+
+
+@lru_cache(maxsize=16)
+def discretised(profile: Profile, step: float) -> Discretised:
+    """One release on the grid: losses between grid points split between them, P and Q mass kept.
+
+    Masses at positive losses l come from the tails, those at -l are e^-l times as large, the rest
+    is at 0: no difference of nearly equal numbers enters.
+    """
+    index = _grid(max(2, math.ceil(_largest_loss(profile) / step)))
+    losses: Array = step * index.astype(np.float64)
+    upper, lower = profile.tails(losses)
+    in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
+    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q.
+    to_right = np.clip((in_p - in_q) / -np.expm1(-np.diff(losses)), 0.0, in_p)
+    last = float(lower[-1]) * math.exp(float(losses[-1]))
+    positive = to_right.copy()
+    positive[:-1] += in_p[1:] - to_right[1:]
+    positive[-1] += min(last, float(upper[-1]))
+    infinite = max(0.0, float(upper[-1]) - last)
+    negative = positive * np.exp(-losses[1:])
+    zero = 1.0 - infinite - float(positive.sum() + negative.sum())
+    assert zero > -1e-9, "not a symmetric profile"
+    masses = np.concatenate([negative[::-1], [max(0.0, zero)], positive])
+    places = np.concatenate([-index[:0:-1], index])
+    kept = np.flatnonzero(masses > 0.0)
+    return Discretised(step, places[kept], np.log(masses[kept]), infinite)
+
+
+def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
+    """Upper bound on E[(1 - e^(epsilon - L))_+] of the sum L of independent losses, epsilon >= 0.
+
+    `parts` are (distribution, how many of it), all of one step.
+
+    Raises `TooManyPoints` if the window has more than MOST_POINTS grid points.
+    """
+    if any(part.infinite >= 1.0 for part, _ in parts):
+        return 1.0
+    infinite = -math.expm1(math.fsum(count * math.log1p(-part.infinite) for part, count in parts))
+    most = math.fsum(count * part.step * int(part.index[-1]) for part, count in parts)
+    if most <= epsilon:
+        return infinite
+    # P(L <= l) <= E[e^(-L/2)] e^(l/2): where L exceeds epsilon + 37 nearly always, delta is 1.
+    if _log_moment(parts, -0.5) + 0.5 * (epsilon + 37.0) < -37.0:
+        return 1.0
+    tilt, start, points = _tilt_and_window(parts, epsilon)
+    log_factor = _log_moment(parts, tilt) - tilt * epsilon
+    # Losses above the window: at most their tilted mass, times the largest factor that undoes it.
+    end = (start + points - 1) * parts[0][0].step
+    above = math.exp(min(0.0, log_factor - NEGLIGIBLE - tilt * (end - epsilon)))
+    value, error = _pairing(parts, tilt, epsilon, start, points)
+    rounding = 2.0**-50 * (sum(count for _, count in parts) + tilt * epsilon + 8.0)
+    inside = math.exp(min(0.0, log_factor + math.log(value + error + math.ulp(0.0)))) * (1.0 + rounding)
+    return min(1.0, infinite + inside + above)
+
+
+class TooManyPoints(Exception):
+    """The window of a composition has too many grid points for this step."""
+
+
+def _pairing(
+    parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: float, start: int, points: int
+) -> tuple[float, float]:
+    """Sum over losses l in the window of tilted mass (wrapped) times the function, and its error.
+
+    The function is e^(-tilt y) (1 - e^-y) of y = l - epsilon > 0. By Parseval's equation the sum is
+    a sum over frequencies, so that composing is taking powers of Fourier coefficients.
+    """
+    y = np.maximum((start + np.arange(points)) * parts[0][0].step - epsilon, 0.0)
+    function = np.fft.rfft(np.roll(np.exp(-tilt * y) * -np.expm1(-y), start % points))
+    weights = np.full(function.size, 2.0 / points)
+    weights[0] = 1.0 / points
+    if points % 2 == 0:
+        weights[-1] = 1.0 / points
+    # A Fourier coefficient of probabilities has an error of about this size (at most 1 each).
+    unit = 2.0**-52 * math.log2(points)
+    transforms = [(_tilted_transform(part, tilt, points), count) for part, count in parts]
+    log_size = np.zeros(function.size)
+    relative = np.zeros(function.size)
+    for transform, count in transforms:
+        size = np.abs(transform) + unit
+        log_size += count * np.log(size)
+        relative += count * unit / size
+    # Beyond this size of coefficients nothing is seen next to the error bound.
+    seen = np.flatnonzero(log_size > -80.0)
+    power = np.zeros(seen.size, complex)
+    for transform, count in transforms:
+        values = transform[seen]
+        with np.errstate(divide="ignore"):
+            power += count * np.log(np.where(values == 0.0, 1e-300, values))
+    size = weights[seen] * np.abs(function[seen])
+    value = float(np.sum(weights[seen] * np.real(np.exp(power) * np.conj(function[seen]))))
+    error = float(np.sum(size * np.exp(np.minimum(0.0, log_size[seen])) * (relative[seen] + unit)))
+    return max(0.0, value), error + math.exp(-80.0) * math.sqrt(points)
+
+
+def _tilted_transform(part: Discretised, tilt: float, points: int) -> NDArray[np.complex128]:
+    """Fourier coefficients of the masses times e^(tilt L), normalised, wrapped to `points` places."""
+    wrapped = np.bincount(part.index % points, weights=part.tilted(tilt)[1], minlength=points)
+    return np.fft.rfft(wrapped)
+
+
+def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float, float, float]:
+    """`Discretised.moments` of the sum."""
+    each = [(count, part.moments(s)) for part, count in parts]
+    first, second, third = (math.fsum(count * moments[i] for count, moments in each) for i in range(3))
+    return first, second, third
+
+
+def _log_moment(parts: Sequence[tuple[Discretised, int]], s: float) -> float:
+    """ln E[e^(s L)] of the sum."""
+    return math.fsum(count * part.tilted(s)[0] for part, count in parts)
+
+
+def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
+    """s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon anyway.
+
+    Newton's method kept within bounds. Any s gives a true bound; this one a sharp one.
+    """
+    # Beyond the last one, all tilted mass is at the largest loss.
+    low, high, s = 0.0, 100.0 / parts[0][0].step, 0.0
+    for _ in range(60):
+        _, mean, variance = _moments(parts, s)
+        if mean >= epsilon:
+            high = s
+        else:
+            low = s
+        if high == 0.0 or abs(mean - epsilon) <= 0.05 * math.sqrt(variance):
+            break
+        s = min(s + (epsilon - mean) / max(variance, 1e-300), 4.0 * low + 1.0)
+        if not low < s < high:
+            s = 0.5 * (low + high)
+    return s
+
+
+def _tilt_and_window(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> tuple[float, int, int]:
+    """Tilt, first grid point and length of the window: at the saddle point, or with less tilt.
+
+    Full tilt can put much weight on rare, very large losses, which need a long window and hardly
+    matter for delta; with half of it the factor e^(K(s) - s epsilon) still has half its exponent.
+    """
+    tilt = _saddle_point(parts, epsilon)
+    for share in (1.0, 0.5, 0.25, 0.125, 0.0):
+        start, points = _window(parts, share * tilt, epsilon)
+        if points <= MOST_POINTS:
+            return share * tilt, start, points
+        if tilt == 0.0:
+            break
+    raise TooManyPoints
+
+
+def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: float) -> tuple[int, int]:
+    """First grid point and length of a window with all tilted mass but e^-NEGLIGIBLE on each side.
+
+    It holds epsilon. Chernoff's bound: the tilted P(L > l) <= exp(K(tilt + t) - K(tilt) - t l) for
+    any t > 0, K(s) = ln E[e^(sL)].
+    """
+    centre, _, variance = _moments(parts, tilt)
+    unit = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-300))
+    shifts = unit * np.exp2([-6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0])
+    above = min((_log_moment(parts, tilt + t) - centre + NEGLIGIBLE) / t for t in shifts)
+    below = max(-(_log_moment(parts, tilt - t) - centre + NEGLIGIBLE) / t for t in shifts)
+    step = parts[0][0].step
+    most = sum(count * int(part.index[-1]) for part, count in parts)
+    least = sum(count * int(part.index[0]) for part, count in parts)
+    start = min(max(math.floor(below / step), least), math.floor(epsilon / step))
+    end = max(min(math.ceil(above / step), most), math.ceil(epsilon / step) + 2)
+    return start, _fast_length(end - start + 1)
+
+
+def _largest_loss(profile: Profile) -> float:
+    """The loss beyond which the tail is `SMALLEST_TAIL`, at most `LARGEST_LOSS`."""
+
+    def tail(loss: float) -> float:
+        return float(profile.tails(np.array([loss]))[0][0])
+
+    low, high = 0.0, LARGEST_LOSS
+    if tail(high) > SMALLEST_TAIL:
+        return high
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if tail(middle) > SMALLEST_TAIL else (low, middle)
+    return high
+
+
+def _grid(last: int) -> NDArray[np.int64]:
+    """0 to at least `last`: every integer up to `FINE`, then every 2nd up to 2 FINE, every 4th, ..."""
+    pieces, end, stride = [np.arange(min(last, FINE) + 1)], FINE, 1
+    while end < last:
+        stride *= 2
+        pieces.append(np.arange(end + stride, min(2 * end, last + stride) + 1, stride))
+        end *= 2
+    return np.concatenate(pieces)
+
+
+def _fast_length(least: int) -> int:
+    """The least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths at which the FFT is quick."""
+    power = max(0, least.bit_length() - 4)
+    return min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
+
+
+@dataclass(frozen=True)
+class LossDistributionAccountant(Accountant):
+    """An accountant that composes dominating pairs; a subclass says which pair a release has."""
+
+    epsilon_resolution: ClassVar[float] = 1e-9
+
+    def _obstacle(self, event: Release) -> str | None:
+        if isinstance(event, SubsampledGaussianRelease) and event.noise_multiplier < LEAST_NOISE:
+            return f"noise_multiplier = {event.noise_multiplier}: must be at least {LEAST_NOISE:g}"
+        if isinstance(event, BarkerRelease) and event.batch_size < SMALLEST_BARKER_BATCH:
+            return f"batch_size = {event.batch_size}: must be at least {SMALLEST_BARKER_BATCH}"
+        return None
+
+    @abstractmethod
+    def _profile(self, event: Release) -> Profile:
+        """The dominating pair of one release of a kind in `handles` or `beside`, not Gaussian."""
+
+    def _profiles(self, events: Sequence[Release]) -> list[tuple[Profile, int]]:
+        """Pairs and how often each occurs; Gaussian releases on all rows are one, exactly."""
+        gaussian = [event for event in events if isinstance(event, GaussianRelease)]
+        mu = total_mu(gaussian)
+        profiles: dict[Profile, int] = {}
+        for event in events:
+            if not isinstance(event, GaussianRelease):
+                profile = self._profile(event)
+                profiles[profile] = profiles.get(profile, 0) + event.count
+        if mu:
+            profiles[Amplified(Shift(math.sqrt(2.0 * mu)), 1.0)] = 1
+        return list(profiles.items())
+
+    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+        if any(event.mu == math.inf for event in events):
+            return 1.0
+        profiles = self._profiles(events)
+        return _composed(tuple(profiles), epsilon) if profiles else 0.0
+
+    def _first_guess(
+        self,
+        once: tuple[Release, ...],
+        per_iteration: tuple[Release, ...],
+        epsilon: float,
+        delta: float,
+    ) -> int:
+        # As if losses were Gaussian with the variance that they have.
+        spent, each = (0.5 * self._variance(events, epsilon) for events in (once, per_iteration))
+        low, high = 0.0, 4.0 * epsilon + 100.0
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if log_delta(middle, epsilon) <= math.log(delta) else (low, middle)
+        guess = (low - spent) / each if each > 0.0 else 1.0
+        return int(min(max(guess, 1.0), float(MOST_ITERATIONS)))
+
+    def _variance(self, events: tuple[Release, ...], epsilon: float) -> float:
+        return math.fsum(
+            count * discretised(profile, grid_step(profile.scale, epsilon)).moments(0.0)[2]
+            for profile, count in self._profiles(events)
+        )
+
+
+@lru_cache(maxsize=4096)
+def _composed(profiles: tuple[tuple[Profile, int], ...], epsilon: float) -> float:
+    """Delta of a composition, on a grid as fine as fits; the runs of a cell all ask the same questions."""
+    step = grid_step(min(profile.scale for profile, _ in profiles), epsilon)
+    while True:
+        try:
+            return delta([(discretised(profile, step), count) for profile, count in profiles], epsilon)
+        except TooManyPoints:
+            step *= 2.0
+
+
+@dataclass(frozen=True)
+class BatchAccountant(LossDistributionAccountant):
+    """Releases about batches by their symmetric without-replacement profiles."""
+
+    def _profile(self, event: Release) -> Profile:
+        if isinstance(event, BarkerRelease):
+            return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
+        assert isinstance(event, SubsampledGaussianRelease)
+        return Amplified(Shift(1.0 / noise_multiplier(event)), event.sampling_fraction)
+
+
+def noise_multiplier(event: SubsampledGaussianRelease) -> float:
+    """The release's, at most `MOST_NOISE`: less noise than there is can only raise delta."""
+    return min(event.noise_multiplier, MOST_NOISE)
+
+
+def grid_step(scale: float, epsilon: float) -> float:
+    """The step for releases of this typical loss: WIDEST_STEP / 2^j, at most scale / STEPS.
+
+    j is at most `MOST_HALVINGS`, and at large epsilon less, so that the window fits. How many
+    releases there are does not matter: delta must rise with their number.
+    """
+    halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS * WIDEST_STEP / scale))))
+    step = WIDEST_STEP * 2.0**-halvings
+    while epsilon + 16.0 > step * MOST_POINTS:
+        step *= 2.0
+    return step

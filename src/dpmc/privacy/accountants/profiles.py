@@ -1,0 +1,165 @@
+"""What dominates one release: pairs (P, Q) on which every test does at least as well as on the release.
+
+A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S), and the pair dominates
+a release if its curve is nowhere below the release's, for all neighbouring data sets, in both
+orders. The statements and proofs are in docs/accounting.md; this module is their formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+Array = NDArray[np.float64]
+
+SMALLEST_BARKER_BATCH = 100
+"""Batches for which the domination of `BarkerTest` is proven."""
+
+
+class Profile(Protocol):
+    """A symmetric dominating pair (P, Q): ln dP/dQ under P and ln dQ/dP under Q have one law."""
+
+    def __hash__(self) -> int:
+        """Equal pairs are discretised once."""
+
+    @property
+    def scale(self) -> float:
+        """The size of a typical loss: what a grid of losses has to resolve."""
+
+    def tails(self, losses: Array) -> tuple[Array, Array]:
+        """P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0, to a few roundings each."""
+
+
+class Base(Protocol):
+    """A dominating pair (A, B) of what is released about a batch, if the batch were known."""
+
+    @property
+    def scale(self) -> float:
+        """The size of a typical loss."""
+
+    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+        """A(S) and B(S) of the test S that attains sup A(S) - e^epsilon B(S), epsilon >= 0."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """N(d, 1) against N(0, 1): a Gaussian release with noise multiplier 1/d (Theorem 2.11)."""
+
+    d: float
+
+    @property
+    def scale(self) -> float:
+        """d, but at most 1: amplified, losses of -q are typical however large d is."""
+        return min(1.0, self.d)
+
+    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+        """Probabilities of x > epsilon/d + d/2."""
+        edge = epsilon / self.d + 0.5 * self.d
+        return ndtr(self.d - edge), ndtr(-edge)
+
+
+@dataclass(frozen=True)
+class BarkerTest:
+    """sum(z_i) + N(0, 2 - s^2) on batches of b rows with |z_i| <= 1/sqrt(b) (Section 3.3).
+
+    Replacing a row moves the mean by at most D = 2/sqrt(b) and the variance, which lies in [1, 2],
+    by at most 4/b. Of all such pairs of normals, N(D, 1) against N(0, 1) and N(D, 1 + 4/b) against
+    N(0, 1) have the largest curves, one at small epsilon, one at large. Proven for b >= 100.
+    """
+
+    batch_size: int
+
+    @property
+    def scale(self) -> float:
+        """D."""
+        return 2.0 / math.sqrt(self.batch_size)
+
+    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+        """At each epsilon those of the pair whose curve is higher there."""
+        equal = Shift(self.scale).tails(epsilon)
+        wider = _wider(self.scale, 4.0 / self.batch_size, epsilon)
+        factor = np.exp(np.minimum(epsilon, 700.0))
+        higher = wider[0] - factor * wider[1] >= equal[0] - factor * equal[1]
+        return np.where(higher, wider[0], equal[0]), np.where(higher, wider[1], equal[1])
+
+
+def _wider(d: float, excess: float, epsilon: Array) -> tuple[Array, Array]:
+    """Best test between N(d, v) and N(0, 1), v = 1 + excess: x outside an interval.
+
+    The log ratio exceeds epsilon where excess x^2 + 2 d x > c, c = d^2 + v (ln v + 2 epsilon).
+    """
+    v = 1.0 + excess
+    c = d * d + v * (math.log1p(excess) + 2.0 * epsilon)
+    root = np.sqrt(d * d + excess * c)
+    right, left = c / (d + root), -(d + root) / excess
+    sd = math.sqrt(v)
+    return ndtr((d - right) / sd) + ndtr((left - d) / sd), ndtr(-right) + ndtr(left)
+
+
+@dataclass(frozen=True)
+class Amplified:
+    """The symmetric profile of a release about a batch of q n of n rows, without replacement.
+
+    delta(epsilon) = q base(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, mirrored below 0. With
+    q = 1 it is the base itself.
+    """
+
+    base: Base
+    q: float
+
+    @property
+    def scale(self) -> float:
+        """q times the base's."""
+        return self.q * self.base.scale
+
+    def tails(self, losses: Array) -> tuple[Array, Array]:
+        """q A(S) + (1 - q) B(S) and B(S), with the base's S at ln(1 + (e^l - 1)/q)."""
+        small = np.log1p(np.expm1(np.minimum(losses, 1.0)) / self.q)
+        large = losses + np.log1p((self.q - 1.0) * np.exp(-np.maximum(losses, 1.0))) - math.log(self.q)
+        upper, lower = self.base.tails(np.where(losses > 1.0, large, small))
+        return self.q * upper + (1.0 - self.q) * lower, lower
+
+
+@dataclass(frozen=True)
+class ReplacePair:
+    """(1 - q) N(0, tau) + q N(1, tau) against (1 - q) N(0, tau) + q N(-1, tau).
+
+    The pair that the thesis's Fourier accountant composes (Section 3.4). It dominates
+    `Amplified(Shift(1/sqrt(tau)), q)`.
+    """
+
+    tau: float
+    q: float
+
+    @property
+    def scale(self) -> float:
+        """q, or q/sqrt(tau) where the noise is large."""
+        return self.q * min(1.0, 1.0 / math.sqrt(self.tau))
+
+    def tails(self, losses: Array) -> tuple[Array, Array]:
+        """Probabilities of x above the point where the log ratio is l.
+
+        The ratio is e^l at the positive root y = e^(x/tau) of
+        q a y^2 - (1 - q)(e^l - 1) y - q a e^l = 0, a = e^(-1/(2 tau)); in logs throughout.
+        """
+        log_a = -0.5 / self.tau
+        # Half the linear coefficient, over e^(l/2); the root is then a sum of positive terms.
+        log_half = _log(0.5 * (1.0 - self.q)) + 0.5 * losses + _log(-np.expm1(-losses))
+        log_qa = math.log(self.q) + log_a
+        log_root = 0.5 * np.logaddexp(2.0 * log_half, 2.0 * log_qa)
+        log_y = 0.5 * losses + np.logaddexp(log_half, log_root) - log_qa
+        x = self.tau * log_y
+        sd = math.sqrt(self.tau)
+        beside = (1.0 - self.q) * ndtr(-x / sd)
+        return beside + self.q * ndtr((1.0 - x) / sd), beside + self.q * ndtr((-1.0 - x) / sd)
+
+
+def _log(value: Array | float) -> Array:
+    """ln, with -inf at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(value), float)

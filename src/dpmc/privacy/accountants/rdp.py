@@ -1,0 +1,165 @@
+"""Rényi differential privacy of the batch algorithms, as the thesis states it (Theorems 3.3, 3.5).
+
+Each release has a curve epsilon(alpha) over integer orders; curves add over a composition, and
+    epsilon = sum epsilon(alpha) + ln(1/delta) / (alpha - 1)
+for the best order (Theorem 2.5). Both theorems apply an amplification theorem for batches drawn
+without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9):
+    epsilon(alpha) = ln(1 + q^2 C(alpha, 2) min{4(e^e(2) - 1), 2 e^e(2)}
+                          + 2 sum_{j=3}^{alpha} q^j C(alpha, j) e^((j-1) e(j))) / (alpha - 1)
+with e(j) the curve of what is released about the batch. All sums are in logs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from dpmc.privacy.accountants import Accountant, _largest
+from dpmc.privacy.events import (
+    BarkerRelease,
+    GaussianRelease,
+    Release,
+    SubsampledGaussianRelease,
+    counts,
+    total_mu,
+)
+
+Array = NDArray[np.float64]
+
+LARGEST_ORDER = 256
+"""Orders of a subsampled Gaussian release are 2 to 256, as in the thesis."""
+PUBLISHED_LARGEST_ORDER = 199
+"""Orders behind the published curve of Figure 6.1 are 2 to 199."""
+EVERY_ORDER_UP_TO = 1024
+"""A Barker test has all integer orders up to this one, and a sixteenth of each doubling beyond."""
+
+
+@dataclass(frozen=True)
+class RenyiDivergence(Accountant):
+    """Theorem 3.5 for subsampled Gaussian releases, Theorem 3.3 for Barker tests, and mixtures."""
+
+    name: ClassVar[str] = "rdp"
+    version: ClassVar[str] = "1"
+    handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease, BarkerRelease)
+    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
+
+    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+        orders, total = _sum_of_curves(events)
+        return math.exp(min(0.0, float(np.min((orders - 1.0) * (total - epsilon)))))
+
+    def _first_guess(
+        self,
+        once: tuple[Release, ...],
+        per_iteration: tuple[Release, ...],
+        epsilon: float,
+        delta: float,
+    ) -> int:
+        orders, each = _sum_of_curves(per_iteration)
+        spent = np.zeros(orders.size)
+        if once:
+            first_orders, first = _sum_of_curves(once)
+            orders, left, right = np.intersect1d(orders, first_orders, return_indices=True)
+            each, spent = each[left], first[right]
+        quotient = float(np.max((epsilon + math.log(delta) / (orders - 1.0) - spent) / each))
+        return int(min(max(quotient, 1.0), 1e18))
+
+    def _obstacle(self, event: Release) -> str | None:
+        if isinstance(event, BarkerRelease) and event.batch_size < 16:
+            return f"batch_size = {event.batch_size}: must be at least 16 for an order between 2 and b/5"
+        return None
+
+
+def subsampled_gaussian_curve(event: SubsampledGaussianRelease) -> tuple[Array, Array]:
+    """Orders (m,) and epsilon(alpha) (m,) of one release; Theorem 3.5, tau = s^2, e(j) = j/(2 tau)."""
+    orders = np.arange(2.0, LARGEST_ORDER + 1.0)
+    return orders, _amplified(orders, _gaussian(event, LARGEST_ORDER), event.sampling_fraction)
+
+
+def barker_curve(event: BarkerRelease) -> tuple[Array, Array]:
+    """Orders (m,) and epsilon(alpha) (m,) of one test; Theorem 3.3, integers 2 < alpha < b/5."""
+    b = event.batch_size
+    largest = -(-b // 5) - 1
+    orders = np.arange(3.0, min(largest, EVERY_ORDER_UP_TO) + 1.0)
+    if largest > EVERY_ORDER_UP_TO:
+        doublings = math.log2(largest / EVERY_ORDER_UP_TO)
+        beyond = EVERY_ORDER_UP_TO * np.exp2(np.arange(1.0, 16.0 * doublings + 1e-9) / 16.0)
+        orders = np.unique(np.append(orders, np.floor(beyond)))
+    j = np.arange(2.0, largest + 1.0)
+    spread = b - 5.0 * j
+    on_batch = 2.5 / b + np.log(2.0 * b / spread) / (2.0 * (j - 1.0)) + 2.0 * j / spread
+    return orders, _amplified(orders, on_batch, event.sampling_fraction)
+
+
+def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta: float) -> int:
+    """Iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
+
+    For comparison with the figure only: the sum lacks its last term, so that this number is above
+    what Theorem 3.5 shows. No accountant uses it.
+    """
+    orders = np.arange(2.0, PUBLISHED_LARGEST_ORDER + 1.0)
+    on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
+    curve = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)
+    allowed = epsilon + math.log(delta) / (orders - 1.0)
+    return _largest(lambda k: float(np.min(k * curve - allowed)), 1) if np.max(allowed) >= 0.0 else 0
+
+
+def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Array:
+    """e(j) = j/(2 s^2) for j = 2 ... largest (Theorem 2.11(1)); infinite where it overflows."""
+    inverse = 1.0 / event.noise_multiplier
+    with np.errstate(over="ignore"):
+        return np.arange(2.0, largest + 1.0) * (0.5 * inverse * inverse)
+
+
+def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True) -> Array:
+    """epsilon(alpha) at `orders` of the amplification theorem; `on_batch` is e(j), j = 2, 3, ..."""
+    j = np.arange(2.0, on_batch.size + 2.0)
+    e2 = float(on_batch[0])
+    log_weight = math.log(2.0) + j * math.log(q) + (j - 1.0) * on_batch
+    # min{4(e^x - 1), 2 e^x} is 4(e^x - 1) for x < ln 2.
+    least = math.log(4.0 * math.expm1(max(e2, 1e-300))) if e2 < math.log(2.0) else math.log(2.0) + e2
+    log_weight[0] = 2.0 * math.log(q) + least
+    log_factorial = gammaln(np.arange(on_batch.size + 3.0) + 1.0)
+    values = np.empty(orders.size)
+    for place, order in enumerate(orders.astype(int)):
+        last = order if last_term or order == 2 else order - 1
+        terms = np.arange(2, last + 1)
+        choose = log_factorial[order] - log_factorial[terms] - log_factorial[order - terms]
+        log_sum = logsumexp(choose + log_weight[: last - 1])
+        values[place] = np.logaddexp(0.0, log_sum) / (order - 1.0)
+    return values
+
+
+@lru_cache(maxsize=64)
+def _curve(event: Release) -> tuple[Array, Array]:
+    """Orders and curve of one release (count 1)."""
+    if isinstance(event, BarkerRelease):
+        return barker_curve(event)
+    assert isinstance(event, SubsampledGaussianRelease)
+    return subsampled_gaussian_curve(event)
+
+
+def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
+    """Orders that all events have, and their summed curve there."""
+    orders = np.arange(2.0, LARGEST_ORDER + 1.0)
+    curves = [(*_curve(_single(event)), event.count) for event in events if not _is_gaussian(event)]
+    for number, (own, _, _) in enumerate(curves):
+        orders = own if number == 0 else np.intersect1d(orders, own)
+    mu = total_mu(event for event in events if _is_gaussian(event)) or 0.0
+    total = orders * mu  # Theorem 2.11(1)
+    for own, values, count in curves:
+        total = total + count * values[np.searchsorted(own, orders)]
+    return orders, total
+
+
+def _is_gaussian(event: Release) -> bool:
+    return isinstance(event, GaussianRelease)
+
+
+def _single(event: Release) -> Release:
+    return next(iter(counts((event,))))
