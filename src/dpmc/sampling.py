@@ -5,6 +5,7 @@ streams and its own arithmetic, so a run has the same bits whether it is compute
 in blocks of any size, at one go or after a kill.
 """
 
+import functools
 import json
 import time
 import zipfile
@@ -29,7 +30,7 @@ from dpmc.randomness import get_state, set_state, stream
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
-PURPOSES = ("proposal", "component", "accept", "ratio-noise", "gradient-noise")
+PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 #: Fewer iterations than this give a chain that no second half can be taken from.
 LEAST_ITERATIONS = 4
@@ -44,10 +45,12 @@ class Cell:
     algorithm: Any  # an algorithm with its hyperparameters
     epsilon: str  # canonical; "inf" without a budget
     delta: float
-    accountant: str
+    accountant: str  # an accountant or a preset
     chains: int = 1  # chains of one run; they share its budget
     iterations: int | None = None  # of each chain; None: all that the budget allows
     thin: int = 1  # every thin-th draw is kept
+    most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
+    most_iterations: int | None = None  # stop there, however much budget is left
 
     @property
     def budget(self) -> Budget | None:
@@ -59,24 +62,44 @@ class Cell:
         once, each = self.algorithm.releases(self.problem.n)
         return repeat(once, self.chains), repeat(each, self.chains)
 
+    def judge(self) -> Any:
+        """The accountant that the cell's name or preset means for its releases."""
+        once, each = self.releases()
+        return accountants.resolve(self.accountant, once + each)
+
+    @functools.cached_property
+    def budget_iterations(self) -> int | None:
+        """Iterations of each chain that the budget allows; None without a budget."""
+        if self.budget is None:
+            return None
+        once, each = self.releases()
+        most: int = self.judge().iterations(once, each, self.budget.epsilon, self.budget.delta)
+        return most
+
     def allowed_iterations(self) -> int:
         """Iterations of each chain.
 
         Raises DpmcError where neither budget nor `iterations` says how many, and BudgetExceeded where
         `iterations` costs more than the budget.
         """
-        if self.budget is None:
+        most = self.budget_iterations
+        if most is None:
             if self.iterations is None:
                 raise DpmcError("iterations: needed when epsilon is inf, since no budget limits the chain")
             return self.iterations
-        once, each = self.releases()
-        accountant = accountants.get(self.accountant)
-        most = accountant.iterations(once, each, self.budget.epsilon, self.budget.delta)
         if self.iterations is not None and self.iterations > most:
             raise BudgetExceeded(
                 f"iterations: {self.iterations} exceeds the budget: epsilon {self.epsilon} allows {most}"
             )
-        return most if self.iterations is None else self.iterations
+        if self.iterations is not None:
+            return self.iterations
+        return most if self.most_iterations is None else min(most, self.most_iterations)
+
+    def kept_every(self, iterations: int) -> int:
+        """Every how-many-th draw is kept; at least `most_draws` are, and fewer than twice as many."""
+        if self.most_draws is None or self.thin > 1:
+            return self.thin
+        return max(1, iterations // self.most_draws)
 
     def status(self, iterations: int) -> str:
         """ "ok", or why the chain is too short to be of use."""
@@ -94,8 +117,10 @@ class Run:
     ledger: Ledger
     start: np.ndarray  # (chains, d) θ_0
     streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
+    jitters: list[Any]  # per chain, its Halton sequence; none if the algorithm uses none
+    thin: int  # every thin-th draw is kept
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
-    counts: list[np.ndarray] = field(default_factory=list)  # blocks (4, chains, kept), as Record
+    counts: list[np.ndarray] = field(default_factory=list)  # blocks (4, chains, windows of thin), as Record
 
 
 Progress = Callable[[int, int], None]
@@ -116,18 +141,22 @@ def sample(
     Raises DpmcError for a seed without a start point and for a budget that cannot be kept.
     """
     total = cell.allowed_iterations()
-    state, runs = _begin(cell, seeds)
+    state, runs = _begin(cell, seeds, cell.kept_every(total))
     done, size = 0, 0
     if checkpoint is not None and checkpoint.exists():
         done, size = _resume(checkpoint, state, runs)
+        for jitter in (jitter for run in runs for jitter in run.jitters):
+            jitter.fast_forward(done)
     door = Door(
         cell.problem.model,
-        evaluators.build(cell.problem.model, cell.problem.rows, cell.algorithm.one_component),
+        build_evaluator(cell.algorithm, cell.problem),
         float(cell.problem.temperature),
         cell.problem.n,
     )
     advance = compiled_iterations if isinstance(door.evaluator, tuple) else run_iterations
     size = size or _first_block(door)
+    for run in runs if total > 0 else ():
+        run.ledger.foresee(_cost(cell, total, first=True))
     saved = time.monotonic()
     while done < total:
         m = min(size, total - done)
@@ -149,6 +178,11 @@ def sample(
     return [_finish(cell, run, total, door) for run in runs]
 
 
+def build_evaluator(algorithm: Any, problem: Any) -> Any:
+    """The evaluator that serves an algorithm best; `problem` has a `model` and `rows`."""
+    return evaluators.build(problem.model, problem.rows, algorithm.one_component, algorithm.batch_size > 0)
+
+
 @compilable
 def run_iterations(algorithm, door, noise, draws, state, record):
     """All iterations of one block, for all chains."""
@@ -165,9 +199,10 @@ def stream_names(cell: Cell, seed: int, chain: int, purpose: str) -> tuple[str |
     return (problem.dataset, problem.label, cell.method, cell.epsilon, seed, chain, purpose)
 
 
-def _begin(cell: Cell, seeds: list[int]) -> tuple[State, list[Run]]:
+def _begin(cell: Cell, seeds: list[int], thin: int) -> tuple[State, list[Run]]:
     """Start points, streams and ledgers of all runs, before the first iteration."""
     runs = []
+    judge = cell.judge()
     extra = np.zeros((len(seeds) * cell.chains, cell.algorithm.extras))
     for r, seed in enumerate(seeds):
         first = seed * cell.chains
@@ -182,12 +217,26 @@ def _begin(cell: Cell, seeds: list[int]) -> tuple[State, list[Run]]:
             for c in range(cell.chains)
         ]
         start = cell.problem.starts[first : first + cell.chains].copy()
-        runs.append(Run(seed, Ledger(cell.budget, accountants.get(cell.accountant)), start, streams))
+        jitters = [
+            _halton(stream(*stream_names(cell, seed, c, "jitter")))
+            for c in range(cell.chains if getattr(cell.algorithm, "jitter", False) else 0)
+        ]
+        runs.append(Run(seed, Ledger(cell.budget, judge), start, streams, jitters, thin))
         if cell.algorithm.extras:
             for c in range(cell.chains):
                 generator = stream(*stream_names(cell, seed, c, "state"))
                 extra[r * cell.chains + c] = cell.algorithm.first_extra(generator)
     return State(np.concatenate([run.start for run in runs]), extra), runs
+
+
+def _halton(generator: np.random.Generator) -> Any:
+    """A scrambled Halton sequence on (0, 1): base 2, its digits permuted at random (Owen 2017).
+
+    SciPy wants a generator that can spawn others, which one with a key of its own cannot: hence an integer.
+    """
+    from scipy.stats import qmc
+
+    return qmc.Halton(d=1, scramble=True, rng=int(generator.integers(2**63)))
 
 
 def _cost(cell: Cell, m: int, first: bool) -> tuple[Any, ...]:
@@ -211,7 +260,7 @@ def _next_block(size: int, seconds: float, cell: Cell, runs: int) -> int:
     """Double the block while it is short, within the limit on numbers drawn beforehand."""
     ratios, gradients = cell.algorithm.evaluations
     d = cell.problem.dimension
-    per_iteration = cell.algorithm.normals + ratios + (gradients + 1) * d + d + 4
+    per_iteration = cell.algorithm.normals + cell.algorithm.batch_size + ratios + (gradients + 2) * d + 4
     most = max(1, BLOCK_NUMBERS // (per_iteration * runs * cell.chains))
     if seconds > 2.0 * BLOCK_SECONDS:
         size = max(1, size // 2)
@@ -226,16 +275,22 @@ def _advance(
     """Draw the numbers of m iterations, run them, return what happened."""
     algorithm, d = cell.algorithm, cell.problem.dimension
     streams = [s for run in runs for s in run.streams]
+    jitters = [j for run in runs for j in run.jitters]
 
     def numbers(purpose: str, shape: tuple[int, ...]) -> np.ndarray:
-        uniform = purpose in ("component", "accept")
-        draw = (s[purpose].random if uniform else s[purpose].standard_normal for s in streams)
-        return np.stack([one(shape) for one in draw])
+        return np.stack([_draw(s[purpose], purpose, shape) for s in streams])
 
     with np.errstate(divide="ignore"):
         log_u = np.log(numbers("accept", (m,)))
+    if jitters:
+        uniform = np.stack([jitter.random(m) for jitter in jitters])
+    else:
+        uniform = numbers("component", (m, algorithm.uniforms))
     draws = Draws(
-        numbers("proposal", (m, algorithm.normals)), numbers("component", (m, algorithm.uniforms)), log_u
+        numbers("proposal", (m, algorithm.normals)),
+        uniform,
+        log_u,
+        numbers("batch", (m, algorithm.batch_size)),
     )
     noise = LabNoise(
         numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
@@ -246,14 +301,28 @@ def _advance(
     return record
 
 
+def _draw(generator: np.random.Generator, purpose: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Random numbers of one chain: uniform, 64-bit words (for batches), or standard normal."""
+    if purpose in ("component", "accept"):
+        return generator.random(shape)
+    if purpose == "batch":
+        return generator.integers(0, 2**64, shape, dtype=np.uint64)
+    return generator.standard_normal(shape)
+
+
 def _keep(run: Run, record: Record, r: int, cell: Cell, done: int) -> None:
-    """Append run r's part of a block; iterations are thinned only when the run is finished."""
+    """Append run r's part of a block: every thin-th draw, and the counts in windows of thin iterations."""
     part = slice(r * cell.chains, (r + 1) * cell.chains)
-    m = record.theta.shape[1]
-    kept = np.arange(done + 1, done + m + 1) % cell.thin == 0
-    run.draws.append(record.theta[part][:, kept])
+    m, thin = record.theta.shape[1], run.thin
+    run.draws.append(record.theta[part][:, thin - 1 - done % thin :: thin])
     counts = np.stack([a[part].astype(np.int64) for a in record[1:]])
-    run.counts.append(counts)
+    first = np.flatnonzero(np.diff(np.arange(done, done + m) // thin, prepend=-1))
+    sums = np.add.reduceat(counts, first, axis=2)
+    if done % thin:  # the first window was begun in the block before
+        run.counts[-1][:, :, -1] += sums[:, :, 0]
+        sums = sums[:, :, 1:]
+    if sums.shape[2]:
+        run.counts.append(sums)
 
 
 def _finish(cell: Cell, run: Run, total: int, door: Door) -> storage.Chains:
@@ -261,8 +330,7 @@ def _finish(cell: Cell, run: Run, total: int, door: Door) -> storage.Chains:
     d = cell.problem.dimension
     draws = np.concatenate([np.empty((cell.chains, 0, d)), *run.draws], axis=1)
     counts = np.concatenate([np.zeros((4, cell.chains, 0), np.int64), *run.counts], axis=2)
-    kept = total // cell.thin
-    windows = counts[:, :, : kept * cell.thin].reshape(4, cell.chains, kept, cell.thin).sum(axis=3)
+    windows = counts[:, :, : total // run.thin]
     ratios, gradients = cell.algorithm.evaluations
     return storage.Chains(
         start=run.start,
@@ -281,13 +349,15 @@ def _finish(cell: Cell, run: Run, total: int, door: Door) -> storage.Chains:
             "delta": cell.delta,
             "seed": run.seed,
             "iterations": total,
-            "thin": cell.thin,
+            "budget_iterations": "inf" if cell.budget_iterations is None else cell.budget_iterations,
+            "thin": run.thin,
             "status": cell.status(total),
             "mode": "lab",
             "n": cell.problem.n,
+            "rows_per_evaluation": cell.algorithm.batch_size or cell.problem.n,
             "dimension": d,
             "temperature": cell.problem.temperature,
-            "accountant": cell.accountant,
+            "accountant": run.ledger.accountant.name,
             "evaluator": evaluators.describe(door.evaluator),
             "draws_version": cell.algorithm.draws_version,
             "ratio_evaluations_per_iteration": ratios,

@@ -17,6 +17,15 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "hmc": dict(MASS),
     "dp-penalty": {"tau": 0.2, "clip": 2.0, "proposal_sd": [0.6, 0.3]},
     "dp-penalty-guided": {"tau": 0.2, "clip": 2.0, "proposal_sd": [0.8, 0.4]},
+    "minibatch-penalty": {"tau": 0.5, "batch_size": 20, "clip": 2.0, "proposal_sd": [0.6, 0.3]},
+    "minibatch-penalty-guided": {
+        "tau": 0.5,
+        "batch_size": 20,
+        "clip": 2.0,
+        "sensitivity": "tight",
+        "proposal_sd": [0.8, 0.4],
+    },
+    "dp-barker": {"batch_size": 20, "clip_factor": 0.99, "proposal_sd": [0.6, 0.3]},
     "dp-hmc": {"tau_l": 0.2, "tau_g": 0.3, "clip_l": 2.0, "clip_g": 2.0, **MASS},
     "dp-hmc reusing gradients": {
         "tau_l": 0.2,
@@ -29,19 +38,19 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-def problem(name: str = "banana", n: int = 60, starts: int = 12) -> Problem:
+def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: float = 0.2) -> Problem:
     """A problem whose start points are exact posterior draws."""
     model = Circle(0.02) if name == "circle" else Banana(0.4, 0.3, -0.2, np.array([2.0, 0.5]), 4.0)
     generator = np.random.default_rng(7)
     rows = model.simulate(generator, np.array([0.5, -0.3]), n)
-    posterior = model.posterior(rows, 0.2)
+    posterior = model.posterior(rows, temperature)
     return Problem(
         label=name,
         model_id=name,
         dataset="tests",
         model=model,
         rows=rows,
-        temperature=0.2,
+        temperature=temperature,
         starts=posterior.draws(generator, starts),
         true_theta=np.zeros(2),
         reference=np.empty((0, 2)),
@@ -57,5 +66,11 @@ def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell:
     fields = {key: changes.pop(key) for key in list(changes) if key in Cell.__dataclass_fields__}
     values = {**HYPERPARAMETERS[method], **changes}
     algorithm = algorithm_class(method.split()[0]).read(Settings(values, 2, "tests"))
-    settings = {"epsilon": "inf", "delta": 1e-3, "accountant": "tight", "iterations": 40, **fields}
+    settings = {
+        "epsilon": "inf",
+        "delta": 1e-3,
+        "accountant": "rdp" if algorithm.batch_size else "tight",
+        "iterations": 40,
+        **fields,
+    }
     return Cell(problem=on, method=method, algorithm=algorithm, **settings)

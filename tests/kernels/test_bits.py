@@ -92,7 +92,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
         assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
 
 
-@pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
+@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
 def test_a_resumption_that_forgot_its_streams_would_be_seen(
     method: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -119,12 +119,11 @@ def test_compiled_equals_plain_python(method: str, monkeypatch: Any) -> None:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-def test_the_generic_evaluator_gives_the_same_chains(monkeypatch: Any) -> None:
-    ours = sample(cell("dp-penalty"), [0])
-    monkeypatch.setattr(
-        sampling.evaluators, "build", lambda model, rows, one_component: GenericEvaluator(rows)
-    )
-    theirs = sample(cell("dp-penalty"), [0])
+@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-barker"])
+def test_the_generic_evaluator_gives_the_same_chains(method: str, monkeypatch: Any) -> None:
+    ours = sample(cell(method), [0])
+    monkeypatch.setattr(sampling.evaluators, "build", lambda model, rows, *_: GenericEvaluator(rows))
+    theirs = sample(cell(method), [0])
     assert theirs[0].attributes["evaluator"] == "generic"
     np.testing.assert_allclose(ours[0].draws, theirs[0].draws, rtol=1e-9)
     np.testing.assert_array_equal(ours[0].ratio_clipped, theirs[0].ratio_clipped)

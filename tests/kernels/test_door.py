@@ -13,7 +13,7 @@ from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise
 from dpmc.sampling import sample
-from kernels import cells
+from kernels import cells, ladder, paper_cells
 from kernels.ladder import LARGE, mutant
 
 FILES = sorted(Path(dpmc.algorithms.__file__).parent.glob("*.py"))
@@ -25,6 +25,11 @@ BEHIND_THE_DOOR = {
     "statistics",
     "ratio_sums",
     "ratio_sums_within",
+    "batch_sums",
+    "batch_sums_within",
+    "batch_gradient_sums",
+    "draw_batch",
+    "BatchEvaluator",
     "gradient_sums",
     "log_likelihood",
     "log_likelihood_gradient",
@@ -77,8 +82,8 @@ def test_a_mention_would_be_seen(line: str) -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_exact_answers_are_declared_as_exact(name: str) -> None:
-    algorithm = cells.cell(name).algorithm
-    once, each = algorithm.releases(60)
+    room = cells if name in cells.HYPERPARAMETERS else paper_cells
+    once, each = room.cell(name).algorithm.releases(60)
     exact = any(isinstance(event, NonPrivateRelease) for event in (*once, *each))
     path = Path(__import__(algorithm_class(name).__module__, fromlist=["x"]).__file__)
     assert bool(mentioned(path.read_text()) & EXACT) == exact
@@ -112,7 +117,7 @@ def test_gradient_noise_is_normal_and_its_own_for_each_component() -> None:
                 np.testing.assert_array_equal(out, 2.5 * normals[c, i, stage])
 
 
-@pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
+@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-barker", "dp-hmc"])
 def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
@@ -129,6 +134,13 @@ def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pyte
     }
     if method == "dp-hmc":
         samples["gradient noise"] = np.concatenate([n.gradient_normals.ravel() for n, _ in seen])
+    if method in ladder.BATCHES:
+        words = np.concatenate([d.words.ravel() for _, d in seen])
+        assert words.dtype == np.uint64
+        samples["batch, high bits"] = stats.norm.ppf((words >> np.uint64(32)) / 2**32 + 2.0**-33)
+        samples["batch, low bits"] = stats.norm.ppf((words % np.uint64(2**32)) / 2**32 + 2.0**-33)
+    if method == "dp-barker":
+        samples["correction"] = stats.norm.ppf(np.concatenate([d.uniform.ravel() for _, d in seen]))
     for name, sample_ in samples.items():
         assert stats.kstest(sample_, "norm").pvalue > 1e-4, name
     length = min(len(values) for values in samples.values())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels import ladder
-from kernels.ladder import FAULT_P, KERNELS, SMALL, WEAK, Kernel
+from kernels.ladder import BATCHES, FAULT_P, JOINT, KERNELS, SMALL, WEAK, Kernel
 
 RWMH = "dpmc.algorithms.rwmh"
 PENALTY = "dpmc.algorithms.dp_penalty"
@@ -16,6 +16,11 @@ GUIDED = "dpmc.algorithms.dp_penalty_guided"
 HMC = "dpmc.algorithms.hmc"
 DP_HMC = "dpmc.algorithms.dp_hmc"
 LEAPFROG = "dpmc.algorithms.leapfrog"
+MINIBATCH = "dpmc.algorithms.minibatch_penalty"
+MINIBATCH_GUIDED = "dpmc.algorithms.minibatch_penalty_guided"
+BARKER = "dpmc.algorithms.dp_barker"
+BARKER_CORRECTION = "dpmc.privacy.barker_correction"
+BATCH = "dpmc.evaluators.batch"
 COMMON = "dpmc.algorithms.common"
 DOOR = "dpmc.privacy.mechanisms"
 NOISE = "dpmc.privacy.noise"
@@ -28,8 +33,13 @@ def balance(kernel: Kernel) -> float:
     return ladder.imbalance(kernel, nodes=401)
 
 
+def batch_balance(kernel: Kernel) -> float:
+    return ladder.batch_balance(kernel)
+
+
 def invariance(kernel: Kernel) -> float:
-    return ladder.invariance(kernel, SMALL, chains=1000, iterations=12)
+    iterations = 20 if kernel.algorithm.batch_size else 12
+    return ladder.invariance(kernel, kernel.setting, chains=1000, iterations=iterations)
 
 
 def joint(kernel: Kernel) -> float:
@@ -56,6 +66,7 @@ def attained(kernel: Kernel) -> float:
 #: When a measure catches a fault: far beyond what a right kernel is allowed.
 CAUGHT: dict[Measure, Callable[[Any], bool]] = {
     balance: lambda error: error > 10.0 * ladder.IMBALANCE,
+    batch_balance: lambda p: p < FAULT_P,
     invariance: lambda p: p < FAULT_P,
     joint: lambda p: p < FAULT_P,
     undoing: lambda error: error > 1e4 * ladder.RETURN_ERROR,
@@ -96,6 +107,17 @@ RATIO_SD = "sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c
 GRADIENT_SD = "sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * clip"
 L2_BOUND = "clip * distance(theta[c], proposal[c])"
 TEMPERED = "answer[c] = self.temperature * answer[c] + noise"
+BATCH_ASKED = "safe, within, words, i,"
+BATCH_SCALE = "scale = self.temperature * float(self.n) / size"
+BATCH_VARIANCE = "- 0.5 * scale * scale * squares[c]"
+BATCH_SUM = "answer[c] = scale * answer[c]"
+BATCH_SENSITIVITY = "+ variance_factor * (1.0 - 1.0 / size) * reach * reach"
+BATCH_NOISE = "noise.corrected(c, i, multiplier * sensitivity)"
+BATCH_RELEASE = 'SubsampledGaussianRelease("batch log-ratio", float(np.sqrt(self.tau)), self.batch_size, n)'
+BARKER_BOUND = "bound[c] = clip_factor / (scale * np.sqrt(size))"
+BARKER_VARIANCE = "variance = scale * scale * squares[c]"
+BARKER_FILLING = "np.sqrt(2.0 - variance)"
+BARKER_TEST = "log_ratio[c] + barker_correction(draws.uniform[c, i, 0]) > 0.0"
 
 FAULTS = {
     # the acceptance test
@@ -238,6 +260,155 @@ FAULTS = {
         'return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))',
         (releases,),
     ),
+    # batches and their variance
+    "batch with replacement": Fault(
+        "minibatch-penalty-guided", BATCH, "if taken[pick]:", "if False:", (attained,)
+    ),
+    "same batch in all iterations": Fault(
+        "minibatch-penalty", DOOR, BATCH_ASKED, "safe, within, words, 0,", (invariance, releases)
+    ),
+    "same batch in all guided iterations": Fault(
+        "minibatch-penalty-guided", DOOR, BATCH_ASKED, "safe, within, words, 0,", (invariance, releases)
+    ),
+    "same batch in all of Barker's iterations": Fault(
+        "dp-barker", DOOR, BATCH_ASKED, "safe, within, words, 0,", (invariance, releases)
+    ),
+    "no batch variance in the penalty": Fault(
+        "minibatch-penalty", DOOR, BATCH_VARIANCE, "", (batch_balance,)
+    ),
+    "no batch variance in the guided penalty": Fault(
+        "minibatch-penalty-guided", DOOR, BATCH_VARIANCE, "", (batch_balance, invariance)
+    ),
+    "batch variance added, not subtracted": Fault(
+        "minibatch-penalty", DOOR, BATCH_VARIANCE, BATCH_VARIANCE.replace("-", "+"), (batch_balance,)
+    ),
+    "half the batch variance": Fault(
+        "minibatch-penalty", DOOR, BATCH_VARIANCE, BATCH_VARIANCE.replace("0.5", "0.25"), (batch_balance,)
+    ),
+    "batch variance of the sum, not of its sd": Fault(
+        "minibatch-penalty", DOOR, BATCH_VARIANCE, f"{BATCH_VARIANCE} / size", (batch_balance,)
+    ),
+    "batch variance with divisor b - 1": Fault(
+        "minibatch-penalty-guided",
+        DOOR,
+        BATCH_VARIANCE,
+        f"{BATCH_VARIANCE} * size / (size - 1.0)",
+        (attained,),
+    ),
+    "batch variance not tempered": Fault(
+        "minibatch-penalty",
+        DOOR,
+        BATCH_VARIANCE,
+        BATCH_VARIANCE.replace("scale * scale", "(float(self.n) / size) ** 2"),
+        (batch_balance,),
+    ),
+    "batch sum not tempered": Fault(
+        "minibatch-penalty",
+        DOOR,
+        BATCH_SUM,
+        BATCH_SUM.replace("scale", "float(self.n) / size"),
+        (batch_balance,),
+    ),
+    "nothing about the batch tempered": Fault(
+        "minibatch-penalty", DOOR, BATCH_SCALE, BATCH_SCALE.replace("self.temperature * ", ""), (releases,)
+    ),
+    "batch sum not scaled up to all rows": Fault(
+        "minibatch-penalty", DOOR, BATCH_SCALE, "scale = self.temperature", (releases, batch_balance)
+    ),
+    "batch penalty without the prior": Fault("minibatch-penalty", MINIBATCH, PRIOR, "pass", (batch_balance,)),
+    "guided batch penalty with the prior upside down": Fault(
+        "minibatch-penalty-guided", MINIBATCH_GUIDED, PRIOR, PRIOR.replace("+=", "-="), (batch_balance,)
+    ),
+    "guided batch walk never turns": Fault(
+        "minibatch-penalty-guided", MINIBATCH_GUIDED, FLIP, "pass", (invariance,)
+    ),
+    "correction missing on a batch": Fault(
+        "minibatch-penalty",
+        NOISE,
+        CORRECTED,
+        CORRECTED.replace("- 0.5 * sd * sd", ""),
+        (batch_balance,),
+    ),
+    "sensitivity without the variance's part": Fault(
+        "minibatch-penalty-guided", DOOR, BATCH_SENSITIVITY, "", (releases, attained)
+    ),
+    "sensitivity with half the variance's part": Fault(
+        "minibatch-penalty-guided",
+        DOOR,
+        BATCH_SENSITIVITY,
+        f"{BATCH_SENSITIVITY} / 2.0",
+        (releases, attained),
+    ),
+    "batch noise of half the sensitivity": Fault(
+        "minibatch-penalty-guided", DOOR, "2.0 * reach +", "reach +", (releases, attained)
+    ),
+    "batch noise with the multiplier squared": Fault(
+        "minibatch-penalty-guided",
+        DOOR,
+        BATCH_NOISE,
+        BATCH_NOISE.replace("multiplier", "multiplier * multiplier"),
+        (releases, attained),
+    ),
+    "batch release without noise": Fault(
+        "minibatch-penalty-guided", DOOR, f"answer[c] += {BATCH_NOISE}", "pass", (releases, attained)
+    ),
+    "squared multiplier declared": Fault(
+        "minibatch-penalty-guided",
+        MINIBATCH_GUIDED,
+        BATCH_RELEASE,
+        BATCH_RELEASE.replace("float(np.sqrt(self.tau))", "float(self.tau) ** 0.25"),
+        (releases, attained),
+    ),
+    "half the batch declared": Fault(
+        "minibatch-penalty",
+        MINIBATCH,
+        BATCH_RELEASE,
+        BATCH_RELEASE.replace("self.batch_size", "self.batch_size // 2"),
+        (releases,),
+    ),
+    # Barker's test
+    "noise filled up from 2": Fault(
+        "dp-barker", DOOR, BARKER_FILLING, "np.sqrt(2.0)", (batch_balance, releases)
+    ),
+    "noise of variance 2 - s^2 as its sd": Fault(
+        "dp-barker", DOOR, BARKER_FILLING, "2.0 - variance", (batch_balance, releases)
+    ),
+    "no noise beside the batch's": Fault("dp-barker", DOOR, BARKER_FILLING, "0.0", (batch_balance, releases)),
+    "Barker's batch variance of the sum, not of its sd": Fault(
+        "dp-barker", DOOR, BARKER_VARIANCE, f"{BARKER_VARIANCE} / size", (batch_balance, releases)
+    ),
+    "Barker's batch variance with divisor b - 1": Fault(
+        "dp-barker", DOOR, BARKER_VARIANCE, f"{BARKER_VARIANCE} * size / (size - 1.0)", (releases,)
+    ),
+    "clip factor forgotten": Fault(
+        "dp-barker", DOOR, BARKER_BOUND, BARKER_BOUND.replace("clip_factor", "1.0"), (releases,)
+    ),
+    "Barker's rows bounded by b/(nT)": Fault(
+        "dp-barker", DOOR, BARKER_BOUND, "bound[c] = clip_factor / scale", (releases,)
+    ),
+    "Barker's bound not tempered": Fault(
+        "dp-barker", DOOR, BARKER_BOUND, f"{BARKER_BOUND} * self.temperature", (releases,)
+    ),
+    "Barker's batch sum not tempered": Fault(
+        "dp-barker",
+        DOOR,
+        BATCH_SUM,
+        BATCH_SUM.replace("scale", "float(self.n) / size"),
+        (batch_balance,),
+    ),
+    "Barker's test without the prior": Fault("dp-barker", BARKER, PRIOR, "pass", (batch_balance, invariance)),
+    "accepted below 0": Fault(
+        "dp-barker", BARKER, BARKER_TEST, BARKER_TEST.replace(">", "<"), (batch_balance,)
+    ),
+    "no correction of Barker's noise": Fault(
+        "dp-barker", BARKER_CORRECTION, "return VALUES[k]", "return 0.0", (batch_balance,)
+    ),
+    "a correction of twice the variance": Fault(
+        "dp-barker", BARKER_CORRECTION, "return VALUES[k]", "return 2.0**0.5 * VALUES[k]", (batch_balance,)
+    ),
+    "Metropolis' test in place of Barker's": Fault(
+        "dp-barker", BARKER, BARKER_TEST, "np.log(draws.uniform[c, i, 0]) < log_ratio[c]", (batch_balance,)
+    ),
 }
 CASES = [
     pytest.param(fault, check, id=f"{name}: {check.__name__}")
@@ -252,15 +423,20 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 
 @pytest.mark.parametrize("module", sorted({(f.kernel, f.module) for f in FAULTS.values()}))
-@pytest.mark.parametrize("check", [balance, releases])
-def test_text_run_anew_without_a_fault_is_not_blamed(module: tuple[str, str], check: Measure) -> None:
+def test_text_run_anew_without_a_fault_is_not_blamed(module: tuple[str, str]) -> None:
     # so that the faults above are caught for what was changed, not for how they are made
-    assert not CAUGHT[check](check(KERNELS[module[0]].mutated(module[1])))
+    kernel = KERNELS[module[0]].mutated(module[1])
+    checks = {
+        releases,
+        *(check for f in FAULTS.values() if (f.kernel, f.module) == module for check in f.checks),
+    }
+    for check in checks - {invariance, joint}:
+        assert not CAUGHT[check](check(kernel))
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_statistical_checks_blame_no_right_kernel_in_plain_python(name: str) -> None:
-    assert ladder.invariance(KERNELS[name], SMALL, chains=1000, iterations=12) > ladder.P_VALUE
+    assert invariance(KERNELS[name]) > ladder.P_VALUE
 
 
 WRONG = {
@@ -276,6 +452,13 @@ WRONG = {
 def test_joint_test_catches_a_wrong_model(name: str, wrong: dict[str, Any]) -> None:
     kernel = replace(KERNELS[name], python=False)
     assert ladder.joint_test(kernel, WEAK, replicates=4000, iterations=60, **wrong) < FAULT_P
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_joint_test_over_batches_catches_a_wrong_prior(name: str) -> None:
+    kernel, setting = JOINT[name]
+    wrong = setting.model._replace(prior_variance=2.0 * setting.model.prior_variance)
+    assert ladder.joint_test(kernel, setting, 2000, 200, model=wrong) < FAULT_P
 
 
 def test_a_fault_whose_text_is_gone_says_so() -> None:

@@ -7,7 +7,7 @@ from scipy import stats
 from dpmc.problem import Problem
 from dpmc.sampling import sample
 from kernels.cells import HYPERPARAMETERS, cell, problem
-from kernels.ladder import bent
+from kernels.ladder import BATCHES, bent
 
 SEEDS = 120
 #: Clip bounds out of reach, so that nothing but chance separates a chain's means from the truth.
@@ -15,6 +15,9 @@ UNCLIPPED = {
     "dp-penalty": {"tau": 0.005, "clip": 100.0},
     "dp-penalty-guided": {"tau": 0.005, "clip": 100.0},
     "dp-hmc": {"tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0},
+    "minibatch-penalty": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.2, 0.1]},
+    "minibatch-penalty-guided": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.28, 0.15]},
+    "dp-barker": {"batch_size": 400, "clip_factor": 1.0, "proposal_sd": [0.15, 0.075]},
 }
 METHODS = [name for name in HYPERPARAMETERS if "reusing" not in name]
 
@@ -35,15 +38,30 @@ def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.nd
     return means.mean(axis=0) / (means.std(axis=0, ddof=1) / np.sqrt(SEEDS)), own
 
 
+def unbiased(method: str) -> Problem:
+    """A problem with which a method has no bias: for batches, many rows (see `kernels.ladder`)."""
+    return problem(n=2500, starts=SEEDS, temperature=0.01) if method in BATCHES else problem(starts=SEEDS)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_means_and_squares_over_many_seeds(method: str) -> None:
-    on = problem(starts=SEEDS)
+    on = unbiased(method)
     over_seeds, own = moment_z(method, on, on)
     assert np.abs(over_seeds).max() < stats.t.isf(0.5e-4 / 4, SEEDS - 1)
     # each chain's own error is an honest one: z is Student's t with 19 degrees, a little wider
     # because batches are still correlated
     assert 0.8 < own.std() < 1.4
     assert np.mean(np.abs(own) > stats.t.isf(0.025, 19)) < 0.13
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "dp-barker" else name for name in BATCHES],
+)
+def test_slow_bias_is_seen_in_batches(method: str) -> None:
+    right, wrong = unbiased(method), unbiased(method)
+    wrong.temperature = 0.011
+    assert np.abs(moment_z(method, wrong, right)[0]).max() > 6.0
 
 
 @pytest.mark.parametrize("what", ["temperature", "prior variance", "clip bound"])

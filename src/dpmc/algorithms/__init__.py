@@ -1,8 +1,10 @@
 """The samplers, one a file, by their ids.
 
 An algorithm is a NamedTuple of hyperparameters with `read(settings)`; `normals`, `uniforms`, `extras`,
-`evaluations`, `noisy_gradients` (what an iteration consumes); `releases(n)`, its events as data; and
-`iterate`, one iteration of several chains, which reads like the paper and also runs compiled.
+`evaluations`, `noisy_gradients`, `batch_size` (what an iteration consumes; 0: no batch); `releases(n)`, its
+events as data; and `iterate`, one iteration of several chains, which reads like the paper and also runs
+compiled. With `jitter` its uniform numbers are points of a Halton sequence. One that asks for no log ratio
+(`evaluations`) has no acceptance test: `accepted` then counts the steps that did not diverge.
 `draws_version` is raised whenever a change alters the draws, so that finished chains are made anew.
 """
 
@@ -16,7 +18,13 @@ _CLASSES = {
     "hmc": "dpmc.algorithms.hmc:HMC",
     "dp-penalty": "dpmc.algorithms.dp_penalty:DPPenalty",
     "dp-penalty-guided": "dpmc.algorithms.dp_penalty_guided:DPPenaltyGuided",
+    "minibatch-penalty": "dpmc.algorithms.minibatch_penalty:MinibatchPenalty",
+    "minibatch-penalty-guided": "dpmc.algorithms.minibatch_penalty_guided:MinibatchPenaltyGuided",
+    "dp-barker": "dpmc.algorithms.dp_barker:DPBarker",
     "dp-hmc": "dpmc.algorithms.dp_hmc:DPHMC",
+    "dp-mala": "dpmc.algorithms.dp_mala:DPMALA",
+    "dp-sgld": "dpmc.algorithms.dp_sgld:DPSGLD",
+    "dp-sgnht": "dpmc.algorithms.dp_sgnht:DPSGNHT",
 }
 
 ALGORITHMS = tuple(_CLASSES)

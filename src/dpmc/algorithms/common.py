@@ -23,6 +23,7 @@ class Draws(NamedTuple):
     normal: np.ndarray  # (chains, m, normals per iteration)
     uniform: np.ndarray  # (chains, m, uniforms per iteration)
     log_u: np.ndarray  # (chains, m) ln u of the acceptance test
+    words: np.ndarray  # (chains, m, rows per batch) 64-bit words that draw the batches
 
 
 class Record(NamedTuple):
@@ -50,13 +51,19 @@ class Record(NamedTuple):
 def accept(state, proposal, log_ratio, draws, c, i, record):
     """Move chain c to its proposal if ln u < log_ratio (NaN: it stays); record iteration i."""
     accepted = draws.log_u[c, i] < log_ratio
+    settle(state, proposal, accepted, c, i, record)
+    return accepted
+
+
+@compilable
+def settle(state, proposal, accepted, c, i, record):
+    """Move chain c to its proposal if accepted; record iteration i."""
     if accepted:
         copy(proposal[c], state.theta[c])
         record.accepted[c, i] = 1
     if has_diverged(proposal[c]):
         record.diverging[c, i] = 1
     copy(state.theta[c], record.theta[c, i])
-    return accepted
 
 
 @compilable
@@ -69,6 +76,21 @@ def walk(theta, proposal_sd, normal, i):
     return proposal
 
 
+@compilable
+def guided_walk(theta, direction, proposal_sd, draws, i, component):
+    """θ' of every chain (chains, d): one random component moves by direction × |N(0, proposal_sd²)|.
+
+    `direction` (chains, d) is ±1; which component moved goes into `component` (chains,).
+    """
+    chains, d = theta.shape
+    proposal = theta.copy()
+    for c in range(chains):
+        k = int(d * draws.uniform[c, i, 0])
+        proposal[c, k] += direction[c, k] * abs(proposal_sd[k] * draws.normal[c, i, 0])
+        component[c] = k
+    return proposal
+
+
 class Settings:
     """Hyperparameters of one cell, read with errors that name the file, the key and the rule."""
 
@@ -78,6 +100,11 @@ class Settings:
         self._values = dict(values)
         self._dimension = dimension
         self._source = source
+
+    @property
+    def dimension(self) -> int:
+        """Number of the model's parameters d."""
+        return self._dimension
 
     def _take(self, key: str, default: Any = None) -> Any:
         if key not in self._values and default is None:
@@ -103,10 +130,17 @@ class Settings:
             raise DpmcError(f"{self._source}: {key}: {number:g} must be between 1e-100 and 1e100")
         return number
 
+    def fraction(self, key: str, default: float | None = None) -> float:
+        """A number in (0, 1]."""
+        number = self.positive(key, default)
+        if number > 1.0:
+            raise DpmcError(f"{self._source}: {key}: {number:g} must be at most 1")
+        return number
+
     def count(self, key: str) -> int:
         """A whole number ≥ 1."""
         number = self._number(key, self._take(key))
-        if number < 1 or number != int(number):
+        if not number >= 1 or not number.is_integer():
             raise DpmcError(f"{self._source}: {key}: {number:g} must be a whole number, at least 1")
         return int(number)
 

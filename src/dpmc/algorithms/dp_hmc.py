@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept
-from dpmc.algorithms.leapfrog import draw_momentum, drift, kick, kinetic_energy
+from dpmc.algorithms.leapfrog import draw_momentum, draw_pace, drift, kick, kinetic_energy, scale
 from dpmc.compiler import compilable
 from dpmc.privacy.events import GaussianRelease
 from dpmc.vectors import copy
@@ -19,6 +19,10 @@ class DPHMC(NamedTuple):
     writes u for ln u and drops η from the θ-update.) Each iteration releases one log ratio of noise
     multiplier τ_l√n and L + 1 gradients of multiplier τ_g√n.
 
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence on (0, 1), a sequence of
+    its own for each chain, so that no trajectory turns back on itself time and again; η is then the largest
+    step (the DP-HMC paper, its Section 3). It costs no privacy and leaves the posterior invariant.
+
     `reuse_gradients` takes the gradient at the start of a trajectory from the iteration before: kL + 1
     gradient releases. It exists for comparison only: it is not known to leave the posterior invariant.
     """
@@ -31,9 +35,11 @@ class DPHMC(NamedTuple):
     clip_l: float  # nats per unit distance
     clip_g: float  # norm of one row's gradient
     reuse_gradients: bool
+    jitter: bool = False
 
     draws_version = 1
     one_component = False
+    batch_size = 0  # it looks at all rows
 
     @classmethod
     def read(cls, settings: Settings) -> "DPHMC":
@@ -47,6 +53,7 @@ class DPHMC(NamedTuple):
             settings.positive("clip_l"),
             settings.positive("clip_g"),
             settings.flag("reuse_gradients", False),
+            settings.choice("jitter", ("none", "halton"), "none") == "halton",
         )
 
     @property
@@ -59,7 +66,10 @@ class DPHMC(NamedTuple):
         """Standard normals that a momentum needs."""
         return len(self.mass)
 
-    uniforms = 0
+    @property
+    def uniforms(self) -> int:
+        """The jitter of the step size, with `jitter`: points of a Halton sequence."""
+        return 1 if self.jitter else 0
 
     @property
     def extras(self) -> int:
@@ -97,6 +107,8 @@ class DPHMC(NamedTuple):
         energy = np.empty(chains)
         for c in range(chains):
             energy[c] = kinetic_energy(momentum[c], self.mass)
+        pace = draw_pace(self.jitter, draws.uniform, i)
+        scale(momentum, pace, -1)
 
         gradient = np.empty((chains, d))
         counts = record.gradient_clipped
@@ -108,10 +120,11 @@ class DPHMC(NamedTuple):
         first = gradient.copy()
         for step in range(1, self.steps + 1):
             kick(momentum, 0.5, self.step_size, gradient)
-            drift(theta, self.step_size, momentum, self.mass)
+            drift(theta, self.step_size, momentum, self.mass, pace)
             door.noisy_gradient(theta, self.clip_g, self.tau_g, noise, i, step, gradient, counts)
             kick(momentum, 0.5, self.step_size, gradient)
 
+        scale(momentum, pace, 1)
         log_ratio = np.empty(chains)
         door.noisy_log_ratio(
             state.theta, theta, self.clip_l, self.tau_l, noise, i, log_ratio, record.ratio_clipped

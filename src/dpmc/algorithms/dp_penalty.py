@@ -23,6 +23,7 @@ class DPPenalty(NamedTuple):
 
     draws_version = 1
     one_component = False
+    batch_size = 0  # it looks at all rows
 
     @classmethod
     def read(cls, settings: Settings) -> "DPPenalty":

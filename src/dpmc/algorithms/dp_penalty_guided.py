@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept
+from dpmc.algorithms.common import Settings, accept, guided_walk
 from dpmc.compiler import compilable
 from dpmc.privacy.events import GaussianRelease
 
@@ -23,6 +23,7 @@ class DPPenaltyGuided(NamedTuple):
 
     draws_version = 1
     one_component = True
+    batch_size = 0  # it looks at all rows
 
     @classmethod
     def read(cls, settings: Settings) -> "DPPenaltyGuided":
@@ -53,13 +54,9 @@ class DPPenaltyGuided(NamedTuple):
 
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
-        chains, d = state.theta.shape
-        proposal = state.theta.copy()
+        chains = state.theta.shape[0]
         component = np.empty(chains, np.int64)
-        for c in range(chains):
-            k = int(d * draws.uniform[c, i, 0])
-            proposal[c, k] += state.extra[c, k] * abs(self.proposal_sd[k] * draws.normal[c, i, 0])
-            component[c] = k
+        proposal = guided_walk(state.theta, state.extra, self.proposal_sd, draws, i, component)
         log_ratio = np.empty(chains)
         door.noisy_log_ratio(
             state.theta, proposal, self.clip, self.tau, noise, i, log_ratio, record.ratio_clipped

@@ -29,6 +29,7 @@ class HMC(NamedTuple):
 
     draws_version = 1
     one_component = False
+    batch_size = 0  # it looks at all rows
 
     @classmethod
     def read(cls, settings: Settings) -> "HMC":
@@ -77,6 +78,7 @@ class HMC(NamedTuple):
         energy = np.empty(chains)
         for c in range(chains):
             energy[c] = kinetic_energy(momentum[c], self.mass)
+        pace = np.ones(chains)
 
         gradient = np.empty((chains, d))
         if state.extra[0, d] == 1.0:
@@ -89,7 +91,7 @@ class HMC(NamedTuple):
                 state.extra[c, d] = 1.0
         for _ in range(self.steps):
             kick(momentum, 0.5, self.step_size, gradient)
-            drift(theta, self.step_size, momentum, self.mass)
+            drift(theta, self.step_size, momentum, self.mass, pace)
             door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
             kick(momentum, 0.5, self.step_size, gradient)
 

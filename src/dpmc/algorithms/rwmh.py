@@ -24,6 +24,7 @@ class RWMH(NamedTuple):
 
     draws_version = 1
     one_component = False
+    batch_size = 0  # it looks at all rows
 
     @classmethod
     def read(cls, settings: Settings) -> "RWMH":

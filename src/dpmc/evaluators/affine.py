@@ -52,7 +52,7 @@ class AffineEvaluator(NamedTuple):
         columns = np.zeros((chains, k), np.int64)
         active = np.zeros(chains, np.int64)
         gamma = np.zeros(chains)
-        todo = np.zeros((chains, self.blocks.shape[0]), np.bool_)
+        todo = np.zeros((0, 0), np.bool_)
         alpha = np.empty(k)
         for c in range(chains):
             alpha[:] = 0.0
@@ -73,7 +73,11 @@ class AffineEvaluator(NamedTuple):
                     bound[c],
                 )
             else:
+                if todo.shape[0] == 0:
+                    todo = self.unread(chains)
                 sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c])
+        if todo.shape[0] == 0:
+            return
         work = np.empty(self.blocks.shape[2])
         for b in range(self.blocks.shape[0]):
             rows = min(n - b * work.shape[0], work.shape[0])
@@ -83,6 +87,13 @@ class AffineEvaluator(NamedTuple):
                     part, clipped = clip_ratios(work, rows, bound[c])
                     sums[c] += part
                     counts[c] += clipped
+
+    def unread(self, chains):
+        """Marks (chains, blocks) of blocks that must be read, none yet; made only where a tree is asked.
+
+        So a sorted evaluation does nothing that grows with the number of blocks.
+        """
+        return np.zeros((chains, self.blocks.shape[0]), np.bool_)
 
     def gradient_sums(self, model, theta, bound, sums, counts):
         """See `dpmc.evaluators`."""
@@ -95,7 +106,7 @@ class AffineEvaluator(NamedTuple):
         active = np.zeros((chains, d), np.int64)
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
-        todo = np.zeros((chains, self.blocks.shape[0]), np.bool_)
+        todo = np.zeros((0, 0), np.bool_)
         for c in range(chains):
             model.gradient(theta[c], linear[c], constant[c])
             for i in range(d):
@@ -119,10 +130,12 @@ class AffineEvaluator(NamedTuple):
                     )
                     weighted[c, 0] = total / slope
             else:
+                if todo.shape[0] == 0:
+                    todo = self.unread(chains)
                 weights[c] = certain_gradients(self.tree, linear[c], constant[c], bound, todo[c], weighted[c])
         work = np.empty(self.blocks.shape[2])
         factors = np.empty(self.blocks.shape[2])
-        for b in range(self.blocks.shape[0]):
+        for b in range(self.blocks.shape[0] if todo.shape[0] > 0 else 0):
             rows = min(n - b * work.shape[0], work.shape[0])
             for c in range(chains):
                 if todo[c, b]:

@@ -13,7 +13,7 @@ from dpmc.compiler import compilable
 
 
 class SortedColumns(NamedTuple):
-    """Columns of statistics (k, n), each ascending, with their prefix sums; (0, n) where no move needs them."""
+    """Columns of statistics (k, n), each ascending, and prefix sums; (0, n) where no move needs them."""
 
     ordered: np.ndarray  # (k, n)
     prefix: np.ndarray  # (k, n + 1) sums of ordered − median from the middle outwards, negative below it
@@ -40,26 +40,21 @@ def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
 
     The rows left unclipped are those between the first with α t + γ ≥ −bound and the last with
     α t + γ ≤ bound (mirrored for α < 0); rounding is monotone in t, so the searches see the very
-    comparisons that a pass over the rows would make.
+    comparisons that a pass over the rows would make. Both searches go in step, for then a core waits for
+    two rows at a time when memory is far.
     """
     n = ordered.shape[0]
     sign = 1.0
     if alpha < 0.0:
         sign, alpha, gamma = -1.0, -alpha, -gamma
-    low, end = 0, n
-    while low < end:
-        middle = (low + end) // 2
-        if alpha * ordered[middle] + gamma < -bound:
-            low = middle + 1
-        else:
-            end = middle
-    high, end = low, n
-    while high < end:
-        middle = (high + end) // 2
-        if alpha * ordered[middle] + gamma <= bound:
-            high = middle + 1
-        else:
-            end = middle
+    low, high, left = 0, 0, n  # each search is between its begin and `left` rows further
+    while left > 0:
+        half = (left + 1) // 2
+        if alpha * ordered[low + half - 1] + gamma < -bound:
+            low += half
+        if alpha * ordered[high + half - 1] + gamma <= bound:
+            high += half
+        left -= half
     total = alpha * (prefix[high] - prefix[low]) + (alpha * median + gamma) * (high - low)
     clipped = n - (high - low)
     if clipped > 0:

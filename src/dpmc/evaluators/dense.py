@@ -84,9 +84,10 @@ def squared_norms(block, columns, slopes, active, constants, work, out):
 def clip_factors(squares, rows, bound):
     """Turn squared norms into factors min(1, bound/norm), in place; return (Σ factors, number clipped).
 
-    Only the first `rows` count; the padding's factors meet statistics of 0. Dividing by the root of the larger of the
-    square and bound² leaves an unclipped gradient as it is, without a branch. The inverse root begins in
-    single precision, where it is four times cheaper; two of Newton's steps make it exact to rounding.
+    Only the first `rows` count; the padding's factors meet statistics of 0. Dividing by the root of the
+    larger of the square and bound² leaves an unclipped gradient as it is, without a branch. The inverse
+    root begins in single precision, where it is four times cheaper; two of Newton's steps make it exact to
+    rounding.
     """
     size = squares.shape[0]
     limit = bound * bound

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.evaluators.batch import clipped_moments, draw_batch
+
 CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
 
@@ -35,6 +37,27 @@ class GenericEvaluator:
                 sums[c] += np.where(inside, ratio, clipped).sum()
                 counts[c] += len(rows) - np.count_nonzero(inside)
 
+    def batch_sums(
+        self,
+        model: Any,
+        theta: np.ndarray,
+        proposal: np.ndarray,
+        bound: np.ndarray,
+        words: np.ndarray,
+        i: int,
+        sums: np.ndarray,
+        squares: np.ndarray,
+        counts: np.ndarray,
+    ) -> None:
+        """See `dpmc.evaluators.batch`."""
+        taken = np.zeros(len(self.rows), np.bool_)
+        chosen = np.empty(words.shape[2], np.int64)
+        for c in range(len(theta)):
+            draw_batch(words[c, i], taken, chosen)
+            rows = self.rows[chosen]
+            ratio = model.log_likelihood(proposal[c], rows) - model.log_likelihood(theta[c], rows)
+            sums[c], squares[c], counts[c] = clipped_moments(ratio, bound[c])
+
     def gradient_sums(
         self, model: Any, theta: np.ndarray, bound: float, sums: np.ndarray, counts: np.ndarray
     ) -> None:
@@ -42,10 +65,34 @@ class GenericEvaluator:
         for c in range(len(theta)):
             sums[c], counts[c] = 0.0, 0
             for rows in self._chunks():
-                gradient = model.log_likelihood_gradient(theta[c], rows)
-                norm = np.sqrt((gradient**2).sum(axis=1))
-                inside = norm <= bound
-                scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))
-                usable = np.isfinite(norm)[:, None]
-                sums[c] += np.where(usable, gradient * scale[:, None], 0.0).sum(axis=0)
-                counts[c] += len(rows) - np.count_nonzero(inside)
+                part, clipped = _clipped_sum(model.log_likelihood_gradient(theta[c], rows), bound)
+                sums[c] += part
+                counts[c] += clipped
+
+    def batch_gradient_sums(
+        self,
+        model: Any,
+        theta: np.ndarray,
+        bound: float,
+        words: np.ndarray,
+        i: int,
+        sums: np.ndarray,
+        counts: np.ndarray,
+    ) -> None:
+        """See `dpmc.evaluators.batch`."""
+        taken = np.zeros(len(self.rows), np.bool_)
+        chosen = np.empty(words.shape[2], np.int64)
+        for c in range(len(theta)):
+            draw_batch(words[c, i], taken, chosen)
+            gradient = model.log_likelihood_gradient(theta[c], self.rows[chosen])
+            sums[c], counts[c] = _clipped_sum(gradient, bound)
+
+
+def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
+    """Sum of gradients (m, d), each clipped to the norm `bound`, and how many were; NaN counts as 0."""
+    norm = np.sqrt((gradient**2).sum(axis=1))
+    inside = norm <= bound
+    scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))
+    usable = np.isfinite(norm)[:, None]
+    total = np.where(usable, gradient * scale[:, None], 0.0).sum(axis=0)
+    return total, len(gradient) - int(np.count_nonzero(inside))

@@ -1,0 +1,142 @@
+"""Clipped sums over a small batch of rows, drawn uniformly without replacement.
+
+`batch_sums(model, theta, proposal, bound, words, i, sums, squares, counts)` draws a batch for each chain c
+from the random words (chains, m, b) of iteration i and writes, of r_j clipped to ±bound_c over the batch,
+Σ r_j, Σ (r_j − mean)² and the number of rows clipped.
+
+`batch_gradient_sums(model, theta, bound, words, i, sums, counts)`: likewise Σ clip(∇ ln p(x_j|θ_c)) over the
+batch, clipped to Euclidean norm `bound`, and the number of rows clipped.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+from dpmc.evaluators.affine import BLOCK, compress
+from dpmc.evaluators.dense import clip_factors, squared_norms, weighted_sums
+
+
+@compilable
+class BatchEvaluator(NamedTuple):
+    """Statistics row by row, so that a row is one or two cache lines, and a scratch mark for each row."""
+
+    table: np.ndarray  # (n, k) statistics
+    taken: np.ndarray  # (n,) False between calls
+
+    @classmethod
+    def build(cls, statistics: np.ndarray) -> "BatchEvaluator":
+        """Lay out statistics (n, k)."""
+        statistics = np.ascontiguousarray(statistics, dtype=float)
+        return cls(statistics, np.zeros(len(statistics), np.bool_))
+
+    def batch_sums(self, model, theta, proposal, bound, words, i, sums, squares, counts):
+        """See the module's text."""
+        k = self.table.shape[1]
+        b = words.shape[2]
+        alpha = np.empty(k)
+        chosen = np.empty(b, np.int64)
+        ratios = np.empty(b)
+        for c in range(theta.shape[0]):
+            for q in range(k):
+                alpha[q] = 0.0
+            gamma = model.ratio(theta[c], proposal[c], alpha)
+            draw_batch(words[c, i], self.taken, chosen)
+            for j in range(b):
+                ratio = gamma
+                for q in range(k):
+                    ratio += alpha[q] * self.table[chosen[j], q]
+                ratios[j] = ratio
+            sums[c], squares[c], counts[c] = clipped_moments(ratios, bound[c])
+
+    def batch_gradient_sums(self, model, theta, bound, words, i, sums, counts):
+        """See the module's text; ∇ ln p(x|θ) = G t + h, so Σ f_j ∇_j = G Σ f_j t_j + h Σ f_j."""
+        d, k = theta.shape[1], self.table.shape[1]
+        b = words.shape[2]
+        chosen = np.empty(b, np.int64)
+        linear, slopes, columns = np.empty((d, k)), np.empty((d, k)), np.empty((d, k), np.int64)
+        constant, active = np.empty(d), np.empty(d, np.int64)
+        block, work, factors = np.zeros((k, BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
+        weighted = np.empty(k)
+        for c in range(theta.shape[0]):
+            linear[:] = 0.0
+            model.gradient(theta[c], linear, constant)
+            for p in range(d):
+                active[p] = compress(linear[p], columns[p], slopes[p])
+            draw_batch(words[c, i], self.taken, chosen)
+            weighted[:] = 0.0
+            weights, counts[c] = 0.0, 0
+            for first in range(0, b, BLOCK):
+                rows = min(BLOCK, b - first)
+                lay_out(self.table, chosen, first, rows, block)
+                squared_norms(block, columns, slopes, active, constant, work, factors)
+                weight, clipped = clip_factors(factors, rows, bound)
+                weighted_sums(block, factors, weighted)
+                weights += weight
+                counts[c] += clipped
+            for p in range(d):
+                total = constant[p] * weights
+                for q in range(k):
+                    total += linear[p, q] * weighted[q]
+                sums[c, p] = total
+
+
+@compilable
+def lay_out(table, chosen, first, rows, block):
+    """Write rows chosen[first : first + rows] of a table (n, k) as columns into a block (k, BLOCK).
+
+    The block is filled up with zeros.
+    """
+    for j in range(rows):
+        row = chosen[first + j]
+        for q in range(block.shape[0]):
+            block[q, j] = table[row, q]
+    for j in range(rows, block.shape[1]):
+        for q in range(block.shape[0]):
+            block[q, j] = 0.0
+
+
+@compilable
+def draw_batch(words, taken, chosen):
+    """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
+
+    `words` (b,): uniform 64-bit numbers; the bias, n / 2⁶⁴ a row, is below 1e-13 for n < 10⁶. `taken` (n,) is
+    False before and after. Needs n < 2³².
+    """
+    n, b = taken.shape[0], chosen.shape[0]
+    for q in range(b):
+        last = n - b + q
+        pick = below(words[q], last + 1)
+        if taken[pick]:
+            pick = last  # no earlier step could take it
+        taken[pick] = True
+        chosen[q] = pick
+    for q in range(b):
+        taken[chosen[q]] = False
+
+
+@compilable
+def below(word, m):
+    """⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
+    half = np.uint64(32)
+    factor = np.uint64(m)
+    high = (word >> half) * factor
+    low = ((word & np.uint64(0xFFFFFFFF)) * factor) >> half
+    return np.int64((high + low) >> half)
+
+
+@compilable
+def clipped_moments(ratios, bound):
+    """Clip r (b,) to ±bound in place; return Σ r, Σ (r − mean)² and the number clipped."""
+    total, clipped = 0.0, 0
+    for j in range(ratios.shape[0]):
+        ratio = ratios[j]
+        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
+        kept = kept if kept < bound else bound
+        total += kept
+        clipped += kept != ratio
+        ratios[j] = kept
+    mean, squares = total / ratios.shape[0], 0.0
+    for j in range(ratios.shape[0]):
+        squares += (ratios[j] - mean) ** 2
+    return total, squares, clipped

@@ -1,0 +1,169 @@
+"""How much of the rows an evaluation looks at: upper bounds by counting, no clocks.
+
+Settings are the published ones; with n rows, moves are scaled by 1/√n as a chain's are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmc.evaluators import affine
+from dpmc.evaluators.affine import BLOCK, AffineEvaluator
+from dpmc.evaluators.columns import SortedColumns, sorted_sum
+from dpmc.evaluators.tree import certain_gradients, certain_ratios
+from dpmc.models.banana import Banana
+from kernels.ladder import mutant
+
+MOVES = 20
+
+
+class Setting:
+    """A banana with its exact posterior draws and the moves of a random walk from them."""
+
+    def __init__(self, n: int, d: int, a: float, sd: float) -> None:
+        generator = np.random.default_rng(n + d)
+        self.n = n
+        self.model = Banana(a, 0.0, 0.0, np.array([20.0, 2.5] + [1.0] * (d - 2)), 1000.0)
+        rows = self.model.simulate(generator, np.array([0.0, 3.0] + [0.0] * (d - 2)), n)
+        self.statistics = self.model.statistics(rows)
+        self.theta = self.model.posterior(rows, 1.0).draws(generator, MOVES)
+        self.proposal = self.theta + sd / np.sqrt(n) * generator.standard_normal(self.theta.shape)
+        self.evaluator = AffineEvaluator.build(self.statistics, False)
+
+    def ratio_share(self, clip: float) -> float:
+        """Share of blocks that log ratios read, on average over moves."""
+        tree, blocks, share = self.evaluator.tree, len(self.evaluator.blocks), 0.0
+        for theta, proposal in zip(self.theta, self.proposal, strict=True):
+            alpha, todo = np.zeros(self.statistics.shape[1]), np.zeros(blocks, bool)
+            gamma = self.model.ratio(theta, proposal, alpha)
+            bound = clip * np.sqrt(((theta - proposal) ** 2).sum())
+            certain_ratios(tree, alpha, gamma, bound, todo)
+            share += todo.mean() / MOVES
+        return share
+
+    def gradient_share(self, clip: float) -> float:
+        """Share of blocks that gradients read, on average over positions."""
+        tree, blocks, share = self.evaluator.tree, len(self.evaluator.blocks), 0.0
+        d, k = self.theta.shape[1], self.statistics.shape[1]
+        for theta in self.theta:
+            linear, constant, todo = np.zeros((d, k)), np.zeros(d), np.zeros(blocks, bool)
+            self.model.gradient(theta, linear, constant)
+            certain_gradients(tree, linear, constant, clip, todo, np.zeros(k))
+            share += todo.mean() / MOVES
+        return share
+
+
+def flat_banana(n: int) -> Setting:
+    return Setting(n, 2, 20.0, 0.008 * np.sqrt(1e5))
+
+
+def gauss_30d() -> Setting:
+    return Setting(20_000, 30, 0.0, 0.00084 * np.sqrt(2e5))
+
+
+def any_order(statistics: np.ndarray, _: int) -> np.ndarray:
+    """A seeded fault: rows go into blocks as they come."""
+    return np.random.default_rng(1).permutation(len(statistics))
+
+
+#: What is counted, and its upper bound; what there is now is about two thirds of the bound.
+WORK: dict[str, tuple[Callable[[], float], float]] = {
+    "log ratio, full move, flat banana": (lambda: flat_banana(100_000).ratio_share(2.0), 0.07),
+    "gradient, flat banana": (lambda: flat_banana(100_000).gradient_share(1.0), 0.6),
+    "gradient, 30-d Gaussian": (lambda: gauss_30d().gradient_share(6.0), 0.3),
+}
+
+
+@pytest.mark.parametrize(("share", "most"), WORK.values(), ids=WORK)
+def test_few_rows_are_read(share: Callable[[], float], most: float) -> None:
+    assert share() <= most
+
+
+@pytest.mark.parametrize(("share", "most"), WORK.values(), ids=WORK)
+def test_rows_in_any_order_are_seen(share: Callable[[], float], most: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr(affine, "order_rows", any_order)
+    assert share() > most
+
+
+def growth(share: Callable[[Setting], float]) -> float:
+    """Exponent with which the rows read grow, from 10⁴ to 10⁶ rows."""
+    read = [setting.n * share(setting) for setting in (flat_banana(10**4), flat_banana(10**6))]
+    return float(np.log(read[1] / read[0]) / np.log(100.0))
+
+
+def test_log_ratios_read_a_number_of_rows_that_grows_like_a_root() -> None:
+    assert growth(lambda setting: setting.ratio_share(2.0)) <= 0.55
+
+
+def test_gradients_read_a_number_of_rows_that_grows_slower_than_n() -> None:
+    assert growth(lambda setting: setting.gradient_share(1.0)) <= 0.75
+
+
+def test_without_order_the_growth_is_seen(monkeypatch: Any) -> None:
+    monkeypatch.setattr(affine, "order_rows", any_order)
+    assert growth(lambda setting: setting.ratio_share(2.0)) > 0.75
+
+
+class Counted:
+    """A column that counts how often it is looked at."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.shape, self.looks = values, values.shape, 0
+
+    def __getitem__(self, index: int) -> float:
+        self.looks += 1
+        return float(self.values[index])
+
+
+def most_looks(n: int, function: Callable[..., Any] = sorted_sum) -> int:
+    """Looks at the rows and prefix sums of one sorted evaluation, the worst of many moves."""
+    generator = np.random.default_rng(n)
+    columns, worst = SortedColumns.build(generator.standard_normal((n, 1))), 0
+    for alpha, gamma, bound in generator.normal(0.0, 1.0, (50, 3)):
+        rows, prefix = Counted(columns.ordered[0]), Counted(columns.prefix[0])
+        function(rows, prefix, columns.median[0], alpha, gamma, abs(bound))
+        worst = max(worst, rows.looks + prefix.looks)
+    return worst
+
+
+@pytest.mark.parametrize("n", [10, 1000, 100_000])
+def test_a_sorted_evaluation_looks_at_a_logarithm_of_the_rows(n: int) -> None:
+    assert most_looks(n) <= 2 * int(np.ceil(np.log2(n + 1))) + 2
+
+
+def test_a_search_that_does_not_halve_is_seen() -> None:
+    fault = ("half = (left + 1) // 2", "half = (left + 49) // 50")
+    slow = mutant("dpmc.evaluators.columns", fault)["sorted_sum"]
+    assert most_looks(1000, slow) > 2 * 10 + 2
+
+
+def test_a_tree_has_a_node_for_few_rows() -> None:
+    """Walking the tree is no more work than a small share of reading the rows."""
+    setting = flat_banana(100_000)
+    assert len(setting.evaluator.tree.size) <= 4 * setting.n / BLOCK
+
+
+class Blocks:
+    """Blocks whose number and content nobody may ask for."""
+
+    class Shape(tuple):
+        def __getitem__(self, index: Any) -> Any:
+            assert index != 0, "a sorted evaluation counts the blocks"
+            return super().__getitem__(index)
+
+    def __init__(self, blocks: np.ndarray) -> None:
+        self.shape = self.Shape(blocks.shape)
+
+
+def test_a_sorted_evaluation_does_nothing_for_each_block() -> None:
+    setting = flat_banana(10_000)
+    evaluator = AffineEvaluator.build(setting.statistics, True)
+    evaluator = evaluator._replace(blocks=Blocks(evaluator.blocks))
+    theta, proposal = setting.theta, setting.theta.copy()
+    proposal[:, 1] += 1e-3
+    sums, counts = np.zeros(MOVES), np.zeros(MOVES, np.int64)
+    evaluator.ratio_sums(setting.model, theta, proposal, np.full(MOVES, 1e-3), sums, counts)
+    with pytest.raises(AssertionError, match="counts the blocks"):
+        evaluator.ratio_sums(setting.model, theta, setting.proposal, np.full(MOVES, 1e-3), sums, counts)

@@ -1,0 +1,343 @@
+"""Mechanisms on batches: noise covers what any row can change, and no rows stop a chain."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpmc.errors import DpmcError
+from dpmc.evaluators.batch import draw_batch
+from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.privacy.mechanisms import Door
+from dpmc.privacy.noise import LabNoise
+from dpmc.sampling import sample
+from kernels import ladder
+from kernels.cells import cell, problem
+from kernels.ladder import CORNERS, KERNELS, SpyNoise, mutant
+
+few = settings(max_examples=200, deadline=None, derandomize=True)
+ROUNDING = 1e-9
+DOOR = "dpmc.privacy.mechanisms"
+FACTORS = {"thesis": 3.0, "tight": 2.0}
+
+
+class Slope:
+    """ln p(x|θ) = θ x: from 0 to 1, a row is its own log ratio."""
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return theta[0] * rows[:, 0]
+
+
+def asked(
+    rows: Any, words: Any, temperature: float, door: Any = Door, z: float = 0.0, **mechanism: Any
+) -> tuple[float, float]:
+    """The answer about a move of length 1, and the sd of its noise; `z` is the noise."""
+    rows = np.asarray(rows, dtype=float)[:, None]
+    behind = door(Slope(), GenericEvaluator(rows), temperature, len(rows))
+    noise = SpyNoise(LabNoise(np.full((1, 1), z), np.empty((1, 1, 0, 1))))
+    answer, clipped = np.empty(1), np.zeros((1, 1), np.int64)
+    theta, proposal = np.zeros((1, 1)), np.ones((1, 1))
+    words = np.asarray(words, np.uint64)[None, None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        if "clip_factor" in mechanism:
+            behind.barker_log_ratio(
+                theta, proposal, mechanism["clip_factor"], noise, words, 0, answer, clipped
+            )
+        else:
+            behind.noisy_batch_log_ratio(
+                theta,
+                proposal,
+                mechanism["clip"],
+                mechanism["multiplier"],
+                mechanism["factor"],
+                noise,
+                words,
+                0,
+                answer,
+                clipped,
+            )
+    ((_, _, sd),) = noise.ratios
+    return float(answer[0]), sd
+
+
+log_ratios = st.floats(-3.0, 3.0) | st.sampled_from([1.0, -1.0, 1e300, -1e300, np.inf, -np.inf, np.nan])
+word = st.integers(0, 2**64 - 1)
+
+
+@st.composite
+def neighbours(draw: Any) -> tuple[list[float], int, float, list[int]]:
+    """Rows, the place of a row and what replaces it, and the words of a batch."""
+    rows = draw(st.lists(log_ratios, min_size=1, max_size=8))
+    words = draw(st.lists(word, min_size=1, max_size=len(rows)))
+    return rows, draw(st.integers(0, len(rows) - 1)), draw(log_ratios), words
+
+
+def batch_of(n: int, words: list[int]) -> list[int]:
+    chosen = np.empty(len(words), np.int64)
+    draw_batch(np.array(words, np.uint64), np.zeros(n, np.bool_), chosen)
+    return chosen.tolist()
+
+
+def replaced(rows: list[float], place: int, by: float) -> list[float]:
+    return [by if j == place else row for j, row in enumerate(rows)]
+
+
+# Minibatch penalty
+
+
+@few
+@given(neighbours(), st.floats(0.05, 3.0), st.floats(0.05, 2.0), st.sampled_from([2.0, 3.0]))
+@example(([1.0] * 5, 0, -1.0, [0] * 5), 1.0, 1.0, 2.0)
+def test_no_row_changes_a_batch_answer_by_more_than_the_sensitivity(
+    pair: Any, temperature: float, clip: float, factor: float
+) -> None:
+    rows, place, by, words = pair
+    mechanism = {"clip": clip, "multiplier": 0.5, "factor": factor}
+    before, sd = asked(rows, words, temperature, **mechanism)
+    after, same_sd = asked(replaced(rows, place, by), words, temperature, **mechanism)
+    assert np.isfinite(before)
+    assert sd == same_sd  # noise tells nothing of the rows
+    assert abs(after - before) <= sd / 0.5 * (1.0 + ROUNDING)
+    if place not in batch_of(len(rows), words):
+        assert after == before
+
+
+@pytest.mark.parametrize("sensitivity", FACTORS)
+@pytest.mark.parametrize("b", [1, 2, 3, 50, 1000])
+@pytest.mark.parametrize("clip", [0.01, 1.0])
+def test_sensitivity_is_attained_if_it_is_tight(b: int, sensitivity: str, clip: float) -> None:
+    n, temperature = 2 * b, 0.3
+    words = [0] * b  # the first row is row 0
+    mechanism = {"clip": clip, "multiplier": 2.0, "factor": FACTORS[sensitivity]}
+    (before, sd), (after, _) = (
+        asked([first, *[clip] * (n - 1)], words, temperature, **mechanism) for first in (clip, -clip)
+    )
+    reach = n * temperature * clip / b
+    largest = 2.0 * reach + 2.0 * (1.0 - 1.0 / b) * reach**2
+    assert before - after == pytest.approx(largest, rel=1e-10)
+    if sensitivity == "tight":
+        assert sd == pytest.approx(2.0 * largest, rel=1e-10)
+    else:
+        assert sd == pytest.approx(2.0 * (largest + (1.0 - 1.0 / b) * reach**2), rel=1e-10)
+
+
+@pytest.mark.parametrize("sensitivity", FACTORS)
+def test_answer_by_its_formula(sensitivity: str) -> None:
+    rows, temperature, clip, tau = np.array([0.5, -0.2, 2.0, 0.1, -3.0]), 0.7, 1.0, 0.6
+    words = np.random.default_rng(1).integers(0, 2**64, 3, dtype=np.uint64).tolist()
+    r = np.clip(rows[batch_of(5, words)], -clip, clip)
+    scale, factor = 5 * temperature, FACTORS[sensitivity]
+    sigma2 = scale**2 / 3 * r.var()
+    reach = scale * clip / 3
+    c = 2.0 * reach + factor * (1.0 - 1.0 / 3.0) * reach**2
+    mechanism = {"clip": clip, "multiplier": np.sqrt(tau), "factor": factor}
+    found, _ = asked(rows, words, temperature, z=1.3, **mechanism)
+    wanted = scale * r.mean() + np.sqrt(tau) * c * 1.3 - 0.5 * (tau * c**2 + sigma2)
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
+# Barker's test
+
+
+@few
+@given(neighbours(), st.floats(0.05, 3.0), st.floats(0.05, 1.0))
+@example(([1e300, -1e300] * 4, 0, -1e300, [0] * 8), 1.0, 1.0)
+@example(([np.nan] * 4 + [np.inf] * 4, 0, 1.0, [0] * 8), 1.0, 1.0)
+def test_batch_variance_is_at_most_one_and_changes_as_declared(
+    pair: Any, temperature: float, clip_factor: float
+) -> None:
+    rows, place, by, words = pair
+    b = len(words)
+    before, sd = asked(rows, words, temperature, clip_factor=clip_factor)
+    after, other_sd = asked(replaced(rows, place, by), words, temperature, clip_factor=clip_factor)
+    assert np.isfinite([before, after]).all()
+    for one in (sd, other_sd):
+        assert 2.0 - clip_factor**2 - ROUNDING <= one**2 <= 2.0 + ROUNDING
+    # what the accountant of a BarkerRelease goes by
+    assert abs(after - before) <= 2.0 * clip_factor / np.sqrt(b) + ROUNDING
+    assert abs(sd**2 - other_sd**2) <= 4.0 * clip_factor**2 / b + ROUNDING
+    if place not in batch_of(len(rows), words):
+        assert (after, other_sd) == (before, sd)
+
+
+@pytest.mark.parametrize("b", [2, 10, 1300])
+@pytest.mark.parametrize("clip_factor", [0.5, 0.99, 1.0])
+def test_batch_variance_of_one_is_attained(b: int, clip_factor: float) -> None:
+    rows = [1e300, -1e300] * (b // 2)
+    _, sd = asked(rows, [0] * b, 0.7, clip_factor=clip_factor)
+    assert sd**2 == pytest.approx(2.0 - clip_factor**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("b", [1, 7, 400])
+def test_sum_changes_as_much_as_declared(b: int) -> None:
+    answers = [asked([side] + [1e9] * (b - 1), [0] * b, 0.7, clip_factor=1.0)[0] for side in (1e9, -1e9)]
+    assert answers[0] - answers[1] == pytest.approx(2.0 / np.sqrt(b), rel=1e-10)
+
+
+def test_barker_answer_by_its_formula() -> None:
+    rows, temperature, factor = np.array([0.05, -0.02, 2.0, 0.01, -3.0]), 0.7, 0.9
+    words = np.random.default_rng(1).integers(0, 2**64, 4, dtype=np.uint64).tolist()
+    scale = 5 * temperature
+    c = factor * np.sqrt(4) / scale
+    r = np.clip(rows[batch_of(5, words)], -c, c)
+    found, _ = asked(rows, words, temperature, z=-0.8, clip_factor=factor)
+    assert found == pytest.approx(scale * r.mean() - 0.8 * np.sqrt(2.0 - scale**2 / 4 * r.var()), rel=1e-12)
+
+
+ADVERSARIES = {
+    "halves far apart": [1e9, -1e9],
+    "huge": [1e308, -1e308],
+    "one outlier": [1e200] + 99 * [0.0],
+    "infinite": [np.inf, -np.inf, 0.0],
+    "not a number": [np.nan, 1.0],
+    "equal": [3.0],
+}
+
+
+@pytest.mark.parametrize("values", ADVERSARIES.values(), ids=ADVERSARIES)
+@pytest.mark.parametrize("python", [False, True], ids=["compiled", "python"])
+@pytest.mark.parametrize("name", ladder.BATCHES)
+def test_no_rows_stop_a_chain(name: str, values: list[float], python: bool) -> None:
+    rows = np.resize(values, (100, 1)) * np.array([[1.0, 0.5]])
+    chains, m = 3, 30 if python else 2000
+    algorithm = KERNELS[name].algorithm._replace(batch_size=20)
+    kernel = ladder.Kernel(algorithm, python=python)
+    with np.errstate(invalid="ignore", over="ignore"):
+        door = kernel.door_of(ladder.Setting(KERNELS[name].setting.model, rows, 0.5))
+    start = np.zeros((chains, 2))
+    given_ = ladder.numbers(algorithm, np.random.default_rng(5), chains, m, 2)
+    record = ladder.run(kernel, door, start, given_)
+    assert np.isfinite(record.theta).all()
+    assert record.diverging.sum() == 0
+    if name == "dp-barker":  # noise alone, of sd 1 at least, against a log ratio of √b at most
+        assert record.accepted.any()
+    if values in ([1e9, -1e9], [1e308, -1e308]):
+        assert (record.ratio_clipped == 20).all()
+
+
+@pytest.mark.parametrize("b", [119_138, 400_000, 1_000_000])
+def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
+    rows = np.resize([1e9, -1e9], (b, 1)) * np.ones((1, 2))
+    algorithm = KERNELS["dp-barker"].algorithm._replace(batch_size=b, clip_factor=1.0)
+    kernel = ladder.Kernel(algorithm, python=True)
+    for temperature in (0.1, 0.3, 1.0, 1e-4):
+        given_ = ladder.numbers(algorithm, np.random.default_rng(5), 1, 1, 2)
+        door = kernel.door_of(ladder.Setting(CORNERS.model, rows, temperature))
+        assert ladder.run(kernel, door, np.zeros((1, 2)), given_).ratio_clipped[0, 0] == b
+
+
+# Faults
+
+
+def largest_excess(door: Any) -> float:
+    """How far the change of an answer goes beyond the sensitivity that its noise covers, in units of it."""
+    generator = np.random.default_rng(6)
+    worst = -1.0
+    for _ in range(60):
+        b = int(generator.integers(2, 6))
+        rows = np.ones(b)
+        rows[1:] *= generator.choice([1.0, -1.0, 0.3], b - 1, p=[0.8, 0.1, 0.1])
+        mechanism = {"clip": 1.0, "multiplier": 1.0, "factor": 2.0}
+        (before, sd), (after, _) = (
+            asked([first, *rows[1:]], [0] * b, 2.0, door=door, **mechanism) for first in (1.0, -1.0)
+        )
+        worst = max(worst, abs(after - before) / sd - 1.0)
+    return worst
+
+
+SENSITIVITY = "sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach"
+SENSITIVITY_FAULTS = {
+    "no variance part": (SENSITIVITY, "sensitivity = 2.0 * reach"),
+    "half the sum's part": (SENSITIVITY, SENSITIVITY.replace("2.0 * reach +", "reach +")),
+    "variance of divisor b - 1": (
+        "0.5 * scale * scale * squares[c]",
+        "0.5 * scale * scale * squares[c] * size / (size - 1.0)",
+    ),
+    "root of the variance's part": (SENSITIVITY, SENSITIVITY.replace("reach * reach", "reach")),
+    "bound of the sum of two rows": ("reach = scale * bound[c]", "reach = 0.5 * scale * bound[c]"),
+}
+
+
+def test_sensitivity_of_the_library_is_not_blamed() -> None:
+    assert abs(largest_excess(Door)) < ROUNDING
+    assert abs(largest_excess(mutant(DOOR)["Door"])) < ROUNDING
+
+
+@pytest.mark.parametrize("fault", SENSITIVITY_FAULTS.values(), ids=SENSITIVITY_FAULTS)
+def test_too_small_a_sensitivity_is_seen(fault: tuple[str, str]) -> None:
+    assert largest_excess(mutant(DOOR, fault)["Door"]) > 1e-3
+
+
+BARKER_FAULTS = {
+    "bound b/(nT)": ("clip_factor / (scale * np.sqrt(size))", "clip_factor / scale"),
+    "clip factor forgotten": ("clip_factor / (scale * np.sqrt(size))", "1.0 / (scale * np.sqrt(size))"),
+    "bound not tempered": ("clip_factor / (scale * np.sqrt(size))", "clip_factor * np.sqrt(size) / self.n"),
+    "variance of the sum": ("variance = scale * scale *", "variance = scale * scale / size *"),
+    "noise filled up from 2": ("np.sqrt(2.0 - variance)", "np.sqrt(2.0)"),
+}
+
+
+@pytest.mark.parametrize("fault", BARKER_FAULTS.values(), ids=BARKER_FAULTS)
+def test_barker_faults_are_seen(fault: tuple[str, str]) -> None:
+    rows, words = [1e9, -1e9] * 3, [0] * 6
+    _, right = asked(rows, words, 0.5, door=mutant(DOOR)["Door"], clip_factor=0.8)
+    assert right**2 == pytest.approx(2.0 - 0.64, rel=1e-12)
+    try:
+        _, sd = asked(rows, words, 0.5, door=mutant(DOOR, fault)["Door"], clip_factor=0.8)
+    except AssertionError:  # a variance above 1
+        return
+    assert abs(sd**2 - (2.0 - 0.64)) > 0.1
+
+
+# Hyperparameters
+
+MINIBATCH = ["minibatch-penalty", "minibatch-penalty-guided"]
+BATCHED = [*MINIBATCH, "dp-barker"]
+BAD = [
+    *((m, {"batch_size": 61}, r"batch_size = 61: must be at most n = 60") for m in BATCHED),
+    *((m, {"batch_size": 0}, r"batch_size: 0 must be a whole number, at least 1") for m in BATCHED),
+    *((m, {"batch_size": 2.5}, r"batch_size: 2.5 must be a whole number") for m in BATCHED),
+    *((m, {"batch_size": -3}, r"batch_size: -3 must be a whole number") for m in BATCHED),
+    *((m, {"batch_size": np.nan}, r"batch_size: nan must be a whole number") for m in BATCHED),
+    *((m, {"batch_size": np.inf}, r"batch_size: inf must be a whole number") for m in BATCHED),
+    *((m, {"batch_size": "all"}, r"batch_size: 'all' is not a number") for m in BATCHED),
+    *((m, {"batch_size": True}, r"batch_size: True is not a number") for m in BATCHED),
+    *((m, {"sensitivity": "tigth"}, r"sensitivity: 'tigth' must be one of thesis, tight") for m in MINIBATCH),
+    *((m, {"sensitivity": ["tight"]}, r"sensitivity: \['tight'\] must be one of") for m in MINIBATCH),
+    *((m, {"tau": 0}, r"tau: 0 must be greater than 0 and finite") for m in MINIBATCH),
+    *((m, {"tau": np.inf}, r"tau: inf must be greater than 0 and finite") for m in MINIBATCH),
+    *((m, {"clip": 0}, r"clip: 0 must be greater than 0") for m in MINIBATCH),
+    *((m, {"clip": np.inf}, r"clip: inf must be greater than 0 and finite") for m in MINIBATCH),
+    ("dp-barker", {"clip_factor": 1.01}, r"clip_factor: 1.01 must be at most 1"),
+    ("dp-barker", {"clip_factor": 0}, r"clip_factor: 0 must be greater than 0"),
+    ("dp-barker", {"clip_factor": np.nan}, r"clip_factor: nan must be greater than 0"),
+]
+
+
+@pytest.mark.parametrize(("method", "wrong", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_a_bad_hyperparameter_is_named_in_one_line(method: str, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(DpmcError, match=message) as caught:
+        sample(cell(method, **wrong), [0])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", BATCHED)
+@pytest.mark.parametrize("missing", ["batch_size", "proposal_sd"])
+def test_a_missing_hyperparameter_is_named(method: str, missing: str) -> None:
+    from dpmc.algorithms import algorithm_class
+    from dpmc.algorithms.common import Settings
+    from kernels.cells import HYPERPARAMETERS
+
+    values = {key: value for key, value in HYPERPARAMETERS[method].items() if key != missing}
+    with pytest.raises(DpmcError, match=f"{missing}: missing"):
+        algorithm_class(method).read(Settings(values, 2, "tests"))
+
+
+@pytest.mark.parametrize("method", BATCHED)
+def test_a_batch_of_all_rows_or_of_few_is_allowed(method: str) -> None:
+    for b in (20 if method == "dp-barker" else 1, 60):  # the accountant named has no bound for fewer
+        run = sample(cell(method, problem(), batch_size=b), [0])[0]
+        assert run.attributes["rows_per_evaluation"] == b
+        assert np.isfinite(run.draws).all()
