@@ -1,10 +1,11 @@
-# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
+# dpmc: data, compile -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
+#   results/<study>/compiled/<algorithm>-<family>.txt                     machine code is in the cache
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
-#   results/<study>/clipping.csv, published_comparison.csv                 tables
+#   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   figures/<study>/<figure>.pdf|png
 #
 # Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
@@ -22,8 +23,18 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
+include: "workflow/rules/compile.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
+
+
+onstart:
+    # Snakemake limits jobs to 100 a second unless told otherwise, and to that end wakes its scheduler once
+    # a second for each job that has ended so far, as long as any wait: a quarter of the study's CPU time.
+    # A limit that somebody has set stays.
+    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
+    if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None

@@ -1,4 +1,4 @@
-"""The command line: `dpmc data | tune | sample | evaluate | plot | budget`, each with --help."""
+"""The command line: `dpmc data | compile | tune | sample | evaluate | plot | budget`, each with --help."""
 
 import argparse
 import sys
@@ -11,6 +11,7 @@ from dpmc.errors import DpmcError
 
 _EXAMPLES = {
     "data": "dpmc data --study thesis --model circle --output circle.nc",
+    "compile": "dpmc compile --study thesis --model circle --method dp-hmc",
     "tune": "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
     "sample": "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 "
     "--seed 0 --output chain.nc",
@@ -21,6 +22,7 @@ _EXAMPLES = {
 }
 _PURPOSE = {
     "data": "make a model's data set, start points and exact reference draws",
+    "compile": "compile beforehand what sampling or evaluation needs, so that no job has to",
     "tune": "try a study's hyperparameters on tuning data and write them down with the verdict",
     "sample": "run private chains",
     "evaluate": "compute metrics of the chains of one cell, or of the baselines of a model",
@@ -100,6 +102,15 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", required=True, type=Path, metavar="FILE")
 
 
+def _compile(command: argparse.ArgumentParser) -> None:
+    for what in ("model", "method"):
+        command.add_argument(
+            f"--{what}", nargs="+", metavar=what.upper(), help=f"{what}s of the study (default: all)"
+        )
+    command.add_argument("--metrics", action="store_true", help="what evaluation needs, not the samplers")
+    command.add_argument("--output", type=Path, metavar="FILE", help="for the report (default: printed)")
+
+
 def _tune(command: argparse.ArgumentParser) -> None:
     _cell(command)
     _data_file(command)
@@ -133,7 +144,14 @@ def _sample(command: argparse.ArgumentParser) -> None:
 def _evaluate(command: argparse.ArgumentParser) -> None:
     _model(command, required=False)
     _data_file(command)
-    command.add_argument("--chains", nargs="+", default=[], metavar="FILE", help="chains of one cell")
+    command.add_argument(
+        "--chains",
+        nargs="+",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="chains of one model, or folders of a cell each",
+    )
     command.add_argument("--baselines", action="store_true", help="exact samples against each other")
     command.add_argument("--output", required=True, type=Path, metavar="CSV")
 
@@ -143,6 +161,13 @@ def _plot(command: argparse.ArgumentParser) -> None:
     command.add_argument("--metrics", type=Path, metavar="CSV", help="needed by all but the table of models")
     command.add_argument(
         "--published", type=Path, default=Path("data/published"), help="published results (CSV files)"
+    )
+    command.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="FOLDER",
+        help="results of all studies, for figures that show chains (default: results)",
     )
     command.add_argument("--output", required=True, nargs="+", type=Path, metavar="FILE")
 
@@ -173,6 +198,7 @@ def _quiet(command: argparse.ArgumentParser) -> None:
 
 _OPTIONS = {
     "data": _data,
+    "compile": _compile,
     "tune": _tune,
     "sample": _sample,
     "evaluate": _evaluate,

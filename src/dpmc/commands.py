@@ -3,6 +3,7 @@
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import re
 import sys
@@ -21,6 +22,31 @@ def data(options: argparse.Namespace) -> None:
     _problem(study, options.model, None, options.data, options.rows).write(options.output)
 
 
+def compile(options: argparse.Namespace) -> None:
+    """Compile what a study's cells run, or what evaluation needs; report what and how long."""
+    from dpmc import storage, warmup
+
+    study = load_study(options.study)
+    if options.metrics:
+        reports = [warmup.compile_metrics()]
+    else:
+        chosen: dict[str, list[tuple[str, str]]] = {}
+        methods = options.method or [m for m, spec in study.methods.items() if not spec.from_study]
+        for model in options.model or study.models:
+            for method in methods:
+                name = warmup.combination(study, model, method)
+                if ":" in model or model in study.method(method).models:
+                    chosen.setdefault(name, []).append((model, method))
+        if not chosen:
+            raise DpmcError("--model, --method: the study runs none of these methods on these models")
+        reports = [warmup.compile_cells(study, name, pairs) for name, pairs in chosen.items()]
+    if options.output is None:
+        print("\n".join(reports), end="")
+        return
+    with storage.replacing(options.output) as temporary:
+        temporary.write_text("\n".join(reports))
+
+
 def tune(options: argparse.Namespace) -> None:
     """Write the hyperparameters of one (model, method) with what they gave on tuning data."""
     import yaml
@@ -28,12 +54,22 @@ def tune(options: argparse.Namespace) -> None:
     from dpmc import storage, tuning
 
     study = load_study(options.study)
-    study.method(options.method)
-    problem = _problem(study, options.model, options.data, "tuning")
-    progress = _progress(f"tune {options.model} {options.method}", options.quiet)
-    result = tuning.pinned(study, options.model, options.method, problem, progress)
+    study.own_method(options.method)
+    if study.model(options.model).tuning_epsilon == "inf":
+        result = tuning.untried(study, options.model, options.method)
+    else:
+        result = _try_out(study, options)
     with storage.replacing(options.output) as temporary:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
+
+
+def _try_out(study: Study, options: argparse.Namespace) -> dict[str, Any]:
+    """What the pinned hyperparameters give on tuning data."""
+    from dpmc import tuning
+
+    problem = _problem(study, options.model, options.data, "tuning")
+    progress = _progress(f"tune {options.model} {options.method}", options.quiet)
+    return tuning.pinned(study, options.model, options.method, problem, progress)
 
 
 def sample(options: argparse.Namespace) -> None:
@@ -44,8 +80,8 @@ def sample(options: argparse.Namespace) -> None:
     models.definition(study.model(options.model).model)
     epsilon = canonical_epsilon(options.epsilon)
     seeds, outputs = _seeds_and_outputs(options.seed, options.output)
+    how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
-    how = study.method(options.method)
     need = (max(seeds) + 1) * study.chains
     problem = _problem(study, options.model, options.data, starts=max(need, 20))
     cell = sampling.Cell(
@@ -58,6 +94,8 @@ def sample(options: argparse.Namespace) -> None:
         chains=study.chains,
         iterations=_at_least(1, "iterations", options.iterations, how.iterations),
         thin=_at_least(1, "thin", options.thin, how.thin) or 1,
+        most_iterations=how.most_iterations,
+        most_draws=how.most_draws,
     )
     about = {
         "study": study.name,
@@ -84,7 +122,7 @@ def sample(options: argparse.Namespace) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Write the metrics of one cell, or of a model's baselines, as CSV."""
+    """Write the metrics of the cells of one model, or of its baselines, as CSV."""
     from dpmc import storage
     from dpmc.metrics import cell
 
@@ -97,18 +135,28 @@ def evaluate(options: argparse.Namespace) -> None:
     else:
         if not options.chains:
             raise DpmcError("--chains: at least one chain file is needed, or --baselines")
-        files = [storage.read_chain(path) for path in options.chains]
-        problem = _problem(study, files[0].attrs["model"], options.data)
-        if problem.dataset != files[0].attrs["dataset"]:
+        files = map(storage.read_chain, _chain_files(study, options.chains))
+        first = next(files)
+        problem = _problem(study, first.attrs["model"], options.data)
+        if problem.dataset != first.attrs["dataset"]:
             raise DpmcError(
                 f"{options.data}: holds the data set {problem.dataset}, "
-                f"the chains ran on {files[0].attrs['dataset']}"
+                f"the chains ran on {first.attrs['dataset']}"
             )
-        rows = cell.cell_metrics(files, problem)
+        rows = cell.metrics_of_cells(itertools.chain([first], files), problem)
     with storage.replacing(options.output) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, cell.COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def _chain_files(study: Study, names: list[Path]) -> list[Path]:
+    """Chain files, and of a folder, which holds one cell, those of the study's seeds."""
+    return [
+        file
+        for name in names
+        for file in ([name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name])
+    ]
 
 
 def plot(options: argparse.Namespace) -> None:
@@ -118,11 +166,11 @@ def plot(options: argparse.Namespace) -> None:
     study = load_study(options.study)
     if options.metrics is None and options.figure not in figures.TABLES:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
-    figures.plot(options.figure, study, options.metrics, options.published, options.output)
+    figures.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
 
 
 def budget(options: argparse.Namespace) -> None:
-    """Print accountant → iterations, or accountant → epsilon."""
+    """Print accountant → iterations, or accountant → epsilon, for those meant for these releases."""
     from dpmc import models
     from dpmc.privacy import accountants
     from dpmc.privacy.events import repeat
@@ -139,6 +187,8 @@ def budget(options: argparse.Namespace) -> None:
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
     answers: dict[str, Any] = {}
     for name, accountant in accountants.ACCOUNTANTS.items():
+        if not accountant.is_meant_for(once + each):
+            continue
         if options.epsilon is not None:
             epsilon = float(canonical_epsilon(options.epsilon))
             answers[name] = accountant.iterations(once, each, epsilon, delta)
@@ -167,13 +217,14 @@ def _problem(
     starts: int = 20,
 ) -> Any:
     """The problem of a model: from a file, from a user's rows, or generated as the study says."""
-    from dpmc import datasets
     from dpmc.problem import read_problem
 
     spec = study.model(label)
     starts = max(starts, study.seeds * study.chains)
     if file is not None and file.suffix == ".csv":
         file, rows = None, file
+    if rows is not None or file is None:
+        from dpmc import datasets  # a job reads its data: it need not load what makes them
     if rows is not None:
         return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts)
     if file is None:
@@ -238,7 +289,7 @@ def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
         about,
         seeds,
         [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
-        [cell.iterations, cell.thin, cell.algorithm.draws_version],
+        [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws, cell.algorithm.draws_version],
         hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -6,19 +6,33 @@ wrapped by `compiled`, as machine code. numba is imported only when something is
 
 Rules that follow: methods of the same name take the same arguments in every class, and no class has a
 field named like another's method. And since numba's own cache does not notice a change in a *called*
-function, the cache folder is named after a hash of the whole package: any change compiles afresh.
+function, the cache folder is named after a hash of the sources: any change compiles afresh.
+
+In that folder, each function has a folder for each combination of argument types, with a lock. So no two
+processes compile the same at a time, and none writes to an index of numba's that another is writing to:
+numba reads, changes and replaces it, and of two processes that do so at once, one finds the other's code.
 """
 
+import contextlib
+import fcntl
+import functools
 import hashlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+#: What no compiled function reaches, so that a change there need not compile anything afresh.
+UNCOMPILED = ("cli.py", "commands.py", "datasets", "figures", "schemas", "studies.py", "warmup.py")
+
+_PACKAGE = Path(__file__).parent
 
 _pending: list[tuple[Any, dict[str, Any]]] = []
 _method_signatures: dict[str, inspect.Signature] = {}
 _field_names: set[str] = set()
+_own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, and their hashes
 
 #: Floating-point freedom for sums over rows: reassociation lets them use vector instructions. NaN and
 #: infinity keep their meaning. The compiled order of a sum depends on the CPU type alone.
@@ -34,38 +48,83 @@ def compilable(target: Any = None, **options: Any) -> Any:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` compiled by numba at its first call, with an on-disk cache."""
-    dispatcher: Callable[..., Any] | None = None
+    """Return `function` compiled by numba when first called with arguments of some types, cached on disk."""
+    machine_code: dict[Any, Callable[..., Any]] = {}
 
     def call(*arguments: Any) -> Any:
-        nonlocal dispatcher
-        if dispatcher is None:
-            _set_cache_folder()
-            import numba
+        import numba
 
+        types = tuple(numba.typeof(argument) for argument in arguments)
+        if types not in machine_code:
             _register_pending()
-            dispatcher = numba.njit(cache=True)(function)
-        return dispatcher(*arguments)
+            machine_code[types] = _compile_once(function, types)
+        return machine_code[types](*arguments)
 
     call.__doc__ = function.__doc__
     return call
 
 
-def _set_cache_folder() -> None:
-    """Point numba's cache to a folder named after the package's sources, unless the user chose one."""
-    if "NUMBA_CACHE_DIR" in os.environ:
-        return
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for source in sorted(package.rglob("*.py")):
-        digest.update(source.relative_to(package).as_posix().encode() + source.read_bytes())
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = root / "dpmc" / f"numba-{digest.hexdigest()[:16]}"
+def _compile_once(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[..., Any]:
+    """Machine code for arguments of these types: from the cache, or compiled while others wait for it."""
+    import numba
+
+    config: Any = numba.config
+    numba_compiles: Any = numba.njit(cache=True)
     try:
+        names = [function.__module__, function.__qualname__, str(types), *_own_sources.values()]
+        folder = cache_folder() / hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+        folder.mkdir(exist_ok=True)
+    except OSError:  # a home that cannot be written: numba finds a place of its own, or has none
+        return numba_compiles(function)
+    known = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+        with _alone(folder / "lock"):
+            machine_code = numba_compiles(function)
+            machine_code.compile(types)
+    finally:
+        config.CACHE_DIR = known
+    return machine_code
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that the kernel drops with the process; none where the file system does not allow it."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX)
+        yield
+
+
+def cache_folder() -> Path:
+    """The folder for machine code of these very sources, made if it is missing.
+
+    It lies in NUMBA_CACHE_DIR, or else in dpmc of the user's cache folder. Raises OSError if it cannot be
+    made.
+    """
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = (Path(chosen) if chosen else cache / "dpmc") / f"numba-{sources_hash()}"
+    if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a home that cannot be written: numba falls back to a place of its own
-    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    return folder
+
+
+@functools.cache
+def sources_hash() -> str:
+    """A hash of numba's version and of the package's sources, but those that nothing compiled reaches."""
+    digest = hashlib.sha256(version("numba").encode())
+    for source in _compiled_sources():
+        digest.update(source.relative_to(_PACKAGE).as_posix().encode() + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _compiled_sources() -> list[Path]:
+    return [
+        source
+        for source in sorted(_PACKAGE.rglob("*.py"))
+        if source.relative_to(_PACKAGE).parts[0] not in UNCOMPILED
+    ]
 
 
 def _register_pending() -> None:
@@ -73,6 +132,7 @@ def _register_pending() -> None:
 
     while _pending:
         target, options = _pending.pop()
+        _note_own_source(target)
         if inspect.isclass(target):
             fields: tuple[str, ...] = vars(target)["_fields"]
             _field_names.update(fields)
@@ -84,6 +144,14 @@ def _register_pending() -> None:
     clashes = _field_names & set(_method_signatures)
     if clashes:
         raise TypeError(f"{', '.join(sorted(clashes))}: a field of one class and a method of another")
+
+
+def _note_own_source(target: Any) -> None:
+    """Remember the file of what a user has marked, for its changes must compile afresh as well."""
+    with contextlib.suppress(TypeError, OSError):  # typed at a prompt: there is no file
+        source = Path(inspect.getsourcefile(target) or __file__)
+        if _PACKAGE not in source.parents:
+            _own_sources[source] = hashlib.sha256(source.read_bytes()).hexdigest()
 
 
 def _register_method(name: str, method: Callable[..., Any]) -> None:

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,11 @@ class MethodSpec:
     settings_of: str  # whose hyperparameters
     options: dict[str, Any]  # overrule hyperparameters, e.g. reuse_gradients: true
     iterations: int | None
+    most_iterations: int | None
     thin: int
+    most_draws: int | None
     models: tuple[str, ...]
+    from_study: str = ""  # the study whose cells these are; "": this one, which runs them
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,23 @@ class Study:
         return self.delta
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
-        """All (model, method, epsilon), in the order of the file."""
+        """All (model, method, epsilon) that the study runs itself, in the order of the file."""
         for model in self.models.values():
             for method in self.methods.values():
-                if model.label in method.models:
+                if model.label in method.models and not method.from_study:
                     for epsilon in model.epsilons:
                         yield model.label, method.label, epsilon
+
+    def reused(self) -> list[tuple[str, str]]:
+        """(study, model) whose metrics belong to this study's table beside those of its own cells."""
+        return list(
+            dict.fromkeys(
+                (method.from_study, model)
+                for method in self.methods.values()
+                if method.from_study
+                for model in method.models
+            )
+        )
 
     def model(self, label: str) -> ModelSpec:
         """The model of a label; `module:Class` stands for itself, with the study's first ε grid.
@@ -95,10 +109,22 @@ class Study:
         spec: MethodSpec = _known(self.methods, "methods", label, self.path)
         return spec
 
+    def own_method(self, label: str) -> MethodSpec:
+        """The method of a label that this study runs itself.
+
+        Raises DpmcError for a label that the study does not have or takes from another study.
+        """
+        spec = self.method(label)
+        if spec.from_study:
+            raise DpmcError(
+                f"{self.path}: methods: {label}: its cells come from the study {spec.from_study}, "
+                "which runs them"
+            )
+        return spec
+
     def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
         """The study's pinned hyperparameters of a cell, and where they stand."""
-        path = self.path.parent.parent / "hyperparameters" / f"{self.hyperparameters}.yaml"
-        table = read_yaml(path)
+        path, table = self._hyperparameters_file
         key = self.method(method).settings_of
         try:
             return table[key][self.model(model).settings_of], f"{path}: {key}: {model}"
@@ -106,6 +132,12 @@ class Study:
             raise DpmcError(
                 f"{path}: {key}: {model}: missing; give hyperparameters here or by --hyperparameters"
             ) from None
+
+    @functools.cached_property
+    def _hyperparameters_file(self) -> tuple[Path, Any]:
+        """The file of the pinned hyperparameters and its content, read once."""
+        path = self.path.parent.parent / "hyperparameters" / f"{self.hyperparameters}.yaml"
+        return path, read_yaml(path)
 
     def algorithm(self, method: str, values: dict[str, Any], dimension: int, source: str) -> Any:
         """The algorithm of a method label with its hyperparameters (d = `dimension`)."""
@@ -126,18 +158,24 @@ class Study:
         return json.dumps(
             {
                 "model": [spec.model, spec.data, spec.n, spec.start],
-                "method": [how.algorithm, how.accountant, how.options, how.iterations, how.thin],
+                "method": [
+                    *(how.algorithm, how.accountant, how.options),
+                    *(how.iterations, how.most_iterations, how.thin),
+                ],
                 "draws_version": algorithm_class(how.algorithm).draws_version,
                 "epsilon": epsilon,
                 "delta": self.delta,
                 "chains": self.chains,
+                **({"most_draws": how.most_draws} if how.most_draws else {}),
             },
             sort_keys=True,
         )
 
 
-def load_study(name: str | Path) -> Study:
+def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """Read and check a study by name (config/studies/<name>.yaml under the current folder) or path.
+
+    `asking`: the studies that take cells from it, one from the other, if it is read for their sake.
 
     Raises DpmcError naming file, key, value and rule.
     """
@@ -147,13 +185,10 @@ def load_study(name: str | Path) -> Study:
     content = read_yaml(path)
     _check_schema(content, path)
     models = {label: _model(label, entry) for label, entry in content["models"].items()}
-    methods = {
-        label: _method(label, entry or {}, models, path) for label, entry in content["methods"].items()
-    }
     _check_models(models, path)
     _check_figures(content["figures"], path)
     tuning = content.get("tuning", {})
-    return Study(
+    study = Study(
         name=path.stem,
         path=path,
         title=content["title"],
@@ -165,9 +200,16 @@ def load_study(name: str | Path) -> Study:
         tuning_seeds=tuning.get("seeds", 4),
         hyperparameters=content.get("hyperparameters", path.stem),
         models=models,
-        methods=methods,
+        methods={},
         figures=tuple(content["figures"]),
     )
+    others: dict[str, Study] = {}
+    for label, entry in content["methods"].items():
+        if entry and "from_study" in entry:
+            study.methods[label] = _method_of_another(label, entry, study, others, asking)
+        else:
+            study.methods[label] = _method(label, entry or {}, models, path)
+    return study
 
 
 def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
@@ -193,8 +235,8 @@ def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], pat
             f"{path}: methods: {label}: algorithm: {algorithm!r} is unknown; known: {', '.join(ALGORITHMS)}"
         )
     accountant = entry.get("accountant", "tight")
-    if accountant not in accountants.ACCOUNTANTS:
-        known = ", ".join(accountants.ACCOUNTANTS)
+    if accountant not in accountants.names():
+        known = ", ".join(sorted(accountants.names()))
         raise DpmcError(f"{path}: methods: {label}: accountant: {accountant!r} is unknown; known: {known}")
     for model in entry.get("models", ()):
         if model not in models:
@@ -206,9 +248,64 @@ def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], pat
         settings_of=entry.get("settings_of", algorithm),
         options=entry.get("options", {}),
         iterations=entry.get("iterations"),
+        most_iterations=entry.get("most_iterations"),
         thin=entry.get("thin", 1),
+        most_draws=entry.get("most_draws"),
         models=tuple(entry.get("models", models)),
     )
+
+
+def _method_of_another(
+    label: str, entry: dict[str, Any], study: Study, others: dict[str, Study], asking: tuple[str, ...]
+) -> MethodSpec:
+    """A method whose cells are another study's; `others` holds those that have been read.
+
+    Raises DpmcError unless that study runs this method on the same models, with the same δ.
+    """
+    where, name = f"{study.path}: methods: {label}", entry["from_study"]
+    extra = [key for key in entry if key not in ("from_study", "models")]
+    if extra:
+        raise DpmcError(f"{where}: {extra[0]}: not beside from_study, but for models: {name} says the rest")
+    if name not in others:
+        if name in (*asking, study.name):
+            raise DpmcError(f"{where}: from_study: {name!r} takes cells from this study, or is this study")
+        if not study.path.with_name(f"{name}.yaml").is_file():
+            known = ", ".join(sorted(file.stem for file in study.path.parent.glob("*.yaml")))
+            raise DpmcError(f"{where}: from_study: {name!r} is unknown; known: {known}")
+        others[name] = load_study(study.path.with_name(f"{name}.yaml"), (*asking, study.name))
+    other = others[name]
+    found = other.methods.get(label)
+    if found is None or found.from_study:
+        runs = ", ".join(known.label for known in other.methods.values() if not known.from_study)
+        raise DpmcError(f"{where}: from_study: {name!r} does not run this method; it runs {runs}")
+    chosen = tuple(entry.get("models", (model for model in study.models if model in found.models)))
+    for model in chosen:
+        _known(study.models, f"methods: {label}: models", model, study.path)
+        if model not in found.models:
+            raise DpmcError(f"{where}: models: {name!r} does not run it on {model!r}")
+        _check_same_cells(f"{where}: from_study: {name!r}", model, study, other)
+    if not chosen:
+        raise DpmcError(f"{where}: from_study: {name!r} runs it on none of this study's models")
+    return replace(found, models=chosen, from_study=name)
+
+
+def _check_same_cells(where: str, model: str, study: Study, other: Study) -> None:
+    """Raise DpmcError where a model, its data or its privacy differ between two studies."""
+    ours, theirs = study.models[model], other.models[model]
+    for what, one, two in (
+        ("model", ours.model, theirs.model),
+        ("data", ours.data, theirs.data),
+        ("n", ours.n, theirs.n),
+        ("start", ours.start, theirs.start),
+        ("delta", study.delta, other.delta),
+        ("epsilon_kind", study.epsilon_kind, other.epsilon_kind),
+        ("chains", study.chains, other.chains),
+    ):
+        if one != two:
+            raise DpmcError(f"{where}: {what} of {model} is {two!r} there and {one!r} here")
+    missing = [epsilon for epsilon in ours.epsilons if epsilon not in theirs.epsilons]
+    if missing:
+        raise DpmcError(f"{where}: epsilons of {model}: {missing[0]} is not among those there")
 
 
 def _check_models(models: dict[str, ModelSpec], path: Path) -> None:
@@ -235,7 +332,11 @@ def _known(table: dict[str, Any], what: str, label: str, path: Path) -> Any:
     return table[label]
 
 
-class _UniqueKeys(yaml.SafeLoader):
+#: The loader in C, eight times as fast, where PyYAML was built with it.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_Loader):  # type: ignore[misc]
     """YAML in which a key that stands twice is an error, not silently the last one."""
 
 

@@ -5,11 +5,14 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from dpmc.claims import CLAIMS
 from dpmc.datasets import DATA_VERSION
 from dpmc.errors import DpmcError
 from dpmc.figures import endings as figure_endings
 from dpmc.figures import load as load_figure
+from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.studies import load_study, sources_version
+from dpmc.warmup import METRICS, combination, combinations
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -36,7 +39,10 @@ if not isinstance(config["checkpoint_seconds"], (int, float)) or config["checkpo
     )
 
 CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
-CELL_METRICS = "results/{study}/metrics/{model}/{method}/eps-{epsilon}.csv"
+COMPILED = "results/{study}/compiled/{combination}.txt"
+COMPILED_METRICS = COMPILED.replace("{combination}", METRICS)
+CELL = str(Path(CHAIN).parent)
+MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED_TABLES = [
     "mmd",
@@ -51,11 +57,15 @@ PUBLISHED_TABLES = [
     "models",
 ]
 
+with open("data/published/mmd.csv") as table:
+    PUBLISHED_MODELS = {line.split(",")[0] for line in table}
+
 
 wildcard_constraints:
     study="|".join(STUDIES),
     model="[a-z0-9.-]+",
     method="[a-z0-9.-]+",
+    combination="[A-Za-z0-9_.-]+",
     dataset="published|tuning|fresh-[0-9]+",
     epsilon="[0-9.]+|inf",
     seed="[0-9]+",
@@ -71,8 +81,14 @@ def study_files(study):
             for figure in STUDIES[study].figures
             for kind in figure_endings(figure)
         ),
-        f"results/{study}/published_comparison.csv",
+        *(
+            [f"results/{study}/published_comparison.csv"]
+            if PUBLISHED_MODELS & set(STUDIES[study].models)
+            else []
+        ),
         *([f"results/{study}/clipping.csv"] if clipping else []),
+        *([f"results/{study}/claims.yaml"] if study in CLAIMS else []),
+        *([f"results/{study}/table.csv"] if two_accountings(STUDIES[study]) else []),
     ]
 
 
@@ -85,6 +101,21 @@ def evaluation_data(wildcards):
     """The data set on which a model's chains run."""
     spec = STUDIES[wildcards.study].model(wildcards.model)
     return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
+
+
+def what_to_compile(wildcards):
+    """The options of `dpmc compile` for one combination of algorithm and class of models."""
+    if wildcards.combination == METRICS:
+        return "--metrics"
+    cells = combinations(STUDIES[wildcards.study])[wildcards.combination]
+    models, methods = (dict.fromkeys(labels) for labels in zip(*cells))
+    return f"--model {' '.join(models)} --method {' '.join(methods)}"
+
+
+def compiled_sampler(wildcards):
+    """The mark that a cell's machine code is in the cache."""
+    name = combination(STUDIES[wildcards.study], wildcards.model, wildcards.method)
+    return COMPILED.format(study=wildcards.study, combination=name)
 
 
 def data_settings(wildcards):
@@ -117,25 +148,33 @@ def sampling_priority(wildcards):
     return int(10 * float(wildcards.epsilon if wildcards.epsilon != "inf" else 100)) + 1000 * hmc
 
 
-def cell_chains(wildcards):
-    """The chains of one cell, all seeds."""
+def model_cells(wildcards):
+    """The folders of the chains of one model's cells."""
+    return [
+        CELL.format(study=wildcards.study, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in STUDIES[wildcards.study].cells()
+        if model == wildcards.model
+    ]
+
+
+def model_chains(wildcards):
+    """The chains of one model, all methods, budgets and seeds."""
     seeds = range(STUDIES[wildcards.study].seeds)
-    return [CHAIN.format(**wildcards, seed=seed) for seed in seeds]
+    return [f"{cell}/seed-{seed}.nc" for cell in model_cells(wildcards) for seed in seeds]
 
 
 def study_metrics(wildcards):
-    """The metric files of all cells and baselines of a study."""
+    """The metric files of all models and baselines of a study, and of the models that it takes from others."""
     study = STUDIES[wildcards.study]
-    cells = [
-        CELL_METRICS.format(study=study.name, model=model, method=method, epsilon=epsilon)
-        for model, method, epsilon in study.cells()
-    ]
+    evaluated = dict.fromkeys(model for model, _, _ in study.cells())
+    chains = [MODEL_METRICS.format(study=study.name, model=model) for model in evaluated]
     baselines = [
         f"results/{study.name}/metrics/{model}/baseline.csv"
         for model in study.models
         if ":" not in study.models[model].model
     ]
-    return cells + baselines
+    reused = [MODEL_METRICS.format(study=other, model=model) for other, model in study.reused()]
+    return chains + baselines + reused
 
 
 rule default:

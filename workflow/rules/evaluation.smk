@@ -1,13 +1,15 @@
+# All cells of a model in one job: its chains take milliseconds each, starting Python half a second.
 rule evaluate:
     input:
         data=evaluation_data,
-        chains=cell_chains,
+        compiled=ancient(COMPILED_METRICS),
+        chains=model_chains,
     output:
-        CELL_METRICS,
+        MODEL_METRICS,
     log:
-        "logs/{study}/evaluation/{model}/{method}/eps-{epsilon}.log",
-    # Before sampling: jobs that wait are weighed again at each choice of the scheduler, with a look at
-    # all their inputs, and twenty chains a cell made that a quarter of the study's time.
+        "logs/{study}/evaluation/{model}/chains.log",
+    # Before sampling: the scheduler looks at all inputs of the jobs that wait, at each choice anew, and a
+    # model has hundreds.
     priority: 10000
     conda:
         ENVIRONMENT
@@ -15,15 +17,17 @@ rule evaluate:
         mem_mb=1000,
         runtime=20,
     params:
-        version=sources_version("metrics"),
+        version=sources_version("metrics", "privacy/accountants"),
+        cells=model_cells,
     shell:
-        "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {input.chains} "
+        "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {params.cells} "
         "--output {output} 2> {log}"
 
 
 rule baselines:
     input:
         data=evaluation_data,
+        compiled=ancient(COMPILED_METRICS),
     output:
         "results/{study}/metrics/{model}/baseline.csv",
     log:

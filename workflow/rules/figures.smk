@@ -1,6 +1,15 @@
+from dpmc.figures import chain_files
+
+
+def figure_chains(wildcards):
+    """The chains that a figure shows; none for most."""
+    return chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
+
+
 rule figure:
     input:
         metrics="results/{study}/metrics.csv",
+        chains=figure_chains,
         published=collect("data/published/{table}.csv", table=PUBLISHED_TABLES),
     output:
         "figures/{study}/{figure}.pdf",

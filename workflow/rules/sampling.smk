@@ -11,6 +11,7 @@ for study in STUDIES:
         input:
             data=evaluation_data,
             hyperparameters="results/{study}/tuning/{model}/{method}.yaml",
+            compiled=ancient(compiled_sampler),
         output:
             (
                 CHAIN

@@ -39,3 +39,46 @@ rule comparison:
     shell:
         "python {input.script} {input.metrics} data/published {output.table} "
         "> {output.summary} 2> {log}"
+
+
+rule tight_table:
+    input:
+        script="workflow/scripts/tight_table.py",
+        metrics="results/{study}/metrics.csv",
+    output:
+        table=report(
+            "results/{study}/table.csv",
+            caption="../report/tight.rst",
+            category="{study}",
+            subcategory="tables",
+        ),
+        text="results/{study}/table.md",
+    log:
+        "logs/{study}/tables/tight.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    shell:
+        "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
+
+
+rule claims:
+    input:
+        script="workflow/scripts/claims.py",
+        metrics="results/{study}/metrics.csv",
+    output:
+        report(
+            "results/{study}/claims.yaml",
+            caption="../report/claims.rst",
+            category="{study}",
+            subcategory="tables",
+        ),
+    log:
+        "logs/{study}/tables/claims.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("claims", "figures"),
+    shell:
+        "python {input.script} {wildcards.study} {input.metrics} {output} > {log} 2>&1"

@@ -1,6 +1,8 @@
 rule tuning:
     input:
         data="data/{study}/{model}/tuning.nc",
+        compiled=ancient(compiled_sampler),
+        compiled_metrics=ancient(COMPILED_METRICS),
     output:
         "results/{study}/tuning/{model}/{method}.yaml",
     log:

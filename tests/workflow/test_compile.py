@@ -1,0 +1,117 @@
+"""Compiling beforehand: after it, no job of sampling, tuning or evaluation compiles anything."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpmc import compiler, warmup
+from dpmc.studies import load_study
+
+ROOT = Path(__file__).parents[2]
+
+#: What a fresh process prints of the part of the package that its compiled functions come from.
+LOADED = """
+import sys, dpmc.sampling, dpmc.metrics.mmd
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+[algorithm_class(name) for name in ALGORITHMS]
+print(*(name for name in sys.modules if name.startswith("dpmc.")))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the project's studies and a cache of its own for machine code."""
+    folder = tmp_path_factory.mktemp("compile")
+    shutil.copytree(ROOT / "config", folder / "config")
+    return folder
+
+
+def dpmc(folder: Path, *arguments: str) -> subprocess.Popen:
+    settings = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    settings.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-m", "dpmc.cli", *arguments]
+    return subprocess.Popen(command, cwd=folder, env=settings, stdout=subprocess.PIPE, text=True)
+
+
+def run(folder: Path, *arguments: str) -> str:
+    process = dpmc(folder, *arguments)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return output
+
+
+def machine_code(folder: Path) -> dict[str, int]:
+    """Files of numba's cache and when they were last changed."""
+    return {str(path): path.stat().st_mtime_ns for path in folder.glob("cache/**/*.nb[ci]")}
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [("flat-banana-2d", "dp-penalty"), ("flat-banana-2d", "dp-hmc"), ("circle", "dp-hmc")],
+)
+def test_jobs_find_what_was_compiled(folder, model, method):
+    cell = ("--study", "smoke", "--model", model, "--method", method)
+    before = machine_code(folder)
+    run(folder, "compile", *cell, "--output", "stamp.txt")
+    assert warmup.combination(load_study(ROOT / "config/studies/smoke.yaml"), model, method) in (
+        (folder / "stamp.txt").read_text()
+    )
+    run(folder, "compile", "--study", "smoke", "--metrics", "--output", "metrics.txt")
+    known = machine_code(folder)
+    assert len(known) > len(before)
+    for name in ("published", "tuning"):
+        run(folder, "data", *cell[:4], "--data", name, "--output", f"{model}/{name}.nc")
+    budget = ("--epsilon", "0.5", "--data", f"{model}/published.nc", "--quiet", "--output")
+    run(folder, "sample", *cell, *budget, "one/seed-0.nc")
+    run(folder, "sample", *cell, *budget, *(f"all/seed-{seed}.nc" for seed in range(3)))
+    run(folder, "tune", *cell, "--data", f"{model}/tuning.nc", "--quiet", "--output", "tuned.yaml")
+    run(folder, "evaluate", "--study", "smoke", "--data", f"{model}/published.nc",
+        "--chains", "all/seed-0.nc", "--output", "metrics.csv")  # fmt: skip
+    assert machine_code(folder) == known
+
+
+def test_two_at_once_compile_once(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.setenv("NUMBA_DEBUG_CACHE", "1")
+    cell = ("compile", "--study", "smoke", "--model", "circle", "--method", "dp-penalty")
+    outputs = [process.communicate(timeout=300)[0] for process in [dpmc(tmp_path, *cell) for _ in range(2)]]
+    assert sorted(output.count("data saved") for output in outputs) == [0, 1]
+    assert sorted(output.count("data loaded") for output in outputs) == [0, 1]
+
+
+def test_what_compiles_nothing_afresh_is_not_compiled():
+    """No module whose changes the cache ignores is loaded by the ones that compile."""
+    loaded = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    parts = {name.split(".")[1] for name in loaded.stdout.split()}
+    assert parts & {"sampling", "evaluators"}
+    assert not parts & {name.removesuffix(".py") for name in compiler.UNCOMPILED}
+
+
+def test_every_cell_has_a_combination():
+    for path in (ROOT / "config/studies").glob("*.yaml"):
+        study = load_study(path)
+        found = warmup.combinations(study)
+        assert {pair for pairs in found.values() for pair in pairs} == {
+            (model, method) for model, method, _ in study.cells()
+        }
+
+
+def test_a_model_of_ones_own_has_its_own_family():
+    assert warmup.family("own_model:Normal") == "own_model.Normal"
+    assert warmup.family("gauss-30d") == "banana"
+    assert warmup.family("correlated-gauss") == "gaussian"
+
+
+def test_snakemake_has_the_limiter_that_the_workflow_takes_away():
+    """Else the lines in the Snakefile do nothing, and nobody would see."""
+    import inspect
+
+    from snakemake.scheduling import job_scheduler
+
+    assert "self.job_rate_limiter = (" in inspect.getsource(job_scheduler.JobScheduler.__init__)
+    limiter = job_scheduler.JobRateLimiter
+    assert isinstance(limiter.max_jobs, property) and isinstance(limiter.timespan, property)

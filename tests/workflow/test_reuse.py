@@ -1,0 +1,216 @@
+"""A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dpmc import warmup
+from dpmc.cli import main
+from dpmc.errors import DpmcError
+from dpmc.figures.accountings import pairs
+from dpmc.studies import Study, load_study
+
+ROOT = Path(__file__).parents[2]
+
+BASE: dict[str, Any] = {
+    "title": "runs all",
+    "delta": "0.1/n",
+    "seeds": 2,
+    "hyperparameters": "thesis",
+    "models": {
+        "circle": {"epsilons": [0.5, 1], "tuning_epsilon": 0.5, "n": 20_000},
+        "flat-banana-2d": {"epsilons": [1], "tuning_epsilon": 1},
+        "gauss-30d": {"epsilons": [1], "tuning_epsilon": 1},
+    },
+    "methods": {
+        "dp-penalty": {},
+        "dp-hmc": {"models": ["circle"]},
+        "dp-barker": {"accountant": "thesis", "models": ["flat-banana-2d"]},
+    },
+    "figures": [],
+}
+OTHER: dict[str, Any] = {
+    **BASE,
+    "title": "takes some",
+    "models": {
+        "circle": {"epsilons": [1], "tuning_epsilon": 1, "n": 20_000},
+        "flat-banana-2d": {"epsilons": [1], "tuning_epsilon": 1},
+    },
+    "methods": {
+        "dp-penalty": {"from_study": "base"},
+        "dp-hmc": {"from_study": "base"},
+        "dp-penalty-mine": {"algorithm": "dp-penalty", "models": ["circle"]},
+    },
+}
+
+
+def write(folder: Path, **studies: dict[str, Any]) -> Path:
+    (folder / "config/studies").mkdir(parents=True, exist_ok=True)
+    for name, content in studies.items():
+        (folder / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(content))
+    return folder / "config/studies"
+
+
+def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> Study:
+    return load_study(write(folder, base=base or BASE, other={**OTHER, **changes}) / "other.yaml")
+
+
+def test_it_runs_its_own_cells_only(tmp_path) -> None:
+    study = other(tmp_path)
+    assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
+    assert warmup.combinations(study) == {"dp-penalty-circle": [("circle", "dp-penalty-mine")]}
+    assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
+
+
+def test_a_reused_method_is_what_the_other_study_says(tmp_path) -> None:
+    study = other(tmp_path, methods={"dp-barker": {"from_study": "base"}, "dp-hmc": {"from_study": "base"}})
+    barker = study.method("dp-barker")
+    assert (barker.algorithm, barker.accountant, barker.from_study) == ("dp-barker", "thesis", "base")
+    assert barker.models == ("flat-banana-2d",) and study.method("dp-hmc").models == ("circle",)
+    assert list(study.cells()) == []
+
+
+def test_models_may_be_chosen(tmp_path) -> None:
+    study = other(tmp_path, methods={"dp-penalty": {"from_study": "base", "models": ["circle"]}})
+    assert study.reused() == [("base", "circle")]
+
+
+CIRCLE = OTHER["models"]["circle"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"methods": {"dp-hmc": {"from_study": "bace"}}}, ["from_study", "'bace'", "known: base, other"]),
+        ({"methods": {"dp-hcm": {"from_study": "base"}}}, ["dp-hcm", "does not run this method", "dp-hmc"]),
+        ({"methods": {"dp-hmc": {"from_study": "other"}}}, ["'other'", "is this study"]),
+        (
+            {"methods": {"dp-hmc": {"from_study": "base", "models": ["flat-banana-2d"]}}},
+            ["dp-hmc: models", "does not run it on 'flat-banana-2d'"],
+        ),
+        (
+            {"methods": {"dp-penalty": {"from_study": "base", "models": ["gauss-30d"]}}},
+            ["models", "'gauss-30d' is not in this study"],
+        ),
+        (
+            {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
+            ["dp-hmc: accountant", "not beside from_study"],
+        ),
+        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "must be of type string"]),
+        ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),
+        ({"chains": 2}, ["chains of circle", "1 there and 2 here"]),
+        ({"epsilon_kind": "per-iteration"}, ["epsilon_kind", "'total' there"]),
+        ({"models": {"circle": {**CIRCLE, "n": 30_000}}}, ["n of circle", "20000 there and 30000 here"]),
+        ({"models": {"circle": {**CIRCLE, "data": "fresh-0"}}}, ["data of circle", "'published' there"]),
+        ({"models": {"circle": {**CIRCLE, "start": "true"}}}, ["start of circle", "'perturbed' there"]),
+        ({"models": {"circle": {**CIRCLE, "epsilons": [2]}}}, ["epsilons of circle", "2 is not among"]),
+        (
+            {
+                "models": {"mine": {**CIRCLE, "model": "circle"}},
+                "methods": {"dp-hmc": {"from_study": "base"}},
+            },
+            ["dp-hmc", "none of this study's models"],
+        ),
+    ],
+)
+def test_mistakes_name_file_key_and_rule(tmp_path, changes, words) -> None:
+    if "models" in changes and "methods" not in changes:
+        changes = {**changes, "methods": {"dp-penalty": {"from_study": "base"}}}
+    with pytest.raises(DpmcError) as caught:
+        other(tmp_path, **changes)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in ["other.yaml: methods: ", *words]:
+        assert word in message
+
+
+def test_taking_in_a_ring_is_refused(tmp_path) -> None:
+    ring = {**BASE, "methods": {"dp-hmc": {"from_study": "other"}}}
+    with pytest.raises(DpmcError, match=r"base.yaml: methods: dp-hmc: from_study: 'other' takes cells from"):
+        other(tmp_path, base=ring)
+
+
+def test_cells_are_taken_from_where_they_run(tmp_path) -> None:
+    middle = {**OTHER, "methods": {"dp-hmc": {"from_study": "base"}}, "models": {"circle": CIRCLE}}
+    last = {**middle, "methods": {"dp-hmc": {"from_study": "middle"}}}
+    folder = write(tmp_path, base=BASE, middle=middle, last=last)
+    with pytest.raises(DpmcError, match="'middle' does not run this method"):
+        load_study(folder / "last.yaml")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sample --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
+        "tune --model circle --method dp-hmc --output tuned.yaml",
+    ],
+)
+def test_the_commands_refuse_to_run_it(tmp_path, capsys, command) -> None:
+    other(tmp_path)
+    study = str(tmp_path / "config/studies/other.yaml")
+    assert main([*command.split(), "--study", study]) == 2
+    assert "methods: dp-hmc: its cells come from the study base, which runs them" in capsys.readouterr().err
+
+
+def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("workflow", "profiles", "config/hyperparameters"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "data/published", tmp_path / "data/published")
+    write(tmp_path, base=BASE, other=OTHER)
+    settings = {"study": "other", "chains_per_job": "all", "checkpoint_seconds": 20}
+    (tmp_path / "config/config.yaml").write_text(yaml.safe_dump(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run", "results/other/metrics.csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-3000:]
+    sampled = set(re.findall(r"results/(\w+)/chains/([\w-]+)/([\w-]+)/eps-([\d.]+)/seed-0.nc", output))
+    assert {cell for cell in sampled if cell[0] == "other"} == {("other", "circle", "dp-penalty-mine", "1")}
+    assert {(study, model) for study, model, _, _ in sampled} == {
+        ("other", "circle"),
+        ("base", "circle"),
+        ("base", "flat-banana-2d"),
+    }
+    merged = re.search(r"input: (.*)\n    output: results/other/metrics.csv", output)
+    assert merged is not None
+    assert set(merged[1].split(", ")) == {
+        "results/other/metrics/circle/chains.csv",
+        "results/other/metrics/circle/baseline.csv",
+        "results/other/metrics/flat-banana-2d/baseline.csv",
+        "results/base/metrics/circle/chains.csv",
+        "results/base/metrics/flat-banana-2d/chains.csv",
+    }
+
+
+def test_the_thesis_accounted_for_tightly() -> None:
+    study = load_study(ROOT / "config/studies/thesis-tight.yaml")
+    assert {method.from_study for method in study.methods.values()} == {"thesis", ""}
+    own = {method for _, method, _ in study.cells()}
+    assert own == {"minibatch-penalty-tight", "minibatch-penalty-guided-tight", "dp-barker-tight"}
+    assert all(study.method(label).accountant == "tight" for label in own)
+    assert study.method("dp-barker-tight").most_iterations == 20_000
+    assert study.method("dp-barker").accountant == "thesis"
+
+
+def test_the_study_of_fresh_data_in_the_documentation_is_one(tmp_path) -> None:
+    page = (ROOT / "docs/tight-accounting.md").read_text()
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    study = load_study(write(tmp_path, fresh=yaml.safe_load(text)) / "fresh.yaml")
+    shutil.copytree(ROOT / "config/hyperparameters", tmp_path / "config/hyperparameters")
+    for model, method, _ in study.cells():
+        values, source = study.published_hyperparameters(model, method)
+        study.algorithm(method, values, 2, source)
+    assert [spec.data for spec in study.models.values()] == ["fresh-0", "fresh-1", "fresh-2"]
+    assert len(pairs(study)) == 3

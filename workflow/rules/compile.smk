@@ -1,0 +1,20 @@
+# Machine code, once for each combination of algorithm and class of models. What comes out lies in the
+# cache that all jobs share; the file here only says that it was put there. When the sources have changed since,
+# or the cache was emptied, jobs compile for themselves, one combination at a time. (Were this rule run again,
+# Snakemake would overlook in that run that others, which take the file as `ancient`, are out of date.)
+rule compile:
+    output:
+        "results/{study}/compiled/{combination}.txt",
+    log:
+        "logs/{study}/compiled/{combination}.log",
+    # Everything else waits for it.
+    priority: 20000
+    conda:
+        ENVIRONMENT
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        what=what_to_compile,
+    shell:
+        "dpmc compile --study {wildcards.study} {params.what} --output {output} 2> {log}"

@@ -1,0 +1,26 @@
+"""Verdicts on what a study's source claims, from the study's metrics.
+
+    python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/claims.yaml
+
+The claims and their tests are in `dpmc.claims`. Prints a line for each verdict.
+"""
+
+import sys
+from pathlib import Path
+
+from dpmc import claims
+from dpmc.figures import read_metrics
+from dpmc.studies import load_study
+
+
+def main() -> None:
+    """Write the verdicts and print them."""
+    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    verdicts = claims.judge(study, read_metrics(metrics))
+    claims.write(verdicts, output)
+    for claim in verdicts["claims"]:
+        print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}")
+
+
+if __name__ == "__main__":
+    main()

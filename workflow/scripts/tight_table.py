@@ -1,0 +1,229 @@
+"""What tight accounting changes, algorithm by algorithm: iterations, spent ε, MMD, both ways, paired.
+
+    python workflow/scripts/tight_table.py <study> results/<study>/metrics.csv table.csv > table.md
+
+One row for each model, algorithm and ε. `thesis_` and `tight_` columns: the cell accounted for as in the
+thesis, and tightly; equal for algorithms that read all rows. The error of a median is
+1.2533 σ/√m over m chains with σ = interquartile range / 1.349, as in the comparison with published boxes.
+Differences are means over pairs of chains from the same start point on the same rows, with their standard
+errors: `difference` is tight minus thesis, `thesis_against_full` and `tight_against_full` are the algorithm
+minus its counterpart that reads all rows (`FULL`), at the same claimed ε. What cannot be said is "none".
+
+Models that are one catalogue model on several data sets (labels with data: fresh-r) have a further row,
+`data_sets` > 1: means over data sets of what their rows say, with standard errors between data sets.
+"""
+
+import csv
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dpmc.figures import read_metrics, style
+from dpmc.figures.accountings import look, pairs
+from dpmc.figures.boxes import Results, private_models
+from dpmc.figures.tight_iterations import allowed_iterations
+from dpmc.figures.tight_spent import spent_epsilon
+from dpmc.studies import Study, load_study
+
+FULL = {
+    "minibatch-penalty": "dp-penalty",
+    "minibatch-penalty-guided": "dp-penalty-guided",
+    "dp-barker": "dp-penalty",
+}
+WAYS = ("thesis", "tight")
+ONE_WAY = ("iterations", "budget_iterations", "spent", "mmd", "mmd_error")
+COMPARED = ("difference", "thesis_against_full", "tight_against_full")
+COLUMNS = (
+    *("model", "algorithm", "epsilon", "data_sets", "chains"),
+    *(f"{way}_{name}" for way in WAYS for name in ONE_WAY),
+    *(name + part for name in COMPARED for part in ("", "_error")),
+)
+Row = dict[str, object]
+
+
+def median_error(values: list[float]) -> float:
+    """Standard error of a median from the quartiles; NaN for fewer than two values."""
+    if len(values) < 2:
+        return math.nan
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(len(values))
+
+
+def mean_with_error(values: list[float]) -> tuple[float, float]:
+    """A mean and its standard error, NaN where there are too few values."""
+    if not values:
+        return math.nan, math.nan
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(np.mean(values)), error
+
+
+def paired(one: dict[str, float], other: dict[str, float]) -> tuple[float, float]:
+    """Mean over common seeds of one minus other, and its standard error."""
+    return mean_with_error([one[seed] - other[seed] for seed in one if seed in other])
+
+
+def rows(study: Study, results: Results) -> Iterator[Row]:
+    """One row for each model, algorithm and ε of the study."""
+    partner = pairs(study)
+    shown = [label for label in study.methods if label not in partner.values()]
+    for model in private_models(study):
+        for epsilon in study.models[model].epsilons:
+            for method in shown:
+                if model in study.methods[method].models:
+                    yield row(study, results, model, epsilon, method, partner.get(method, method))
+
+
+def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, tight: str) -> Row:
+    """One row: a method accounted for as in the thesis, and the same algorithm accounted for tightly."""
+    algorithm = study.methods[thesis].algorithm
+    found: Row = {"model": model, "algorithm": algorithm, "epsilon": epsilon, "data_sets": 1}
+    mmd = {}
+    for way, method in zip(WAYS, (thesis, tight), strict=True):
+        mmd[way] = results.by_seed(model, method, epsilon, "mmd")
+        values = list(mmd[way].values())
+        found |= {
+            f"{way}_iterations": results.iterations(model, method, epsilon),
+            f"{way}_budget_iterations": allowed_iterations(results, model, method, epsilon),
+            f"{way}_spent": spent_epsilon(results, model, method, epsilon),
+            f"{way}_mmd": float(np.median(values)) if values else None,
+            f"{way}_mmd_error": median_error(values),
+        }
+    found["chains"] = min(len(values) for values in mmd.values())
+    compared = {"difference": paired(mmd["tight"], mmd["thesis"]) if tight != thesis else (None, None)}
+    full = next((m for m, spec in study.methods.items() if spec.algorithm == FULL.get(algorithm)), None)
+    for way in WAYS:
+        of_full = {} if full is None else results.by_seed(model, full, epsilon, "mmd")
+        compared[f"{way}_against_full"] = paired(mmd[way], of_full)
+    for name, (value, error) in compared.items():
+        found |= {name: value, f"{name}_error": error}
+    return found
+
+
+def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
+    """For models that run on several data sets: means over these, errors between them."""
+    groups: dict[tuple[str, object, object], list[Row]] = {}
+    for one in single:
+        key = (study.models[str(one["model"])].model, one["epsilon"], one["algorithm"])
+        groups.setdefault(key, []).append(one)
+    for (model, epsilon, algorithm), group in groups.items():
+        if len(group) == 1:
+            continue
+        found: Row = {"model": model, "algorithm": algorithm, "epsilon": epsilon, "data_sets": len(group)}
+        found["chains"] = sum(int(str(one["chains"])) for one in group)
+        names = [f"{way}_{name}" for way in WAYS for name in ONE_WAY if name != "mmd_error"]
+        for name in [*names, *COMPARED]:
+            values = [float(str(one[name])) for one in group if is_known(one[name])]
+            found[name], error = mean_with_error(values)
+            if name.endswith("mmd") or name in COMPARED:
+                found[f"{name}_error"] = error
+        yield found
+
+
+def is_known(value: object) -> bool:
+    """Whether a value of a row is a number."""
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def text(value: object, digits: int = 6) -> str:
+    """A value as the table has it."""
+    if not is_known(value):
+        return "none"
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def markdown(study: Study, table: list[Row]) -> Iterator[str]:
+    """The table for readers: one part per model, then places by median MMD."""
+    title = {study.methods[m].algorithm: look(study, m).title for m in study.methods}
+    for model in dict.fromkeys(str(one["model"]) for one in table):
+        for several in (False, True):
+            part = [one for one in table if one["model"] == model and (one["data_sets"] != 1) == several]
+            if part:
+                sets = f", mean of {part[0]['data_sets']} data sets" if several else ""
+                yield f"\n## {style.MODEL_TITLES.get(model, model)}{sets}\n"
+                yield from of_model(part, title)
+                yield ""
+                yield from places(part, title)
+
+
+def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
+    """Iterations, spent ε and MMD of one model, thesis → tight."""
+    heads = ("ε", "algorithm", "iterations", "ε spent", "median MMD")
+    yield f"| {' | '.join(heads)} | tight − thesis | thesis − full | tight − full |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for one in part:
+        both = one["thesis_spent"] == one["tight_spent"] and one["thesis_mmd"] == one["tight_mmd"]
+        ways = WAYS[:1] if both else WAYS
+        allowed = one["tight_budget_iterations"]
+        capped = is_known(allowed) and one["tight_iterations"] != allowed
+        iterations = " → ".join(text(one[f"{way}_iterations"]) for way in ways)
+        iterations += f" (of {text(allowed)})" if capped else ""
+        yield (
+            "| "
+            + " | ".join(
+                (
+                    str(one["epsilon"]),
+                    title[str(one["algorithm"])],
+                    iterations,
+                    " → ".join(text(one[f"{way}_spent"], 3) for way in ways),
+                    " → ".join(with_error(one, f"{way}_mmd") for way in ways),
+                    *(with_error(one, name, sign="+") if is_known(one[name]) else "" for name in COMPARED),
+                )
+            )
+            + " |"
+        )
+
+
+def with_error(one: Row, name: str, sign: str = "") -> str:
+    """A value ± its error."""
+    value, error = one[name], one[f"{name}_error"]
+    if not isinstance(value, float) or not is_known(value):
+        return "none"
+    return f"{value:{sign}.3f} ± {error:.3f}" if is_known(error) else f"{value:{sign}.3f}"
+
+
+def places(part: list[Row], title: dict[str, str]) -> Iterator[str]:
+    """Who is how many-th by median MMD at each ε, thesis → tight."""
+    algorithms = list(dict.fromkeys(str(one["algorithm"]) for one in part))
+    yield "| place by median MMD | " + " | ".join(title[algorithm] for algorithm in algorithms) + " |"
+    yield "| --- |" + " --- |" * len(algorithms)
+    for epsilon in dict.fromkeys(str(one["epsilon"]) for one in part):
+        cells = {str(one["algorithm"]): one for one in part if one["epsilon"] == epsilon}
+        order = {
+            way: sorted(
+                (a for a in cells if is_known(cells[a][f"{way}_mmd"])),
+                key=lambda a: float(str(cells[a][f"{way}_mmd"])),
+            )
+            for way in WAYS
+        }
+        entries = []
+        for algorithm in algorithms:
+            place = [
+                str(order[way].index(algorithm) + 1) if algorithm in order[way] else "none" for way in WAYS
+            ]
+            entries.append(place[0] if place[0] == place[1] else " → ".join(place))
+        yield f"| ε = {epsilon} | " + " | ".join(entries) + " |"
+
+
+def main() -> None:
+    """Write the table and print it for readers."""
+    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    single = list(rows(study, Results.of_study(read_metrics(metrics), study)))
+    table = single + list(over_data_sets(study, single))
+    with output.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([text(one.get(column)) for column in COLUMNS] for one in table)
+    print(f"# {study.title}: both ways, side by side\n")
+    print(
+        "thesis → tight, one number where both are one chain. Median MMD ± its standard error;\n"
+        "differences of MMD are means over paired chains ± standard error, negative where the first is\n"
+        "better. Full: the counterpart that reads all rows (DP Barker: DP penalty), at the same claimed ε."
+    )
+    print("\n".join(markdown(study, table)))
+
+
+if __name__ == "__main__":
+    main()
