@@ -1,144 +1,130 @@
-# ruff: noqa: B023 - every closure is called before its loop goes on
-"""Time of one evaluation of all rows, by evaluator: `python benchmarks/evaluators.py [--rows N]`.
+"""One evaluation of all rows, by evaluator, beside the limit of the core."""
 
-Prints microseconds per evaluation and ratios to NumPy, all in one run. NumPy's line is
-what a careful vectorised implementation does; "generic" is the evaluator for a user's own model.
-"""
+from typing import Any
 
-import argparse
-import time
-from collections.abc import Callable
-
+import core
 import numpy as np
+from measuring import (
+    Moves,
+    PlainModel,
+    cpu_seconds,
+    dense,
+    gradient_seconds,
+    positions,
+    ratio_seconds,
+    table,
+    walk,
+)
 
 from dpmc import datasets
-from dpmc.compiler import compiled
 from dpmc.evaluators import build
 from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.studies import Study
+
+CHAINS = (20, 1)
+CHUNK = 8192  # rows that NumPy works on at a time, so that what lies between stays in the cache
+
+HEADER = (
+    "model",
+    "n",
+    "d",
+    "evaluation",
+    "chains",
+    "as built, µs",
+    "dense, µs",
+    "NumPy, µs",
+    "generic, µs",
+    "limit, µs",
+    "set by",
+    "dense/limit",
+)
 
 
-def repeat_ratio(evaluator, model, theta, proposal, bound, sums, counts, times):  # type: ignore[no-untyped-def]
-    """Evaluate clipped log ratios `times` times."""
-    for _ in range(times):
-        evaluator.ratio_sums(model, theta, proposal, bound, sums, counts)
+def numpy_ratio(rows: np.ndarray, alpha: np.ndarray, gamma: float, bound: float) -> tuple[float, int]:
+    """Clipped sum and clip count by careful NumPy: only columns with a coefficient, rows in chunks."""
+    total, clipped, used = 0.0, 0, np.flatnonzero(alpha)
+    for i in range(0, len(rows), CHUNK):
+        chunk = rows[i : i + CHUNK]
+        ratio = chunk[:, used[0]] * alpha[used[0]] + gamma if len(used) == 1 else chunk @ alpha + gamma
+        clipped += np.count_nonzero(np.abs(ratio) > bound)
+        total += np.clip(ratio, -bound, bound, out=ratio).sum()
+    return total, clipped
 
 
-def repeat_gradient(evaluator, model, theta, bound, sums, counts, times):  # type: ignore[no-untyped-def]
-    """Evaluate clipped gradients `times` times."""
-    for _ in range(times):
-        evaluator.gradient_sums(model, theta, bound, sums, counts)
+def numpy_gradient(
+    rows: np.ndarray, linear: np.ndarray, constant: np.ndarray, bound: float
+) -> tuple[np.ndarray, int]:
+    """Clipped gradient sum and clip count by careful NumPy."""
+    total, clipped = np.zeros(len(constant)), 0
+    for i in range(0, len(rows), CHUNK):
+        gradient = rows[i : i + CHUNK] @ linear.T + constant
+        norm = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
+        clipped += np.count_nonzero(norm > bound)
+        total += (bound / np.maximum(norm, bound)) @ gradient
+    return total, clipped
 
 
-compiled_ratio = compiled(repeat_ratio)
-compiled_gradient = compiled(repeat_gradient)
+def mean_active(model: Any, moves: Moves, k: int) -> float:
+    """How many statistics have a coefficient, on average over moves."""
+    alpha, active = np.zeros(k), []
+    for theta, proposal in zip(*moves.flat(), strict=True):
+        model.ratio(theta, proposal, alpha)
+        active.append(np.count_nonzero(alpha))
+    return float(np.mean(active))
 
 
-def microseconds(run: Callable[[int], None]) -> float:
-    """Best of five timings of one evaluation."""
-    times = 1
-    while True:
-        began = time.perf_counter()
-        run(times)
-        seconds = time.perf_counter() - began
-        if seconds > 0.05:
-            break
-        times *= 4
-    best = seconds
-    for _ in range(4):
-        began = time.perf_counter()
-        run(times)
-        best = min(best, time.perf_counter() - began)
-    return best / times * 1e6
+def times(repeated: Any) -> Any:
+    """A function of nothing as a function of how often."""
+    return lambda count: [repeated() for _ in range(count)]
 
 
-def numpy_ratio(rows, alpha, gamma, bound):  # type: ignore[no-untyped-def]
-    """Clipped sum and clip count by vectorised NumPy."""
-    ratio = rows @ alpha + gamma
-    return np.clip(ratio, -bound, bound).sum(), np.count_nonzero(np.abs(ratio) > bound)
+def measure(study: Study, label: str) -> list[list[Any]]:
+    """The rows of one model."""
+    spec = study.model(label)
+    problem = datasets.build(label, spec.model, "published", spec.n)
+    model, statistics = problem.model, problem.model.statistics(problem.rows)
+    n, k, d = problem.n, statistics.shape[1], problem.dimension
+    settings = {
+        method: study.published_hyperparameters(label, method)[0]
+        for method in ("dp-penalty", "dp-penalty-guided", "dp-hmc")
+    }
+    theta = positions(problem, CHAINS[0])
+    by_tree, by_sorting = (build(model, problem.rows, one_component) for one_component in (False, True))
+    every_row, generic = dense(model, problem.rows), GenericEvaluator(problem.rows)
+    plain, limits, rows = PlainModel(model), core.measure(), []
+    for name, method, built in (
+        ("log ratio, full move", "dp-penalty", by_tree),
+        ("log ratio, one component", "dp-penalty-guided", by_sorting),
+    ):
+        chosen = settings[method]
+        moves = walk(theta, chosen["proposal_sd"], chosen["clip"], built is by_sorting)
+        alpha, bound = np.zeros(k), float(moves.bound[0, 0])
+        gamma = model.ratio(moves.theta[0, 0], moves.proposal[0, 0], alpha)
+        active = mean_active(model, moves, k)
+        by_numpy = cpu_seconds(times(lambda a=alpha, g=gamma, b=bound: numpy_ratio(statistics, a, g, b)))
+        one = moves.few(1)
+        by_generic = ratio_seconds(generic, plain, one, rounds=3)
+        for chains in CHAINS:
+            some = moves.few(chains)
+            limit, set_by = limits.ratio_limit(n, k, active, chains)
+            ours, theirs = ratio_seconds(built, model, some), ratio_seconds(every_row, model, some)
+            rows.append([label, n, d, name, chains, ours, theirs, by_numpy, by_generic, limit, set_by])
+    clip = settings["dp-hmc"]["clip_g"]
+    linear, constant = np.zeros((d, k)), np.zeros(d)
+    model.gradient(theta[0, 0], linear, constant)
+    by_numpy = cpu_seconds(times(lambda: numpy_gradient(statistics, linear, constant, clip)))
+    by_generic = gradient_seconds(generic, plain, theta[:, :1].copy(), clip, rounds=3)
+    for chains in CHAINS:
+        some = theta[:, :chains].copy()
+        limit, set_by = limits.gradient_limit(n, k, int(np.count_nonzero(linear)), d, chains)
+        ours, theirs = (gradient_seconds(e, model, some, clip) for e in (by_tree, every_row))
+        rows.append([label, n, d, "gradient", chains, ours, theirs, by_numpy, by_generic, limit, set_by])
+    return [[*row[:5], *(1e6 * value for value in row[5:10]), row[10], row[6] / row[9]] for row in rows]
 
 
-def numpy_gradient(rows, linear, constant, bound):  # type: ignore[no-untyped-def]
-    """Clipped gradient sum and clip count by vectorised NumPy."""
-    gradient = rows @ linear.T + constant
-    norm = np.sqrt((gradient**2).sum(axis=1))
-    scale = np.minimum(1.0, bound / np.maximum(norm, 1e-300))
-    return (gradient * scale[:, None]).sum(axis=0), np.count_nonzero(norm > bound)
-
-
-def measure(model_id: str, n: int | None, step: float, clip: float, clip_g: float) -> None:
-    """Print the timings of one model."""
-    problem = datasets.build(model_id, model_id, "published", n)
-    model, d = problem.model, problem.dimension
-    statistics = model.statistics(problem.rows)
-    theta = problem.starts[:1].copy()
-    moves = {"full": theta + step, "last component": theta + step * (np.arange(d) == d - 1)}
-    sums, counts, gradient_sums = np.zeros(1), np.zeros(1, np.int64), np.zeros((1, d))
-    generic = GenericEvaluator(problem.rows)
-    print(f"\n{model_id}: n = {problem.n}, d = {d}")
-    for name, proposal in moves.items():
-        bound = clip * np.sqrt(((theta - proposal) ** 2).sum(axis=1))
-        alpha = np.zeros(statistics.shape[1])
-        gamma = model.ratio(theta[0], proposal[0], alpha)
-
-        def by(evaluator):  # type: ignore[no-untyped-def]
-            return lambda k: compiled_ratio(
-                evaluator,
-                model,
-                theta,
-                proposal,
-                bound,
-                sums,
-                counts,
-                k,
-            )
-
-        dense = _without_sorting(build(model, problem.rows))
-        timings = {} if dense is None else {"compiled dense": microseconds(by(dense))}
-        timings |= {
-            "NumPy": microseconds(
-                lambda k: [numpy_ratio(statistics, alpha, gamma, bound[0]) for _ in range(k)]
-            ),
-            "generic": microseconds(
-                lambda k: repeat_ratio(generic, model, theta, proposal, bound, sums, counts, k)
-            ),
-        }
-        if np.count_nonzero(alpha) == 1:
-            timings["sorted"] = microseconds(by(build(model, problem.rows, one_component=True)))
-        report(f"log ratio, {name} move", timings)
-    linear, constant = np.zeros((d, statistics.shape[1])), np.zeros(d)
-    model.gradient(theta[0], linear, constant)
-    evaluator = build(model, problem.rows)
-
-    def gradients_by(chosen):  # type: ignore[no-untyped-def]
-        return lambda k: compiled_gradient(chosen, model, theta, clip_g, gradient_sums, counts, k)
-
-    dense = _without_sorting(evaluator)
-    timings = {} if dense is None else {"compiled dense": microseconds(gradients_by(dense))}
-    timings["NumPy"] = microseconds(
-        lambda k: [numpy_gradient(statistics, linear, constant, clip_g) for _ in range(k)]
-    )
-    if evaluator.ordered.shape[0]:
-        timings["sorted"] = microseconds(gradients_by(evaluator))
-    report("gradient", timings)
-
-
-def _without_sorting(evaluator):  # type: ignore[no-untyped-def]
-    """The same evaluator without its sorted columns; None for one statistic, which is always sorted."""
-    if evaluator.columns.shape[0] == 1:
-        return None
-    empty = evaluator.ordered[:0]
-    return evaluator._replace(ordered=empty, prefix=evaluator.prefix[:0], centre=evaluator.centre[:0])
-
-
-def report(what: str, timings: dict[str, float]) -> None:
-    """Print one block of lines, with ratios to NumPy."""
-    for name, value in timings.items():
-        print(f"  {what:32s} {name:15s} {value:10.2f} us   {value / timings['NumPy']:9.4f} of NumPy")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, help="default: as published")
-    options = parser.parse_args()
-    measure("flat-banana-2d", options.rows, 0.008, 2.0, 1.0)
-    measure("circle", options.rows, 0.2, 0.002, 0.0015)
+def main(study: Study) -> None:
+    """Print the table of all models with published hyperparameters."""
+    labels = [label for label in study.models if label in study.method("dp-hmc").models]
+    rows = [row for label in labels for row in measure(study, label)]
+    title = "## One evaluation of one chain, n and hyperparameters as published, microseconds of CPU"
+    table("evaluators", HEADER, rows, title)

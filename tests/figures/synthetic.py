@@ -1,6 +1,7 @@
 """Made-up metrics and studies that exercise the drawing; no results of anything."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,10 @@ class Model:
 class Method:
     algorithm: str
     models: tuple[str, ...]
+    accountant: str = "tight"
+    from_study: str = ""
+    most_iterations: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -38,6 +43,7 @@ class Study:
     methods: dict[str, Method]
     name: str = "made-up"
     epsilon_kind: str = "total"
+    seeds: int = 10
 
 
 def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:

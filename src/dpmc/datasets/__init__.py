@@ -94,7 +94,8 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
         return published.circle_rows(n)
     if isinstance(model, Gaussian):
         covariance = np.linalg.inv(model.precision)
-        return published.gaussian_rows(n, covariance, definition.true_theta)
+        seed = published.GAUSSIAN_SEEDS[model_id]
+        return published.gaussian_rows(n, covariance, definition.true_theta, seed)
     raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
 
 

@@ -30,6 +30,9 @@ CLIPPING_BASELINE_SEED = 46237  # baselines of the clipping experiment (thesis, 
 DP_HMC_GAUSSIAN_SEED = 4627290  # rows of the DP-HMC paper's 10-dimensional Gaussian
 DP_HMC_COVARIANCE_SEED = 43235667
 
+GAUSSIAN_SEEDS = {"correlated-gauss": GAUSSIAN_SEED, "paper-gauss": DP_HMC_GAUSSIAN_SEED}
+"""Seed of the rows of each Gaussian model of the catalogue."""
+
 # Gamma(1/2, 1) draws of the DP-HMC paper. They are data: they came from a gamma sampler that later
 # versions of the same library have replaced, and the paper's settings fit only these.
 _DP_HMC_EIGENVALUES = (

@@ -4,6 +4,8 @@ A figure module has `NAME`, `CAPTION` (what the reader sees and can learn from i
 `draw(metrics, study, published) -> matplotlib.figure.Figure`, where `metrics` is the study's tidy
 table (study, model, method, epsilon, seed, metric, value), `study` its definition and `published`
 the folder of the published results. The module of a table has `write(study, outputs)` in its place.
+A figure that shows chains also has `needs(study)`, the cells (model, method, epsilon) whose chains it
+reads, and its `draw` takes a fourth argument, the folder of all studies' results.
 """
 
 from __future__ import annotations
@@ -30,6 +32,14 @@ FIGURES: dict[str, str] = {
     "posteriors": "dpmc.figures.posteriors",
     "trajectory": "dpmc.figures.trajectory",
     "models": "dpmc.figures.models_table",
+    "comparison": "dpmc.figures.comparison",
+    "paper-posteriors": "dpmc.figures.paper_posteriors",
+    "paper-clipping": "dpmc.figures.paper_clipping",
+    "paper-errata": "dpmc.figures.paper_errata",
+    "tight-iterations": "dpmc.figures.tight_iterations",
+    "tight-spent": "dpmc.figures.tight_spent",
+    "tight-mmd": "dpmc.figures.tight_mmd",
+    "tight-mmd-spent": "dpmc.figures.tight_mmd_spent",
 }
 
 #: figures that are tables: their modules have `write(study, outputs)` in place of `draw`
@@ -55,13 +65,35 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(FIGURES[name])
 
 
-def plot(name: str, study: Any, metrics: Path, published: Path, outputs: Sequence[Path]) -> None:
+def chain_files(name: str, study: Any, results: Path) -> list[Path]:
+    """Return the chain files that a figure of a study reads; none for most figures.
+
+    `results` is the folder of all studies' results. Raises DpmcError for an unknown figure, or a study that
+    cannot have it.
+    """
+    from dpmc.figures.chains import files_of
+
+    module = load(name)
+    cells = module.needs(study) if hasattr(module, "needs") else []
+    return [file for cell in cells for file in files_of(results, study, cell)]
+
+
+def plot(
+    name: str,
+    study: Any,
+    metrics: Path,
+    published: Path,
+    outputs: Sequence[Path],
+    results: Path = Path("results"),
+) -> None:
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
-    The same metrics give the same bytes. A table needs no metrics and does not read them.
+    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
+    A table needs no metrics and does not read them.
 
-    Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, or an output
-    whose suffix is none of .pdf, .png, .svg (a table: .csv, .tex); nothing is written then.
+    Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
+    missing, or an output whose suffix is none of .pdf, .png, .svg (a table: .csv, .tex); nothing is written
+    then.
     """
     module = load(name)
     if name in TABLES:
@@ -74,7 +106,8 @@ def plot(name: str, study: Any, metrics: Path, published: Path, outputs: Sequenc
     table = read_metrics(metrics)
     from dpmc.figures import style
 
-    figure = module.draw(table, study, published)
+    chains = (results,) if hasattr(module, "needs") else ()
+    figure = module.draw(table, study, published, *chains)
     for output in outputs:
         style.save(figure, output)
 

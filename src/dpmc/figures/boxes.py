@@ -65,12 +65,15 @@ class Results:
     variants: dict[str, str] = field(default_factory=dict)  # method -> how it departs from its name
 
     @classmethod
-    def of(cls, metrics: DataFrame, study: str) -> Results:
-        """Read the tidy table; rows of other studies are left out."""
+    def of(cls, metrics: DataFrame, study: str, elsewhere: Mapping[str, str] | None = None) -> Results:
+        """Read the tidy table; rows of other studies are left out.
+
+        `elsewhere`: method -> the study that ran it, for methods whose rows are another study's.
+        """
         results = cls()
         columns = ("study", "model", "method", "epsilon", "metric", "value", "seed")
         for row in zip(*(metrics[column] for column in columns), strict=True):
-            if row[0] != study:
+            if row[0] != (elsewhere or {}).get(str(row[2]), study):
                 continue
             model, method, metric = str(row[1]), str(row[2]), str(row[4])
             cell = (model, method, _epsilon(row[3]))
@@ -81,6 +84,12 @@ class Results:
             else:
                 results.numbers.setdefault((*cell, metric), {})[str(row[6])] = float(row[5])
         return results
+
+    @classmethod
+    def of_study(cls, metrics: DataFrame, study: Study) -> Results:
+        """Read all rows that are the study's: of what it runs, and of what it takes from others."""
+        elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
+        return cls.of(metrics, study.name, elsewhere)
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """The metric's value for each seed that has one."""
@@ -187,21 +196,22 @@ def draw_panels(
     panels: Sequence[Panel],
     metrics: DataFrame,
     study: Study,
-    published: Path,
+    published: Path | None,
     columns: int | None = None,
     methods: Sequence[str] | None = None,
 ) -> Figure:
     """Return a figure of box plots, one panel each, with one legend above.
 
+    `published`: folder of the published boxes; None: none are drawn beside ours.
     `columns`: panels side by side; by default two where boxes stay wide enough, else one.
-    `methods`: labels of the methods to show; by default all.
+    `methods`: labels of the methods to show, in this order; by default all, in the study's.
     """
     from matplotlib.figure import Figure
 
-    results = Results.of(metrics, study.name)
+    results = Results.of_study(metrics, study)
     styles = method_styles_in_order(panels, study)
     if methods is not None:
-        styles = {label: look for label, look in styles.items() if label in methods}
+        styles = {label: styles[label] for label in methods if label in styles}
     if columns is None:
         columns = 2 if len(panels) > 1 and _most_boxes(panels, study) <= SLOTS_PER_COLUMN else 1
     rows = math.ceil(len(panels) / columns)
@@ -211,7 +221,7 @@ def draw_panels(
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         shown = _Shown()
         for one, panel in zip(axes, panels, strict=False):
-            boxes = read_published(published, panel.metric, study)
+            boxes = {} if published is None else read_published(published, panel.metric, study)
             _draw_panel(one, panel, results, study, styles, boxes, shown)
         for spare in axes[len(panels) :]:
             spare.remove()

@@ -84,6 +84,9 @@ MODEL_TITLES = {
     "narrow-banana": "narrow banana, d = 2",
     "correlated-gauss": "correlated Gaussian, d = 2",
     "circle": "circle, d = 2",
+    "paper-banana": "paper's banana, d = 2",
+    "paper-banana-wide": "paper's banana, wide prior, d = 2",
+    "paper-gauss": "paper's Gaussian, d = 10",
 }
 
 

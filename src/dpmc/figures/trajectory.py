@@ -83,24 +83,23 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     The sampler tells proposals only, so step j is the proposal, always accepted, of the same
     iteration with j steps in place of L: the same momentum and the same noise in each gradient.
     """
-    from dpmc import evaluators
     from dpmc.algorithms.common import Draws, Record, State
     from dpmc.privacy import accountants
     from dpmc.privacy.mechanisms import Door
     from dpmc.privacy.noise import LabNoise
     from dpmc.randomness import stream
-    from dpmc.sampling import compiled_iterations
+    from dpmc.sampling import build_evaluator, compiled_iterations
 
     values, source = study.published_hyperparameters(label, METHOD)
     d = problem.dimension
     algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
-    accountant = accountants.get(study.methods[METHOD].accountant)
     delta = study.delta_for(problem.n)
     once, each = algorithm.releases(problem.n)
+    accountant = accountants.resolve(study.methods[METHOD].accountant, once + each)
     k = accountant.iterations(once, each, EPSILON, delta)
     if k == 0:
         raise DpmcError(f"figure {NAME}: epsilon {EPSILON:g} allows no iteration of {METHOD}")
-    evaluator = evaluators.build(problem.model, problem.rows, algorithm.one_component)
+    evaluator = build_evaluator(algorithm, problem)
     door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
     generator = stream("figure", NAME)
     normal = generator.standard_normal((1, k, algorithm.normals))
@@ -117,7 +116,7 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
             algorithm._replace(steps=steps),
             door,
             LabNoise(ratio_noise[:, part].copy(), gradient_noise[:, part].copy()),
-            Draws(normal[:, part].copy(), np.zeros((1, m, 0)), log),
+            Draws(normal[:, part].copy(), np.zeros((1, m, 0)), log, np.zeros((1, m, 0), np.uint64)),
             state,
             Record.empty(1, m, d),
         )

@@ -36,11 +36,27 @@ class Definition:
 
 
 def _banana(
-    d: int, n: int, tempering: float | None = None, a: float = 20.0, prior_variance: float = 1000.0
+    d: int,
+    n: int,
+    tempering: float | None = None,
+    a: float = 20.0,
+    prior_variance: float = 1000.0,
+    variance: tuple[float, float] = (20.0, 2.5),
 ) -> Definition:
-    variance = np.array([20.0, 2.5] + [1.0] * (d - 2))
-    model = Banana(a, 0.0, 0.0, variance, prior_variance)
+    model = Banana(a, 0.0, 0.0, np.array([*variance, *[1.0] * (d - 2)]), prior_variance)
     return Definition(model, n, tempering, (0.0, 3.0) + (0.0,) * (d - 2))
+
+
+def _paper_banana(prior_variance: float) -> Definition:
+    """The banana of the DP-HMC paper (its Section 4), whose text and public code differ in the prior."""
+    return _banana(2, 100_000, prior_variance=prior_variance, variance=(2000.0, 2500.0))
+
+
+def _paper_gaussian() -> Definition:
+    """The 10-dimensional Gaussian of the DP-HMC paper; its covariance is data."""
+    from dpmc.datasets.published import dp_hmc_covariance  # that package imports this one
+
+    return _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0)
 
 
 def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
@@ -59,6 +75,11 @@ _CATALOGUE = {
     "narrow-banana": lambda: _banana(2, 150_000, a=350.0),
     "correlated-gauss": lambda: _gaussian([[1.0, 0.999], [0.999, 1.0]], 200_000, prior_sd=100.0),
     "circle": lambda: Definition(Circle(1e-5), 100_000, None, (0.0, 0.0)),
+    # The DP-HMC paper. Its text has σ_0 = 1000 for the banana, its public code, with which the published
+    # figures were made, the prior *variance* 1000.
+    "paper-banana": lambda: _paper_banana(1000.0),  # by the code
+    "paper-banana-wide": lambda: _paper_banana(1000.0**2),  # by the text
+    "paper-gauss": _paper_gaussian,
 }
 
 MODELS = tuple(_CATALOGUE)

@@ -1,0 +1,82 @@
+"""The DP-HMC paper's models and data, regenerated: numbers of its code, how text and code differ."""
+
+import numpy as np
+import pytest
+
+from dpmc import datasets, models
+from dpmc.datasets import published
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return {
+        name: datasets.build(name, name, "published", starts=40)
+        for name in ("paper-banana", "paper-banana-wide", "paper-gauss")
+    }
+
+
+def test_covariance_of_the_gaussian_is_the_papers(problems):
+    covariance = np.linalg.inv(problems["paper-gauss"].model.precision)
+    assert covariance[0, 0] == pytest.approx(0.9059993, abs=5e-8)
+    assert covariance[0, 1] == pytest.approx(-0.2985238, abs=5e-8)
+    np.testing.assert_allclose(covariance, published.dp_hmc_covariance(), rtol=0.0, atol=1e-13)
+    assert np.linalg.eigvalsh(covariance)[[0, -1]] == pytest.approx([0.01267115375564109, 4.774418675230966])
+
+
+def test_rows_are_the_papers(problems):
+    gauss, banana = problems["paper-gauss"], problems["paper-banana"]
+    assert gauss.rows.shape == (100_000, 10)
+    first = [-1.3265537950957005, 3.371432499734434, -1.0210587751834215, 1.4545864608098449]
+    np.testing.assert_allclose(gauss.rows[0, :4], first, rtol=0.0, atol=1e-11)
+    last = [-1.0815510960844505, 2.155935772122432, -1.7284962509272908, -3.1967109352880696]
+    np.testing.assert_allclose(gauss.rows[-1, -4:], last, rtol=0.0, atol=1e-11)
+    assert banana.rows.shape == (100_000, 2)
+    np.testing.assert_allclose(banana.rows[0], [7.4382614269080625, -34.443502149126076], atol=1e-11)
+    np.testing.assert_array_equal(banana.rows, problems["paper-banana-wide"].rows)
+
+
+def test_true_parameters_are_the_papers(problems):
+    for problem in problems.values():
+        assert problem.true_theta.tolist() == [0.0, 3.0] + [0.0] * (problem.dimension - 2)
+        assert problem.temperature == 1.0
+
+
+def test_priors_are_those_of_code_and_text(problems):
+    assert problems["paper-banana"].model.prior_variance == 1000.0
+    assert problems["paper-banana-wide"].model.prior_variance == 1000.0**2
+    gauss = problems["paper-gauss"].model
+    assert (gauss.prior_variance, gauss.exact_prior_variance) == (100.0**2, 100.0)
+    weight = 100_000 * gauss.precision
+    exact = np.linalg.inv(weight + np.eye(10) / 100.0)
+    np.testing.assert_allclose(problems["paper-gauss"].posterior_covariance, exact, rtol=1e-9)
+
+
+def test_the_wider_prior_hardly_changes_the_posterior(problems):
+    code, text = problems["paper-banana"], problems["paper-banana-wide"]
+    sds = [np.sqrt(np.diag(p.posterior_covariance)) for p in (code, text)]
+    np.testing.assert_allclose(sds[0], sds[1], rtol=1e-4)
+    assert not np.array_equal(*sds)
+    assert np.abs((code.posterior_mean - text.posterior_mean) / sds[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize("name", ["paper-banana", "paper-gauss"])
+def test_starts_follow_the_thesis_rule_and_each_run_has_four_of_its_own(problems, name):
+    problem = problems[name]
+    assert problem.starts.shape == (40, problem.dimension)
+    scale = problem.reference.std(axis=0).mean()
+    np.testing.assert_array_equal(problem.starts, published.starts(problem.true_theta, scale, 40))
+    assert len(np.unique(problem.starts[:, 0])) == 40
+    again = datasets.build(name, name, "published", starts=4)
+    np.testing.assert_array_equal(again.starts, problem.starts[:4])
+
+
+def test_reference_draws_have_the_posteriors_moments(problems):
+    for problem in problems.values():
+        assert problem.reference.shape == (1000, problem.dimension)
+        error = np.sqrt(np.diag(problem.posterior_covariance) / 1000)
+        assert np.abs((problem.reference.mean(axis=0) - problem.posterior_mean) / error).max() < 4.5
+
+
+def test_every_gaussian_of_the_catalogue_has_a_seed_for_its_rows():
+    gaussians = [name for name in models.MODELS if type(models.definition(name).model).__name__ == "Gaussian"]
+    assert set(published.GAUSSIAN_SEEDS) == set(gaussians)

@@ -1,0 +1,211 @@
+"""Claims: each can hold and can fail, by the numbers that it speaks of; what is missing decides nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from dpmc import claims
+from dpmc.claims import Case, case, dp_hmc, verdict
+from dpmc.errors import DpmcError
+from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
+
+ROOT = Path(__file__).parents[2]
+# What the paper says, as numbers: (fraction clipped) of each clip bound; 0.2 to 0.6 on the banana only.
+CLIPPED = {
+    BANANA: {"0.01": 0.8, "0.05": 0.4, "0.1": 0.12, "0.2": 0.05, "1": 0.001, "10": 0.0},
+    GAUSS: {"0.1": 0.9, "1": 0.7, "5": 0.15, "10": 0.05, "20": 0.01, "100": 0.0},
+}
+LEVELS = {
+    BANANA: {"dp-hmc": 1.0, "dp-penalty": 1.1, "dp-sgld": 2.0, "dp-sgnht": 2.0, "dp-mala": 1.2},
+    GAUSS: {"dp-hmc": 1.0, "dp-penalty": 2.0, "dp-sgld": 0.5, "dp-sgnht": 1.1, "dp-mala": 1.5},
+}
+
+
+@pytest.fixture(autouse=True)
+def _models(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue(monkeypatch)
+
+
+def parts(model: str, method: str) -> tuple[str, str, str]:
+    """(paper's model, algorithm, clip bound or "")."""
+    where = GAUSS if GAUSS in model else BANANA
+    if method.startswith(("rwmh", "hmc")):
+        return where, method.partition("-")[0], method.rpartition("-")[2]
+    return where, method.removesuffix("-published"), ""
+
+
+def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> float | None:
+    where, algorithm, bound = parts(model, method)
+    if bound:
+        clipped = CLIPPED[where][bound]
+        values = {"mmd": 0.03 + (0.5 * clipped if clipped > 0.2 else 0.0), "ratio_clip_fraction": clipped}
+        return values.get(metric, 1.2 if clipped > 0.1 else 1.01 if metric == "rhat_max" else 0.1)
+    if metric.endswith("fraction") or metric == "rhat_max":
+        return 0.1
+    growth = float(epsilon) ** 0.3 if where == BANANA and algorithm in ("dp-sgld", "dp-sgnht") else 1.0
+    return 0.4 * growth * LEVELS[where][algorithm] / float(epsilon) ** 0.5
+
+
+def changed(claim: str) -> Values:
+    """As the paper says, but for what a claim speaks of, which is the other way round."""
+
+    def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        value = as_the_paper_says(model, method, epsilon, metric)
+        where, algorithm, bound = parts(model, method)
+        on_banana, gradient = where == BANANA, algorithm in ("dp-sgld", "dp-sgnht")
+        hmc = None if bound else as_the_paper_says(model, "dp-hmc", epsilon, metric)
+        private_error = not bound and (metric == "mmd" or metric.endswith("error"))
+        clipped = CLIPPED[where][bound] if bound else 1.0
+        largest = bool(bound) and clipped == 0.0
+        assert value is not None
+        match claim:
+            case "banana-equal" if private_error and on_banana and algorithm == "dp-hmc":
+                return 0.5 * value
+            case "banana-sgld-sgnht-worse" | "banana-tails" if private_error and on_banana and gradient:
+                return hmc
+            case "banana-worse-at-large-epsilon" if private_error and on_banana and gradient:
+                return value / float(epsilon)
+            case "gauss-sgld-best" if private_error and not on_banana and algorithm == "dp-sgld":
+                return 10.0 * value
+            case "gauss-hmc-sgnht-equal" if private_error and not on_banana and algorithm == "dp-hmc":
+                return 0.5 * value
+            case "gauss-penalty-worst" if private_error and not on_banana and algorithm == "dp-penalty":
+                return 0.1 * value
+            case "banana-hmc-more-consistent" if private_error and on_banana and algorithm == "dp-penalty":
+                return 0.5 * value
+            case "ratios-clipped" if not bound and metric == "ratio_clip_fraction":
+                return 0.3
+            case "gradients-clipped" if metric == "gradient_clip_fraction":
+                return 0.3
+            case "clipping-converged" if metric == "rhat_max":
+                return 1.2
+            case "clipping-small-bounds-converge-less" if metric == "rhat_max":
+                return 1.01
+            case "clipping-large-bound" if metric == "mmd" and bound in ("1", "20"):
+                return value + 0.2
+            case "clipping-guideline" if bound and metric == "mmd" and clipped < 0.2 and not largest:
+                return value + 0.2
+            case "clipping-chosen-bounds" if metric == "mmd" and bound in ("0.1", "5", "10") and not largest:
+                return value + 0.2
+            case "clipping-gap" if bound and metric == "ratio_clip_fraction":
+                return (0.0 if on_banana else 0.4) if clipped > 0.2 else value
+            case "large-epsilon-needed" if private_error:
+                return 0.03
+            case "hmc-never-worse-than-penalty" if private_error and algorithm == "dp-hmc":
+                return 4.0 * value
+            case "sgld-sgnht-inconsistent" if private_error and gradient:
+                return hmc
+        return value
+
+    return values
+
+
+def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
+    of = paper_study("dp-hmc")
+    metrics = table_of(of, values)
+    if drop:
+        metrics = metrics[metrics.metric != drop]
+    return {entry["name"]: entry for entry in claims.judge(of, metrics)["claims"]}
+
+
+NAMES = [claim.name for claim in dp_hmc.claims()]
+
+
+def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
+    entries = judged(as_the_paper_says)
+    assert {name: entry["verdict"] for name, entry in entries.items()} == dict.fromkeys(NAMES, "holds")
+    for entry in entries.values():
+        assert all(case["number"] is not None for case in entry["cases"]), entry  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("claim", NAMES)
+def test_each_fails_where_its_numbers_are_the_other_way_round(claim: str) -> None:
+    entry = judged(changed(claim))[claim]
+    assert entry["verdict"] == "fails", entry
+
+
+def test_a_claim_that_holds_as_published_only_depends() -> None:
+    def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        if method == "dp-sgld" and BANANA in model:  # corrected, as good as DP-HMC
+            return as_the_paper_says(model, "dp-hmc", epsilon, metric)
+        return as_the_paper_says(model, method, epsilon, metric)
+
+    entry = judged(values)["banana-sgld-sgnht-worse"]
+    assert entry["verdict"] == "depends"
+    held = {case["case"] for case in entry["cases"] if not case["holds"]}  # type: ignore[attr-defined, union-attr]
+    assert held == {"dp-sgld corrected, MMD", "dp-sgld corrected, mean error"}
+
+
+def test_numbers_are_those_of_the_table() -> None:
+    entries = judged(as_the_paper_says)
+    first = entries["banana-equal"]["cases"][0]  # type: ignore[index]
+    assert first == {"case": "paper-banana MMD", "number": pytest.approx(1.0 / 1.1, abs=1e-4), "holds": True}
+    bounds = [case["case"] for case in entries["clipping-chosen-bounds"]["cases"]]  # type: ignore[attr-defined]
+    assert bounds == [
+        "dp-penalty, paper-banana, bound 0.15",
+        "dp-hmc, paper-banana, bound 0.1",
+        "dp-penalty, paper-gauss, bound 10",
+        "dp-hmc, paper-gauss, bound 6",
+    ]
+
+
+def test_what_is_missing_decides_nothing() -> None:
+    entry = judged(as_the_paper_says, drop="covariance_error")["banana-tails"]
+    assert entry["verdict"] == "undecided"
+    assert entry["cases"][0] == {"case": "dp-sgld corrected", "number": None, "holds": None}  # type: ignore[index]
+    empty = judged(lambda *_: None)
+    assert {entry["verdict"] for entry in empty.values()} == {"undecided"}
+
+
+def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
+    of = paper_study("dp-hmc")
+    of.methods = {"dp-mala": of.methods["dp-mala"]}
+    result = claims.judge(of, table_of(of, as_the_paper_says))
+    assert result["verdicts"]["undecided"] == len(result["claims"])
+
+
+def test_chains_that_never_moved_count_as_not_converged() -> None:
+    def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        value = as_the_paper_says(model, method, epsilon, metric)
+        return None if metric == "rhat_max" and value == 1.2 else value
+
+    assert judged(values)["clipping-small-bounds-converge-less"]["verdict"] == "holds"
+
+
+def test_verdict() -> None:
+    yes, no, unknown = Case("a", 1.0, True), Case("b", 2.0, False), Case("c", None, None)
+    assert verdict([yes, unknown]) == "holds" and verdict([no, no]) == "fails"
+    assert verdict([yes, no]) == "depends" and verdict([unknown]) == verdict([]) == "undecided"
+    assert case("x", float("nan"), lambda _: True) == Case("x", None, None)
+
+
+def test_a_study_without_claims_is_named() -> None:
+    with pytest.raises(DpmcError, match="study made-up: it has no claims; studies that have: dp-hmc"):
+        claims.judge(paper_study(), pd.DataFrame())
+
+
+def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
+    from dpmc.figures import FIGURES
+
+    of = paper_study("dp-hmc")
+    verdicts = claims.judge(of, table_of(of, as_the_paper_says))
+    claims.write(verdicts, tmp_path / "claims.yaml")
+    text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == verdicts
+    assert max(len(line) for line in text.splitlines()) < 130
+    for entry in verdicts["claims"]:
+        assert entry["figure"] == "none" or Path(entry["figure"]).stem in FIGURES
+        assert entry["section"] and entry["test"]
+    assert [path.name for path in tmp_path.iterdir()] == ["claims.yaml"]
+
+
+def test_the_script_tells_a_study_without_claims() -> None:
+    script = ROOT / "workflow" / "scripts" / "claims.py"
+    table = ROOT / "data" / "published" / "mmd.csv"
+    arguments = [sys.executable, str(script), "smoke", str(table), "claims.yaml"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "column" in done.stderr

@@ -1,0 +1,310 @@
+"""The figures of the DP-HMC paper: comparison, single runs, clipping, errata."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+
+from dpmc import datasets
+from dpmc.errors import DpmcError
+from dpmc.figures import (
+    chain_files,
+    labels,
+    load,
+    paper_clipping,
+    paper_errata,
+    paper_posteriors,
+    plot,
+    style,
+)
+from dpmc.figures.boxes import Results
+from dpmc.figures.chains import kept_draws, path_of
+from figures.paper import (
+    BANANA,
+    BOUNDS,
+    EPSILONS,
+    GAUSS,
+    WIDE,
+    PaperStudy,
+    catalogue,
+    paper_study,
+    plausible,
+    table_of,
+    write_runs,
+)
+from figures.reading import assert_readable
+from figures.synthetic import EASY, metrics, study
+
+PUBLISHED = Path(__file__).parents[2] / "data" / "published"
+MAIN = ["dp-hmc", "dp-penalty", "dp-sgld", "dp-sgnht", "dp-mala"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models():  # type: ignore[no-untyped-def]
+    with pytest.MonkeyPatch.context() as patch:
+        catalogue(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Chain files of all that the figures of chains need."""
+    folder = tmp_path_factory.mktemp("results")
+    of = paper_study()
+    scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
+    for name in ("paper-posteriors", "paper-errata"):
+        for cell in load(name).needs(of):
+            write_runs(folder, of, cell, scales.get(cell[1], 1.0))
+    return folder
+
+
+def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
+    figure = load(name).draw(table_of(of, plausible), of, PUBLISHED, *folders)
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def titles(figure: Figure) -> list[str]:
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def boxes(figure: Figure, panel: int) -> list[PathPatch]:
+    return [patch for patch in figure.axes[panel].patches if isinstance(patch, PathPatch)]
+
+
+def medians(figure: Figure, panel: int) -> list[float]:
+    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.5]
+    return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
+
+
+def test_labels_follow_the_study() -> None:
+    of = paper_study()
+    assert labels.main_methods(of) == MAIN
+    assert labels.published_variant(of, "dp-sgld") == "dp-sgld-published"
+    assert labels.published_variant(of, "dp-hmc") is None
+    assert labels.prior_pairs(of) == [(BANANA, WIDE)]
+    assert labels.compared_models(of) == [BANANA, GAUSS]
+    assert labels.clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
+    bounds = labels.clip_bounds(of, f"{GAUSS}-clipping")
+    assert list(bounds) == ["rwmh", "hmc"]
+    assert list(bounds["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
+    assert bounds["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
+
+
+def test_a_second_prior_may_have_fewer_budgets(results: Path) -> None:
+    of = paper_study()
+    of.models[WIDE].epsilons = ("4", "12")
+    assert labels.prior_pairs(of) == [(BANANA, WIDE)]
+    figure = draw("paper-errata", of, results)
+    assert titles(figure)[-1] == "banana's prior, ε = 12"
+    assert len(boxes(figure, 6)) == 2 * len(MAIN)
+
+
+def test_models_with_other_rows_are_no_pair() -> None:
+    of = paper_study()
+    of.models[WIDE].n = 500
+    assert labels.prior_pairs(of) == []
+
+
+def test_a_first_label_stands_for_an_algorithm_without_one_of_its_own() -> None:
+    of = paper_study()
+    del of.methods["dp-sgld"]
+    assert "dp-sgld-published" in labels.main_methods(of)
+    assert "rwmh-paper-banana-1" not in labels.main_methods(of)
+
+
+def test_comparison_shows_five_methods_on_two_models() -> None:
+    of = paper_study()
+    figure = draw("comparison", of)
+    assert_readable(figure)
+    names = [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
+    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "mean error")]
+    expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
+    assert medians(figure, 3) == pytest.approx(expected)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [*(style.STYLES[method].title for method in MAIN), "10 exact samples"]
+
+
+def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
+    of = paper_study()
+    table = table_of(of, plausible)
+    values = Results.of_study(table, of)
+    chosen = paper_posteriors.chosen_runs(values, (BANANA, "dp-hmc", "15"))
+    assert [(name, seed) for name, seed, _ in chosen] == [("best", "0"), ("median", "4"), ("worst", "9")]
+    assert paper_posteriors.chosen_runs(values, (BANANA, "none", "15")) == []
+    figure = draw("paper-posteriors", of, results)
+    assert_readable(figure)
+    assert titles(figure)[:5] == [style.STYLES[method].title for method in MAIN]
+    assert [text.get_text() for text in figure.axes[10].texts] == [f"{chosen[0][2]:.3f}"]
+    assert [len(axes.lines) for axes in figure.axes[:10]] == [3] * 10
+    assert [len(axes.collections) for axes in figure.axes[10:]] == [2] * 15
+
+
+def test_exact_marginals_are_normalised_and_those_of_the_posterior(results: Path) -> None:
+    figure = draw("paper-posteriors", paper_study(), results)
+    problem = datasets.build(BANANA, BANANA, "fresh-0")
+    for row, panel in enumerate((0, 5)):
+        path = figure.axes[panel].collections[0].get_paths()[0].vertices
+        grid, density = path[:, 0], path[:, 1]
+        upper = density > 0.0
+        order = np.argsort(grid[upper])
+        x, y = grid[upper][order], density[upper][order]
+        mass = np.trapezoid(y, x)
+        mean = np.trapezoid(x * y, x) / mass
+        assert mass == pytest.approx(1.0, abs=0.02)
+        assert mean == pytest.approx(problem.posterior_mean[row], abs=0.03)
+
+
+def test_exact_regions_hold_their_shares() -> None:
+    problem = datasets.build(BANANA, BANANA, "fresh-0")
+    low, high = paper_posteriors._box(problem)
+    surface = paper_posteriors.Surface.of(problem, low, high)
+    outer, inner = paper_posteriors._levels_of_grid(surface.values)
+    # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
+    assert (outer, inner) == pytest.approx((np.log(0.05), np.log(0.5)), abs=0.05)
+
+
+def test_straightening_makes_the_banana_normal() -> None:
+    problem = datasets.build(BANANA, BANANA, "fresh-0")
+    straight = paper_posteriors.straightened(problem, problem.reference)
+    assert abs(np.corrcoef(straight[:, 0] ** 2, straight[:, 1])[0, 1]) < 0.15
+    assert np.corrcoef(problem.reference[:, 0] ** 2, problem.reference[:, 1])[0, 1] < -0.9
+    gauss = datasets.build(GAUSS, GAUSS, "fresh-0")
+    assert paper_posteriors.straightened(gauss, gauss.reference) is gauss.reference
+
+
+def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
+    of = paper_study()
+    of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
+    for cell in load("paper-posteriors").needs(of):
+        write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
+    table = table_of(of, plausible)
+    table = table[~((table.method == "dp-penalty") & (table.metric == "mmd"))]
+    figure = load("paper-posteriors").draw(table, of, PUBLISHED, tmp_path)
+    assert_readable(figure)
+    assert [line.get_marker() for line in figure.axes[4].lines] == ["."]
+    assert [text.get_text() for text in figure.axes[5].texts] == ["no run has an MMD"]
+
+
+def test_clipping_shows_every_run_and_says_how_many_and_whether_they_converged() -> None:
+    of = paper_study()
+    figure = draw("paper-clipping", of)
+    assert_readable(figure)
+    assert titles(figure)[0] == "paper's banana, d = 2, 10 runs"
+    assert titles(figure)[2] == "R-hat of RWMH at 10: 1.002, HMC at 10: 1.002"
+    for panel, model in ((0, BANANA), (4, GAUSS)):
+        ticks = [tick.get_text() for tick in figure.axes[panel].get_xticklabels()]
+        assert ticks == [bound.removeprefix("0") for bound in BOUNDS[model]]
+        points = [line for line in figure.axes[panel].lines if line.get_linestyle() == "None"]
+        assert [len(line.get_xdata()) for line in points] == [10] * 12
+        bars = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.2]
+        expected = [
+            plausible(f"{model}-clipping", f"{algorithm}-{model}-{bound}", "inf", "mmd")
+            for bound in BOUNDS[model]
+            for algorithm in ("rwmh", "hmc")
+        ]
+        assert [bar.get_ydata()[0] for bar in bars] == pytest.approx(expected)
+    right = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
+    assert sum(len(line.get_xdata()) for line in right) == 12 * 10
+
+
+def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
+    of = paper_study()
+    table = table_of(of, lambda *cell: 1.3 if cell[3] == "rhat_max" else plausible(*cell), seeds=2)
+    gone = (table.method == f"hmc-{BANANA}-10") & (table.metric.isin(["rhat_max", "mmd"]))
+    figure = load("paper-clipping").draw(table[~gone], of, PUBLISHED)
+    assert_readable(figure)
+    assert titles(figure)[0] == "paper's banana, d = 2, 2 runs"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["none: not computed"]
+    assert titles(figure)[2] == "R-hat of RWMH at 10: 1.300 (not below 1.05), HMC at 10: unknown"
+    values = Results.of_study(table[~gone], of)
+    assert paper_clipping.convergence(values, of, f"{BANANA}-clipping") == {
+        "rwmh": (10.0, 1.3),
+        "hmc": (10.0, None),
+    }
+
+
+def test_errata_put_published_and_corrected_side_by_side(results: Path) -> None:
+    of = paper_study()
+    figure = draw("paper-errata", of, results)
+    assert_readable(figure)
+    assert titles(figure) == [
+        *("SGLD drift, banana", "SGLD drift, Gaussian", "Gaussian, ε = 15"),
+        *("SGNHT order, banana", "SGNHT order, Gaussian", "Gaussian, ε = 15"),
+        *["banana's prior, ε = 15"] * 3,
+    ]
+    expected = [
+        plausible(BANANA, method, epsilon, "mmd")
+        for epsilon in EPSILONS
+        for method in ("dp-sgld-published", "dp-sgld")
+    ]
+    assert medians(figure, 0) == pytest.approx(expected)
+    assert len(boxes(figure, 6)) == 2 * len(MAIN)
+    # The made-up chains: 0.7 of the exact variance as published, all of it corrected.
+    ratios = np.array(medians(figure, 2)).reshape(10, 2)
+    assert ratios.mean(axis=0) == pytest.approx([0.7, 1.0], abs=0.05)
+
+
+def test_variance_ratios_are_ordered_from_the_stiffest_direction() -> None:
+    problem = datasets.build(GAUSS, GAUSS, "fresh-0")
+    draws = problem.baselines.reshape(-1, 10).copy()
+    stiffest = int(np.argmin(np.diag(problem.posterior_covariance)))
+    draws[:, stiffest] *= 2.0
+    ratios = paper_errata.variance_ratios(draws, problem)
+    assert ratios == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
+
+
+def test_errata_of_a_part_of_the_study(results: Path) -> None:
+    of = paper_study()
+    del of.models[WIDE], of.methods["dp-sgnht-published"]
+    figure = draw("paper-errata", of, results)
+    assert_readable(figure)
+    assert titles(figure) == ["SGLD drift, banana", "SGLD drift, Gaussian", "Gaussian, ε = 15"]
+    assert {cell[1] for cell in paper_errata.needs(of)} == {"dp-sgld", "dp-sgld-published"}
+
+
+def test_studies_that_cannot_have_a_figure_are_told() -> None:
+    easy = study(EASY[:1])
+    cases = {
+        "paper-clipping": "it has no clipping experiment",
+        "paper-errata": "needs a method or a prior in two versions",
+        "paper-posteriors": "needs a model of two dimensions",
+    }
+    for name, message in cases.items():
+        of = study(("flat-banana-10d",)) if name == "paper-posteriors" else easy
+        folders = () if name == "paper-clipping" else (Path(),)
+        with pytest.raises(DpmcError, match=message):
+            load(name).draw(metrics(of), of, PUBLISHED, *folders)
+
+
+def test_chain_files_are_those_of_the_cells_that_a_figure_needs() -> None:
+    of = paper_study()
+    files = chain_files("paper-posteriors", of, Path("results"))
+    assert len(files) == len(MAIN) * of.seeds
+    assert files[0] == Path("results/made-up/chains/paper-banana/dp-hmc/eps-15/seed-0.nc")
+    assert chain_files("comparison", of, Path("results")) == []
+    of.methods["dp-hmc"].from_study = "other"
+    assert path_of(Path("r"), of, (BANANA, "dp-hmc", "15"), 3) == Path(
+        "r/other/chains/paper-banana/dp-hmc/eps-15/seed-3.nc"
+    )
+
+
+def test_kept_draws_are_the_pooled_second_halves(results: Path) -> None:
+    path = chain_files("paper-posteriors", paper_study(), results)[0]
+    draws = kept_draws(path)
+    assert draws.shape == (4 * 201, 2)  # 400 iterations keep 200 ... 400
+
+
+def test_plot_finds_chains_and_names_a_missing_one(tmp_path: Path, results: Path) -> None:
+    of, table = paper_study(), tmp_path / "metrics.csv"
+    of.methods = {"dp-hmc": of.methods["dp-hmc"]}
+    table_of(of, plausible).to_csv(table, index=False)
+    first, second = tmp_path / "a.png", tmp_path / "b.png"
+    plot("paper-posteriors", of, table, PUBLISHED, [first], results)
+    plot("paper-posteriors", of, table, PUBLISHED, [second], results)
+    assert first.read_bytes() == second.read_bytes()
+    with pytest.raises(DpmcError, match="eps-15/seed-0.nc: no such file"):
+        plot("paper-posteriors", of, table, PUBLISHED, [tmp_path / "c.png"], tmp_path)
+    assert not (tmp_path / "c.png").exists()

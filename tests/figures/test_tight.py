@@ -1,0 +1,242 @@
+"""Two accountings side by side: whose rows are drawn, where points lie, what is hollow, what is said."""
+
+import csv
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from dpmc.errors import DpmcError
+from dpmc.figures import accountings, load, style
+from dpmc.figures.boxes import Results
+from figures.reading import assert_readable
+from figures.synthetic import COLUMNS, EASY, Method, Model, Study, study
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "data" / "published"
+NAMES = ("tight-iterations", "tight-spent", "tight-mmd", "tight-mmd-spent")
+FULL = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
+BATCH = ("minibatch-penalty", "minibatch-penalty-guided", "dp-barker")
+CAP = 20_000
+GAIN = {"minibatch-penalty": 1.5, "minibatch-penalty-guided": 2.0, "dp-barker": 700.0}
+PART_SPENT = {"minibatch-penalty": 0.85, "minibatch-penalty-guided": 0.7, "dp-barker": 0.028}
+
+
+def two_ways(models: tuple[str, ...] = EASY) -> Study:
+    made = study(models, ())
+    for method in (*FULL, *BATCH):
+        way = "thesis" if method in BATCH else "tight"
+        made.methods[method] = Method(method, models, way, from_study="elsewhere")
+    for method in BATCH:
+        made.methods[f"{method}-tight"] = Method(method, models, "tight")
+    made.methods["dp-barker-tight"].most_iterations = CAP
+    return made
+
+
+def results_of(of: Study, seeds: int = 20, better: float = 0.05) -> pd.DataFrame:
+    """Made-up results; tight chains are better than the thesis's by exactly `better`, pair by pair."""
+    generator, rows = np.random.default_rng(3), []
+    for model, spec in of.models.items():
+        for epsilon in spec.epsilons:
+            base = {m: generator.gamma(9.0, 0.05, size=seeds) for m in (*FULL, *BATCH)}
+            for method, how in of.methods.items():
+                names = (how.from_study or of.name, model, method, epsilon)
+                tight = method.endswith("-tight")
+                allowed = int(100 * float(epsilon) ** 2 * (GAIN[how.algorithm] if tight else 1.0))
+                made = min(allowed, how.most_iterations or allowed)
+                spent = float(epsilon) * (1.0 if tight else PART_SPENT.get(method, 1.0))
+                spent *= made / allowed
+                for seed in range(seeds):
+                    rows.append((*names, seed, "iterations", made))
+                    rows.append((*names, seed, "mmd", base[how.algorithm][seed] - better * tight))
+                rows.append((*names, "", "budget_iterations", allowed))
+                rows.append((*names, "", "epsilon_spent_tight", spent))
+        for index in range(10):
+            rows.append((of.name, model, "baseline", "", index, "mmd", 0.02 + 0.001 * index))
+    return pd.DataFrame([tuple(map(str, row)) for row in rows], columns=COLUMNS)
+
+
+def draw(name: str, of: Study, table: pd.DataFrame) -> Figure:
+    figure = load(name).draw(table, of, PUBLISHED)
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def curves(figure: Figure, panel: int, hollow: bool) -> dict[str, list[tuple[float, float]]]:
+    """Colour -> points of the curves of a panel that are drawn hollow, or full."""
+    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.1]
+    chosen = [line for line in lines if (line.get_markerfacecolor() == "white") == hollow]
+    return {line.get_color(): list(zip(*line.get_data(), strict=True)) for line in chosen}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("models", [EASY, EASY[:1]])
+def test_they_can_be_read(name: str, models: tuple[str, ...]) -> None:
+    of = two_ways(models)
+    figure = draw(name, of, results_of(of))
+    assert_readable(figure)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == [style.MODEL_TITLES[model] for model in models]
+
+
+def test_iterations_are_those_that_the_budget_allows() -> None:
+    of = two_ways()
+    figure = draw("tight-iterations", of, results_of(of))
+    thesis, tight = (curves(figure, 0, hollow) for hollow in (True, False))
+    assert len(thesis) == len(tight) == 3
+    for method in BATCH:
+        colour = style.STYLES[method].colour
+        assert thesis[colour] == [(e, 100.0 * e**2) for e in range(1, 7)]
+        assert tight[colour] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
+    cap = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    assert [line.get_ydata()[0] for line in cap] == [CAP]
+    assert f"chains stop at {CAP:,}" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_cell_without_any_iteration_is_at_zero() -> None:
+    of = two_ways(EASY[:1])
+    table = results_of(of)
+    first = (table.method == "minibatch-penalty") & (table.epsilon == "1")
+    table.loc[first & (table.metric == "budget_iterations"), "value"] = "0"
+    figure = draw("tight-iterations", of, table)
+    assert curves(figure, 0, True)[style.STYLES["minibatch-penalty"].colour][0] == (1.0, 0.0)
+    assert figure.axes[0].get_ylim()[0] == 0.0
+
+
+def test_spent_is_read_off_the_table() -> None:
+    of = two_ways()
+    figure = draw("tight-spent", of, results_of(of))
+    thesis = curves(figure, 1, True)
+    for method in BATCH:
+        wanted = [(e, pytest.approx(e * PART_SPENT[method])) for e in range(1, 7)]
+        assert thesis[style.STYLES[method].colour] == wanted
+    assert figure.axes[0].get_yscale() == "log"
+
+
+def test_all_algorithms_share_the_axis_of_spent_privacy() -> None:
+    of = two_ways()
+    table = results_of(of)
+    figure = draw("tight-mmd-spent", of, table)
+    hollow, full = curves(figure, 2, True), curves(figure, 2, False)
+    assert set(hollow) == {style.STYLES[method].colour for method in BATCH}
+    assert set(full) == {style.STYLES[method].colour for method in (*FULL, *BATCH)}
+    chosen = table[(table.model == EASY[2]) & (table.method == "dp-barker") & (table.metric == "mmd")]
+    medians = chosen.astype({"value": float}).groupby("epsilon").value.median()
+    points = [(pytest.approx(e * 0.028), pytest.approx(medians[str(e)])) for e in range(1, 7)]
+    assert hollow[style.STYLES["dp-barker"].colour] == points
+
+
+def test_boxes_show_both_ways_and_nothing_published() -> None:
+    of = two_ways()
+    table = results_of(of)
+    figure = draw("tight-mmd", of, table)
+    medians = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.5]
+    assert len(medians) == 6 * len(BATCH) * 2
+    of_first = sorted(medians, key=lambda line: line.get_xdata()[0])[: 2 * len(BATCH)]
+    drawn = [float(line.get_ydata()[0]) for line in of_first]
+    results = Results.of_study(table, of)
+    order = [label for method in BATCH for label in (method, f"{method}-tight")]
+    assert drawn == pytest.approx([np.median(results.values(EASY[0], m, "1", "mmd")) for m in order])
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "published quartiles, median" not in legend and "DP penalty" not in legend
+
+
+def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
+    of = two_ways(EASY[:1])
+    table = results_of(of)
+    wrong = table[table.method == "dp-barker"].assign(study=of.name, value="7")
+    foreign = table[table.method == "dp-barker-tight"].assign(study="elsewhere", value="7")
+    both = pd.concat([table, wrong, foreign])
+    assert Results.of_study(both, of) == Results.of_study(table, of)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_without_two_accountings_is_refused(name: str) -> None:
+    of = study(EASY[:1], FULL)
+    with pytest.raises(DpmcError, match="no algorithm runs both with accountant thesis and with tight"):
+        draw(name, of, results_of(two_ways(EASY[:1])))
+
+
+def test_pairs_are_one_algorithm_by_two_accountants() -> None:
+    assert accountings.pairs(two_ways()) == {method: f"{method}-tight" for method in BATCH}
+
+
+# The table of the same numbers.
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    place = importlib.util.spec_from_file_location("tight_table", ROOT / "workflow/scripts/tight_table.py")
+    assert place is not None and place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def test_differences_are_paired(script: ModuleType) -> None:
+    of = two_ways(EASY[:1])
+    table = list(script.rows(of, Results.of_study(results_of(of), of)))
+    assert len(table) == 6 * 6
+    by = {(row["algorithm"], row["epsilon"]): row for row in table}
+    for method in BATCH:
+        row = by[method, "3"]
+        # Made better by 0.05 in each pair: the spread between chains is not in the error.
+        assert row["difference"] == pytest.approx(-0.05) and row["difference_error"] < 1e-12
+        assert row["tight_mmd"] == pytest.approx(row["thesis_mmd"] - 0.05)
+        assert row["thesis_mmd_error"] == pytest.approx(row["tight_mmd_error"])
+        assert row["tight_mmd_error"] > 0.01
+        assert row["tight_against_full"] == pytest.approx(row["thesis_against_full"] - 0.05)
+        assert row["thesis_against_full_error"] > 0.01
+    assert by["dp-hmc", "3"]["difference"] is None
+    barker = by["dp-barker", "6"]
+    assert (barker["tight_iterations"], barker["tight_budget_iterations"]) == (CAP, 2_520_000)
+
+
+def test_data_sets_are_averaged(script: ModuleType) -> None:
+    of = two_ways(("a", "b", "c"))
+    for label, spec in of.models.items():
+        of.models[label] = Model("flat-banana-2d", ("4",), None, f"fresh-{label}")
+        assert spec.model == label
+    single = list(script.rows(of, Results.of_study(results_of(of), of)))
+    over = list(script.over_data_sets(of, single))
+    assert len(over) == 6 and {row["data_sets"] for row in over} == {3}
+    barker = next(row for row in over if row["algorithm"] == "dp-barker")
+    each = [row["thesis_against_full"] for row in single if row["algorithm"] == "dp-barker"]
+    assert barker["thesis_against_full"] == pytest.approx(np.mean(each))
+    assert barker["thesis_against_full_error"] == pytest.approx(np.std(each, ddof=1) / 3**0.5)
+    assert barker["difference"] == pytest.approx(-0.05)
+
+
+def test_the_error_of_a_median(script: ModuleType) -> None:
+    generator = np.random.default_rng(1)
+    samples = generator.normal(size=(2000, 20))
+    found = np.mean([script.median_error(list(sample)) for sample in samples])
+    assert found == pytest.approx(np.std(np.median(samples, axis=1)), rel=0.05)
+    assert np.isnan(script.median_error([1.0]))
+
+
+def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys) -> None:
+    of = two_ways()
+    table = results_of(of)
+    table["study"] = table["study"].replace({"made-up": "thesis-tight", "elsewhere": "thesis"})
+    lost = (table.method == "minibatch-penalty") & (table.epsilon == "1") & (table.metric == "mmd")
+    table[~lost].to_csv(tmp_path / "metrics.csv", index=False)
+    monkeypatch.chdir(ROOT)
+    names = ["thesis-tight", str(tmp_path / "metrics.csv"), str(tmp_path / "table.csv")]
+    monkeypatch.setattr(sys, "argv", ["tight_table.py", *names])
+    script.main()
+    with open(tmp_path / "table.csv", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert len(written) == 4 * 6 * 6
+    assert all(value != "" for row in written for value in row.values())
+    assert written[3]["algorithm"] == "minibatch-penalty" and written[3]["thesis_mmd"] == "none"
+    text = capsys.readouterr().out
+    assert "## flat banana, d = 10" in text and "20000 (of 70000)" in text
+    assert re.search(r"\bnan\b", text) is None
+    assert "| place by median MMD | DP penalty |" in text
