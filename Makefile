@@ -15,11 +15,11 @@ PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install figures smoke report gallery test slow lint lock clean
+.PHONY: help install figures smoke report gallery benchmarks test slow lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' Makefile
 
 install: $(PROJECT) ## the environment, .venv (every other target does this first)
 
@@ -35,6 +35,9 @@ report: figures ## report.html: figures, settings and run times of a study
 gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of the repository
 	mkdir -p docs/gallery
 	cp $(foreach study,$(STUDY),figures/$(study)/*.png) docs/gallery/
+
+benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
+	.venv/bin/python benchmarks/run.py
 
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"
