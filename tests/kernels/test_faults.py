@@ -353,8 +353,8 @@ FAULTS = {
         "minibatch-penalty-guided", DOOR, f"answer[c] += {BATCH_NOISE}", "pass", (releases, attained)
     ),
     "squared multiplier declared": Fault(
-        "minibatch-penalty-guided",
-        MINIBATCH_GUIDED,
+        "minibatch-penalty",
+        MINIBATCH,
         BATCH_RELEASE,
         BATCH_RELEASE.replace("float(np.sqrt(self.tau))", "float(self.tau) ** 0.25"),
         (releases, attained),

@@ -241,7 +241,7 @@ class Fault:
 
 
 MOVING = "moving = old if self.old_momentum else new"
-MULTIPLIER = "multiplier = float(self.noise_multiplier(n))"
+MULTIPLIER = "batch_gradient_release(self.noise_multiplier(n)"
 NOISE_SD = "sd = multiplier * 2.0 * clip * scale"
 SCALE = "scale = float(self.n) / float(words.shape[2])\n        sd ="
 FAULTS = {
@@ -257,14 +257,18 @@ FAULTS = {
         "dp-sgld",
         SGLD,
         MULTIPLIER,
-        "multiplier = 2.0 * float(self.noise_multiplier(n))",
+        "batch_gradient_release(2.0 * self.noise_multiplier(n)",
         (attained, release_faults),
     ),
     "the published multiplier for the correct drift": Fault(
         "dp-sgld", SGLD, "/ (2.0 * self.drift * self.clip", "/ (2.0 * self.clip", (step_error,)
     ),
     "half the sensitivity declared": Fault(
-        "dp-sgnht", SGNHT, "sensitivity = 2.0 * n", "sensitivity = n", (release_faults,)
+        "dp-sgnht",
+        SGNHT,
+        "self.clip, self.batch_size, n)",
+        "self.clip / 2, self.batch_size, n)",
+        (release_faults,),
     ),
     "the first batch again and again": Fault(
         "dp-sgld",

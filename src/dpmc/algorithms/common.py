@@ -6,6 +6,7 @@ import numpy as np
 
 from dpmc.compiler import compilable
 from dpmc.errors import DpmcError
+from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.mechanisms import has_diverged
 from dpmc.vectors import copy
 
@@ -89,6 +90,15 @@ def guided_walk(theta, direction, proposal_sd, draws, i, component):
         proposal[c, k] += direction[c, k] * abs(proposal_sd[k] * draws.normal[c, i, 0])
         component[c] = k
     return proposal
+
+
+def batch_gradient_release(
+    noise_multiplier: float, clip: float, batch_size: int, n: int
+) -> SubsampledGaussianRelease:
+    """The event of one gradient on a batch, (n/b) Σ_B clip(∇) plus noise: sensitivity 2nC/b, C = `clip`."""
+    return SubsampledGaussianRelease(
+        "batch gradient", float(noise_multiplier), batch_size, n, sensitivity=2.0 * n * clip / batch_size
+    )
 
 
 class Settings:

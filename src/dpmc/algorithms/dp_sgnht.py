@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, settle
+from dpmc.algorithms.common import Settings, batch_gradient_release, settle
 from dpmc.compiler import compilable
-from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.mechanisms import has_diverged
 from dpmc.vectors import copy, fill
 
@@ -74,13 +73,7 @@ class DPSGNHT(NamedTuple):
 
     def releases(self, n):
         """Events before the first iteration, and of one iteration."""
-        sensitivity = 2.0 * n * self.clip / self.batch_size
-        multiplier = float(self.noise_multiplier(n))
-        return (), (
-            SubsampledGaussianRelease(
-                "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
-            ),
-        )
+        return (), (batch_gradient_release(self.noise_multiplier(n), self.clip, self.batch_size, n),)
 
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""

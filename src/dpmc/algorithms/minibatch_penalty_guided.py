@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept, guided_walk
-from dpmc.algorithms.minibatch_penalty import VARIANCE_FACTORS
+from dpmc.algorithms.minibatch_penalty import MinibatchPenalty
 from dpmc.compiler import compilable
-from dpmc.privacy.events import SubsampledGaussianRelease
 
 
 @compilable
@@ -22,21 +21,15 @@ class MinibatchPenaltyGuided(NamedTuple):
     batch_size: int  # b
     clip: float  # nats per unit distance
     proposal_sd: np.ndarray  # (d,)
-    variance_factor: float  # of the sensitivity; see VARIANCE_FACTORS
+    variance_factor: float  # of the sensitivity; see minibatch_penalty.VARIANCE_FACTORS
 
     draws_version = 1
     one_component = True
 
     @classmethod
     def read(cls, settings: Settings) -> "MinibatchPenaltyGuided":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.positive("tau"),
-            settings.count("batch_size"),
-            settings.positive("clip"),
-            settings.lengths("proposal_sd"),
-            VARIANCE_FACTORS[settings.choice("sensitivity", tuple(VARIANCE_FACTORS), "thesis")],
-        )
+        """Take this algorithm's hyperparameters, those of minibatch penalty."""
+        return cls(*MinibatchPenalty.read(settings))
 
     normals = 1
     uniforms = 1
@@ -54,9 +47,7 @@ class MinibatchPenaltyGuided(NamedTuple):
 
     def releases(self, n):
         """Events before the first iteration, and of one iteration."""
-        return (), (
-            SubsampledGaussianRelease("batch log-ratio", float(np.sqrt(self.tau)), self.batch_size, n),
-        )
+        return MinibatchPenalty(*self).releases(n)
 
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""

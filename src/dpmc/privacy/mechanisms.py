@@ -125,10 +125,7 @@ class Door(NamedTuple):
         the batch moves the sum by at most 2 clip n/b; σ is `multiplier` times that, whatever T; z a vector
         of standard normals. NaN where θ has diverged.
         """
-        safe = theta.copy()
-        for c in range(theta.shape[0]):
-            if has_diverged(theta[c]):
-                fill(safe[c], 0.0)
+        safe = without_diverged(theta)
         counts = np.zeros(theta.shape[0], np.int64)
         bound = clip / self.temperature
         self.evaluator.batch_gradient_sums(self.model, safe, bound, words, i, answer, counts)
@@ -146,10 +143,7 @@ class Door(NamedTuple):
 
     def exact_gradient(self, theta, clip, i, answer, clipped):
         """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
-        safe = theta.copy()
-        for c in range(theta.shape[0]):
-            if has_diverged(theta[c]):
-                fill(safe[c], 0.0)
+        safe = without_diverged(theta)
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.gradient_sums(self.model, safe, clip, answer, counts)
         prior = np.empty(theta.shape[1])
@@ -175,35 +169,48 @@ class Door(NamedTuple):
 
     def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):
         """Clipped sums R into `answer`, −∞ where the bound is NaN; counts into `clipped`. Not a release."""
-        safe = proposal.copy()
-        within = bound.copy()
-        for c in range(theta.shape[0]):
-            if np.isnan(bound[c]):
-                copy(theta[c], safe[c])
-                within[c] = 0.0
+        safe, within = without_diverged_moves(theta, proposal, bound)
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.ratio_sums(self.model, theta, safe, within, answer, counts)
-        for c in range(theta.shape[0]):
-            if np.isnan(bound[c]):
-                answer[c] = -np.inf
-            else:
-                clipped[c, i] += counts[c]
+        reject_diverged(bound, counts, i, answer, clipped)
 
     def batch_sums_within(self, theta, proposal, bound, words, i, answer, squares, clipped):
         """As `ratio_sums_within`, over a batch; Σ (r_j − mean)² into `squares` (chains,)."""
-        safe = proposal.copy()
-        within = bound.copy()
-        for c in range(theta.shape[0]):
-            if np.isnan(bound[c]):
-                copy(theta[c], safe[c])
-                within[c] = 0.0
+        safe, within = without_diverged_moves(theta, proposal, bound)
         counts = np.zeros(theta.shape[0], np.int64)
         self.evaluator.batch_sums(self.model, theta, safe, within, words, i, answer, squares, counts)
-        for c in range(theta.shape[0]):
-            if np.isnan(bound[c]):
-                answer[c] = -np.inf
-            else:
-                clipped[c, i] += counts[c]
+        reject_diverged(bound, counts, i, answer, clipped)
+
+
+@compilable
+def without_diverged(theta):
+    """θ (chains, d) with 0 in place of diverged positions, for which models need not be defined."""
+    safe = theta.copy()
+    for c in range(theta.shape[0]):
+        if has_diverged(theta[c]):
+            fill(safe[c], 0.0)
+    return safe
+
+
+@compilable
+def without_diverged_moves(theta, proposal, bound):
+    """Proposals (chains, d) and bounds (chains,): no move and 0 where the bound is NaN."""
+    safe, within = proposal.copy(), bound.copy()
+    for c in range(theta.shape[0]):
+        if np.isnan(bound[c]):
+            copy(theta[c], safe[c])
+            within[c] = 0.0
+    return safe, within
+
+
+@compilable
+def reject_diverged(bound, counts, i, answer, clipped):
+    """Answer −∞ where the bound is NaN; elsewhere add the rows clipped, `counts`, to iteration i."""
+    for c in range(bound.shape[0]):
+        if np.isnan(bound[c]):
+            answer[c] = -np.inf
+        else:
+            clipped[c, i] += counts[c]
 
 
 @compilable

@@ -352,9 +352,8 @@ class LossDistributionAccountant(Accountant):
         )
 
 
-@lru_cache(maxsize=4096)
 def _composed(profiles: tuple[tuple[Profile, int], ...], epsilon: float) -> float:
-    """Delta of a composition, on a grid as fine as fits; the runs of a cell all ask the same questions."""
+    """Delta of a composition, on a grid as fine as fits."""
     step = grid_step(min(profile.scale for profile, _ in profiles), epsilon)
     while True:
         try:
