@@ -23,6 +23,7 @@ from dpmc.algorithms.dp_hmc import DPHMC
 from dpmc.algorithms.dp_mala import DPMALA
 from dpmc.algorithms.dp_sgld import DPSGLD
 from dpmc.algorithms.dp_sgnht import DPSGNHT
+from dpmc.algorithms.hmc import HMC
 from dpmc.datasets.published import dp_hmc_covariance
 from dpmc.evaluators.batch import BatchEvaluator, draw_batch
 from dpmc.models.gaussian import Gaussian
@@ -611,10 +612,13 @@ def test_mala_passes_the_ladder() -> None:
 JITTERED = DPHMC(0.00125, 0.00125, 3, lengths(0.3, 0.14), lengths(1.3, 0.7), 400.0, 400.0, False, True)
 
 
+JITTERED_HMC = HMC(3, lengths(0.3, 0.14), lengths(1.3, 0.7), np.inf, np.inf, False, True)
+
+
 @pytest.mark.parametrize(
     "algorithm",
-    [JITTERED, DPMALA(0.00125, 0.00125, lengths(0.4, 0.2), lengths(1.3, 0.7), 400.0, 400.0)],
-    ids=["dp-hmc jittered", "dp-mala"],
+    [JITTERED, JITTERED_HMC, DPMALA(0.00125, 0.00125, lengths(0.4, 0.2), lengths(1.3, 0.7), 400.0, 400.0)],
+    ids=["dp-hmc jittered", "hmc jittered", "dp-mala"],
 )
 def test_exact_draws_stay_exact(algorithm: Any) -> None:
     assert ladder.invariance(Kernel(algorithm), LARGE, chains=4000, iterations=50) > ladder.P_VALUE
@@ -622,11 +626,12 @@ def test_exact_draws_stay_exact(algorithm: Any) -> None:
 
 def pace_error(kernel: Kernel) -> float:
     """How far a trajectory with a jitter of u is from one of the step size uη without jitter."""
+    usual = JITTERED_HMC if hasattr(kernel.algorithm, "as_coded") else JITTERED
     generator = np.random.default_rng(6)
     start = LARGE.posterior.draws(generator, 3)
     given = ladder.numbers(kernel.algorithm, generator, 3, 4, 2)
     given.draws.uniform[:] = 0.37
-    plain = JITTERED._replace(step_size=0.37 * JITTERED.step_size, jitter=False)
+    plain = usual._replace(step_size=0.37 * usual.step_size, jitter=False)
     ours = ladder.run(kernel, kernel.door_of(LARGE), start, given)
     theirs = ladder.run(Kernel(plain, python=True), kernel.door_of(LARGE), start, given)
     assert theirs.accepted.any()
@@ -658,6 +663,13 @@ def test_jitter_multiplies_the_step_size(name: str, monkeypatch: Any) -> None:
         own.update({key: changed[key] for key in ("draw_pace", "drift")})
         kernel = replace(kernel, algorithm=own["DPHMC"](*JITTERED))
     error = pace_error(kernel)
+    assert error < 1e-12 if name == "none" else error > 1e-6
+
+
+@pytest.mark.parametrize("name", ["none", "energy of the wrong momentum", "p in place of p/u"])
+def test_jitter_multiplies_the_step_size_of_hmc(name: str) -> None:
+    _, old, new = PACES[name]
+    error = pace_error(Kernel(JITTERED_HMC, python=True).mutated("dpmc.algorithms.hmc", (old, new)))
     assert error < 1e-12 if name == "none" else error > 1e-6
 
 

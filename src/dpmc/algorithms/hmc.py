@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept
-from dpmc.algorithms.leapfrog import draw_momentum, drift, kick, kinetic_energy
+from dpmc.algorithms.leapfrog import draw_momentum, draw_pace, drift, kick, kinetic_energy, scale
 from dpmc.compiler import compilable
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.vectors import copy
@@ -13,7 +13,10 @@ from dpmc.vectors import copy
 
 @compilable
 class HMC(NamedTuple):
-    """p ~ N(0, M); L leapfrog steps of size η with exact gradients; accept by the change of energy."""
+    """p ~ N(0, M); L leapfrog steps of size η with exact gradients; accept by the change of energy.
+
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC.
+    """
 
     steps: int  # L
     step_size: np.ndarray  # (d,) η
@@ -21,6 +24,7 @@ class HMC(NamedTuple):
     clip: float  # log ratios, nats per unit distance; inf: no clipping
     clip_g: float  # norm of one row's gradient; inf: no clipping
     as_coded: bool = False  # clip by |Σ(θ − θ')| as the code behind Figure 6.2, not by ‖θ − θ'‖
+    jitter: bool = False
 
     @property
     def variant(self) -> str:
@@ -41,6 +45,7 @@ class HMC(NamedTuple):
             settings.positive("clip", np.inf, infinite=True),
             settings.positive("clip_g", np.inf, infinite=True),
             settings.choice("clip_distance", ("text", "as_coded"), "text") == "as_coded",
+            settings.choice("jitter", ("none", "halton"), "none") == "halton",
         )
 
     @property
@@ -48,7 +53,11 @@ class HMC(NamedTuple):
         """Standard normals that a momentum needs."""
         return len(self.mass)
 
-    uniforms = 0
+    @property
+    def uniforms(self) -> int:
+        """The jitter of the step size, with `jitter`: points of a Halton sequence."""
+        return 1 if self.jitter else 0
+
     noisy_gradients = 0
 
     @property
@@ -78,7 +87,8 @@ class HMC(NamedTuple):
         energy = np.empty(chains)
         for c in range(chains):
             energy[c] = kinetic_energy(momentum[c], self.mass)
-        pace = np.ones(chains)
+        pace = draw_pace(self.jitter, draws.uniform, i)
+        scale(momentum, pace, -1)
 
         gradient = np.empty((chains, d))
         if state.extra[0, d] == 1.0:
@@ -95,6 +105,7 @@ class HMC(NamedTuple):
             door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
             kick(momentum, 0.5, self.step_size, gradient)
 
+        scale(momentum, pace, 1)
         log_ratio = np.empty(chains)
         door.exact_log_ratio(state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i)
         for c in range(chains):
