@@ -5,6 +5,7 @@ from typing import Any
 import core
 import numpy as np
 from measuring import (
+    POSITIONS,
     Moves,
     PlainModel,
     cpu_seconds,
@@ -38,6 +39,9 @@ HEADER = (
     "set by",
     "dense/limit",
 )
+
+SOFTPLUS = {"mixture": 0.08, "logistic-simulated": 0.01, "logistic-fashion": 0.0003}  # sd of a move
+SOFTPLUS_HEADER = ("model", "n", "d", "chains", "as built, µs", "ns a row", "generic, µs")
 
 
 def numpy_ratio(rows: np.ndarray, alpha: np.ndarray, gamma: float, bound: float) -> tuple[float, int]:
@@ -122,9 +126,27 @@ def measure(study: Study, label: str) -> list[list[Any]]:
     return [[*row[:5], *(1e6 * value for value in row[5:10]), row[10], row[6] / row[9]] for row in rows]
 
 
+def measure_softplus(model_id: str, sd: float) -> list[list[Any]]:
+    """The rows of one softplus model: moves of sd `sd` around the true θ, unclipped."""
+    problem = datasets.build(model_id, model_id, "tuning", starts=1)
+    model, n, d = problem.model, problem.n, problem.dimension
+    start = np.tile(problem.true_theta, (POSITIONS, CHAINS[0], 1))
+    moves = walk(start, sd, np.inf)
+    built, generic = build(model, problem.rows), GenericEvaluator(problem.rows)
+    by_generic = ratio_seconds(generic, model, moves.few(1), rounds=3)
+    seconds = [ratio_seconds(built, model, moves.few(chains)) for chains in CHAINS]
+    return [
+        [model_id, n, d, chains, 1e6 * ours, 1e9 * ours / n, 1e6 * by_generic]
+        for chains, ours in zip(CHAINS, seconds, strict=True)
+    ]
+
+
 def main(study: Study) -> None:
-    """Print the table of all models with published hyperparameters."""
+    """Print the table of all models with published hyperparameters, and that of the softplus models."""
     labels = [label for label in study.models if label in study.method("dp-hmc").models]
     rows = [row for label in labels for row in measure(study, label)]
     title = "## One evaluation of one chain, n and hyperparameters as published, microseconds of CPU"
     table("evaluators", HEADER, rows, title)
+    rows = [row for label, sd in SOFTPLUS.items() for row in measure_softplus(label, sd)]
+    title = "## One log ratio of one chain, softplus models: microseconds of CPU, and nanoseconds a row"
+    table("softplus", SOFTPLUS_HEADER, rows, title)

@@ -19,9 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.errors import DpmcError
 from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.evaluators.batch import BatchEvaluator
 from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.evaluators.poisson import PoissonEvaluator
+from dpmc.evaluators.softplus import SoftplusBatchEvaluator, SoftplusEvaluator
 
 
 def has_affine_form(model: Any) -> bool:
@@ -29,23 +32,69 @@ def has_affine_form(model: Any) -> bool:
     return isinstance(model, tuple) and hasattr(model, "statistics") and hasattr(model, "ratio")
 
 
-def build(model: Any, rows: np.ndarray, one_component: bool = False, batches: bool = False) -> Any:
+def has_softplus_form(model: Any) -> bool:
+    """Whether a model declares ln p(x|θ) = α·t(x) + γ ± softplus(β·t(x) + η)."""
+    return isinstance(model, tuple) and hasattr(model, "line") and hasattr(model, "link")
+
+
+def build(
+    model: Any,
+    rows: np.ndarray,
+    one_component: bool = False,
+    batches: bool = False,
+    gradients: bool = False,
+) -> Any:
     """Return the evaluator for a model and its rows (n, d_x).
 
     `one_component`: the algorithm moves one parameter at a time, so sorted columns pay. `batches`: it looks
-    at small batches of rows.
+    at small batches of rows. `gradients`: it asks for gradients, which softplus models have in NumPy only.
     """
     if has_affine_form(model):
         if batches:
             return BatchEvaluator.build(model.statistics(rows))
         return AffineEvaluator.build(model.statistics(rows), one_component)
+    if has_softplus_form(model) and not gradients:
+        kind = SoftplusBatchEvaluator if batches else SoftplusEvaluator
+        return kind.build(model.statistics(rows))
     return GenericEvaluator(rows)
 
 
+def build_poisson(model: Any, rows: np.ndarray, temperature: float, clip: float = np.inf) -> PoissonEvaluator:
+    """Return the evaluator for algorithms that draw a random number of rows (n, d_x) with replacement.
+
+    Rows are bounded by T · clip, or by T times the model's own `row_bounds` where clip is ∞. Raises DpmcError
+    where there are none, or one of them is no number ≥ 0.
+    """
+    full, table = build(model, rows), build(model, rows, batches=True)
+    if clip < np.inf:
+        return PoissonEvaluator.build(full, table, np.full(len(rows), temperature * clip))
+    if not hasattr(model, "row_bounds"):
+        raise DpmcError(
+            f"model {type(model).__name__}: row_bounds: missing, and this algorithm needs it: "
+            "bounds of the rows' log-likelihood ratios per unit distance"
+        )
+    bounds = temperature * np.asarray(model.row_bounds(rows), dtype=float)
+    if not (np.isfinite(bounds) & (bounds >= 0.0)).all() or not bounds.any():
+        raise DpmcError(
+            f"model {type(model).__name__}: row_bounds: must be finite, at least 0 and not 0 for all rows"
+        )
+    return PoissonEvaluator.build(full, table, bounds)
+
+
+def compiles(evaluator: Any) -> bool:
+    """Whether compiled iterations can use an evaluator."""
+    parts = (evaluator.full, evaluator.table) if isinstance(evaluator, PoissonEvaluator) else (evaluator,)
+    return all(isinstance(part, tuple) for part in parts)
+
+
 def describe(evaluator: Any) -> str:
-    """One word for provenance: "tree", "sorted" (tree where a move needs it), "batch" or "generic"."""
-    if isinstance(evaluator, BatchEvaluator):
+    """A word for provenance: "tree", "sorted" (tree where a move needs it), "softplus", "batch"…"""
+    if isinstance(evaluator, PoissonEvaluator):
+        return f"poisson and {describe(evaluator.full)}"
+    if isinstance(evaluator, BatchEvaluator | SoftplusBatchEvaluator):
         return "batch"
+    if isinstance(evaluator, SoftplusEvaluator):
+        return "softplus"
     if not isinstance(evaluator, AffineEvaluator):
         return "generic"
     return "sorted" if evaluator.sorted_columns.ordered.shape[0] else "tree"

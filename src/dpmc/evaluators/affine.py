@@ -36,7 +36,7 @@ class AffineEvaluator(NamedTuple):
         n, k = statistics.shape
         needed = statistics if one_component or k == 1 else statistics[:, :0]
         ordered = statistics[order_rows(statistics, BLOCK)]
-        blocks = _aligned((-(-n // BLOCK), k, BLOCK))
+        blocks = aligned((-(-n // BLOCK), k, BLOCK))
         for i in range(k):
             column = blocks[:, i].reshape(-1)
             column[:n] = ordered[:, i]
@@ -166,7 +166,7 @@ def compress(row, columns, slopes):
     return active
 
 
-def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
     """An uninitialised array that begins at a cache line: vector loads do not cross lines."""
     size = int(np.prod(shape))
     buffer = np.empty(size + 8)

@@ -6,6 +6,9 @@ from the random words (chains, m, b) of iteration i and writes, of r_j clipped t
 
 `batch_gradient_sums(model, theta, bound, words, i, sums, counts)`: likewise Σ clip(∇ ln p(x_j|θ_c)) over the
 batch, clipped to Euclidean norm `bound`, and the number of rows clipped.
+
+`rows_ratio(model, theta, proposal, chosen, ratios)` writes, for one chain (θ is (d,)) and rows chosen (b,),
+which may repeat, r_j = ln p(x_j|θ') − ln p(x_j|θ) as it is into `ratios` (b,).
 """
 
 from typing import NamedTuple
@@ -32,22 +35,18 @@ class BatchEvaluator(NamedTuple):
 
     def batch_sums(self, model, theta, proposal, bound, words, i, sums, squares, counts):
         """See the module's text."""
+        sum_batches(self, model, theta, proposal, bound, words, i, sums, squares, counts)
+
+    def rows_ratio(self, model, theta, proposal, chosen, ratios):
+        """See the module's text."""
         k = self.table.shape[1]
-        b = words.shape[2]
-        alpha = np.empty(k)
-        chosen = np.empty(b, np.int64)
-        ratios = np.empty(b)
-        for c in range(theta.shape[0]):
+        alpha = np.zeros(k)
+        gamma = model.ratio(theta, proposal, alpha)
+        for j in range(chosen.shape[0]):
+            ratio = gamma
             for q in range(k):
-                alpha[q] = 0.0
-            gamma = model.ratio(theta[c], proposal[c], alpha)
-            draw_batch(words[c, i], self.taken, chosen)
-            for j in range(b):
-                ratio = gamma
-                for q in range(k):
-                    ratio += alpha[q] * self.table[chosen[j], q]
-                ratios[j] = ratio
-            sums[c], squares[c], counts[c] = clipped_moments(ratios, bound[c])
+                ratio += alpha[q] * self.table[chosen[j], q]
+            ratios[j] = ratio
 
     def batch_gradient_sums(self, model, theta, bound, words, i, sums, counts):
         """See the module's text; ∇ ln p(x|θ) = G t + h, so Σ f_j ∇_j = G Σ f_j t_j + h Σ f_j."""
@@ -79,6 +78,16 @@ class BatchEvaluator(NamedTuple):
                 for q in range(k):
                     total += linear[p, q] * weighted[q]
                 sums[c, p] = total
+
+
+@compilable
+def sum_batches(evaluator, model, theta, proposal, bound, words, i, sums, squares, counts):
+    """`batch_sums` of the module's text for an evaluator with `taken` and `rows_ratio`."""
+    chosen, ratios = np.empty(words.shape[2], np.int64), np.empty(words.shape[2])
+    for c in range(theta.shape[0]):
+        draw_batch(words[c, i], evaluator.taken, chosen)
+        evaluator.rows_ratio(model, theta[c], proposal[c], chosen, ratios)
+        sums[c], squares[c], counts[c] = clipped_moments(ratios, bound[c])
 
 
 @compilable

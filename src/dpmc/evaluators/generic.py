@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.evaluators.batch import clipped_moments, draw_batch
+from dpmc.evaluators.batch import draw_batch, sum_batches
 
 CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
@@ -14,6 +14,7 @@ class GenericEvaluator:
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
+        self.taken = np.zeros(len(rows), np.bool_)  # False between calls
 
     def _chunks(self) -> list[np.ndarray]:
         return [self.rows[i : i + CHUNK] for i in range(0, len(self.rows), CHUNK)]
@@ -50,13 +51,14 @@ class GenericEvaluator:
         counts: np.ndarray,
     ) -> None:
         """See `dpmc.evaluators.batch`."""
-        taken = np.zeros(len(self.rows), np.bool_)
-        chosen = np.empty(words.shape[2], np.int64)
-        for c in range(len(theta)):
-            draw_batch(words[c, i], taken, chosen)
-            rows = self.rows[chosen]
-            ratio = model.log_likelihood(proposal[c], rows) - model.log_likelihood(theta[c], rows)
-            sums[c], squares[c], counts[c] = clipped_moments(ratio, bound[c])
+        sum_batches(self, model, theta, proposal, bound, words, i, sums, squares, counts)
+
+    def rows_ratio(
+        self, model: Any, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray, ratios: np.ndarray
+    ) -> None:
+        """See `dpmc.evaluators.batch`."""
+        rows = self.rows[chosen]
+        ratios[:] = model.log_likelihood(proposal, rows) - model.log_likelihood(theta, rows)
 
     def gradient_sums(
         self, model: Any, theta: np.ndarray, bound: float, sums: np.ndarray, counts: np.ndarray
@@ -80,10 +82,9 @@ class GenericEvaluator:
         counts: np.ndarray,
     ) -> None:
         """See `dpmc.evaluators.batch`."""
-        taken = np.zeros(len(self.rows), np.bool_)
         chosen = np.empty(words.shape[2], np.int64)
         for c in range(len(theta)):
-            draw_batch(words[c, i], taken, chosen)
+            draw_batch(words[c, i], self.taken, chosen)
             gradient = model.log_likelihood_gradient(theta[c], self.rows[chosen])
             sums[c], counts[c] = _clipped_sum(gradient, bound)
 

@@ -19,11 +19,13 @@ from dpmc.errors import DpmcError
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian
+from dpmc.models.logistic import Logistic
+from dpmc.models.mixture import Mixture
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One model of the catalogue (Table 5.1 of the thesis)."""
+    """One model of the catalogue (Table 5.1 of the thesis; then those of two papers)."""
 
     model: Any
     n: int  # rows of the published data set
@@ -66,6 +68,11 @@ def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definit
     return Definition(model, n, None, (0.0, 3.0) + (0.0,) * (len(covariance) - 2))
 
 
+def _logistic(d: int, norm: float, n: int, true_theta: tuple[float, ...] = ()) -> Definition:
+    """Logistic regression with rows of ‖x‖ ≤ norm; the true θ of real data is unknown, and given as 0."""
+    return Definition(Logistic(d, norm), n, None, true_theta or (0.0,) * d)
+
+
 _CATALOGUE = {
     "flat-banana-2d": lambda: _banana(2, 100_000),
     "flat-banana-10d": lambda: _banana(10, 200_000),
@@ -80,6 +87,12 @@ _CATALOGUE = {
     "paper-banana": lambda: _paper_banana(1000.0),  # by the code
     "paper-banana-wide": lambda: _paper_banana(1000.0**2),  # by the text
     "paper-gauss": _paper_gaussian,
+    # The DP-Fast MH paper. Its temperature 500 divides the log-likelihood of 50,000 rows.
+    "mixture": lambda: Definition(Mixture(2.0, 3.0), 50_000, 100.0, (0.0, 1.0)),
+    "logistic-fashion": lambda: _logistic(50, 6.0, 12_000),  # norms and n: datasets/sources.yaml
+    "logistic-digits": lambda: _logistic(50, 6.0, 1_700),
+    "logistic-mnist": lambda: _logistic(50, 6.0, 12_214),
+    "logistic-simulated": lambda: _logistic(10, 5.0, 12_000, (1.0, -0.5) * 5),
 }
 
 MODELS = tuple(_CATALOGUE)

@@ -1,0 +1,69 @@
+"""Logistic regression with a flat prior (DP-Fast MH paper, Section 6.1, Appendix E.2)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.compiler import compilable
+
+
+@compilable
+class Logistic(NamedTuple):
+    """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
+
+    A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). The rows'
+    ‖x‖ is at most `norm`, a public number: whoever makes the rows clips them.
+    """
+
+    dimension: int  # number of parameters d
+    norm: float
+
+    def log_prior(self, theta):
+        """ln p(θ) = 0, a flat prior."""
+        return 0.0
+
+    def log_prior_gradient(self, theta, out):
+        """Write ∇ ln p(θ) = 0 into `out` (d,)."""
+        out[:] = 0.0
+
+    def line(self, theta, alpha):
+        """There is no part linear in t: write α = 0 (d,), return γ = 0."""
+        alpha[:] = 0.0
+        return 0.0
+
+    def link(self, theta, beta):
+        """Log odds of the other label, −θ·t: write β = −θ (d,), return η = 0."""
+        for i in range(theta.shape[0]):
+            beta[i] = -theta[i]
+        return 0.0
+
+    def sign(self):
+        """s = −1."""
+        return -1.0
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        """t = (2y − 1)x (n, d) of rows (n, 1 + d)."""
+        return (2.0 * rows[:, :1] - 1.0) * rows[:, 1:]
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(y_j|x_j, θ) of each row (n,)."""
+        return -np.logaddexp(0.0, (1.0 - 2.0 * rows[:, 0]) * (rows[:, 1:] @ theta))
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """∇ ln p(y_j|x_j, θ), (n, d)."""
+        from scipy.special import expit
+
+        statistics = self.statistics(rows)
+        return expit(-(statistics @ theta))[:, None] * statistics
+
+    def row_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """c_i = ‖x_i‖ (n,): |ln p(y_i|x_i, θ') − ln p(y_i|x_i, θ)| ≤ c_i ‖θ' − θ‖ (paper, Appendix E.2)."""
+        return np.sqrt((rows[:, 1:] ** 2).sum(axis=1))
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows (n, 1 + d): x standard normal, shortened to `norm` where longer, then y at θ."""
+        x = generator.standard_normal((n, self.dimension))
+        length = np.sqrt((x**2).sum(axis=1, keepdims=True))
+        x *= np.minimum(1.0, self.norm / length)
+        y = generator.random(n) < 1.0 / (1.0 + np.exp(-(x @ theta)))
+        return np.column_stack([y, x])
