@@ -351,7 +351,7 @@ def numbers(
             normal,
             generator.random((chains, m, algorithm.uniforms)),
             np.log(generator.random((chains, m))),
-            generator.integers(0, 2**64, (chains, m, algorithm.batch_size), dtype=np.uint64),
+            generator.integers(0, 2**64, (chains, m, sampling.words_of(algorithm)), dtype=np.uint64),
         ),
         generator.standard_normal((chains, m)),
         generator.standard_normal((chains, m, stages, d)),

@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dpmc.sampling import Cell, sample
-from kernels.cells import HYPERPARAMETERS, cell, problem
+from kernels.cells import HYPERPARAMETERS, MIXTURE, cell, problem
 
 GOLDEN = Path(__file__).with_name("golden.json")
 
@@ -28,7 +28,10 @@ def numbers(chosen: Cell) -> list[float]:
 
 
 def cells() -> dict[str, Cell]:
-    named = {f"{method} on the banana": cell(method) for method in HYPERPARAMETERS}
+    named = {
+        f"{method} on the {'mixture' if method in MIXTURE else 'banana'}": cell(method)
+        for method in HYPERPARAMETERS
+    }
     ring = problem("circle")
     for method in ("dp-penalty-guided", "dp-hmc"):
         named[f"{method} on the circle"] = cell(method, ring)

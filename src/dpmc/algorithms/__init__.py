@@ -5,6 +5,9 @@ An algorithm is a NamedTuple of hyperparameters with `read(settings)`; `normals`
 events as data; and `iterate`, one iteration of several chains, which reads like the paper and also runs
 compiled. With `jitter` its uniform numbers are points of a Halton sequence. One that asks for no log ratio
 (`evaluations`) has no acceptance test: `accepted` then counts the steps that did not diverge.
+One with `random_rows` looks at a random number of rows, drawn by `random_words` 64-bit words an iteration,
+and has a `public_clip` (∞: rows have bounds of their own). `calibrate(values, epsilon, delta, n)` returns the
+hyperparameters `values` with noise such that one iteration is (ε, δ).
 `draws_version` is raised whenever a change alters the draws, so that finished chains are made anew.
 """
 
@@ -25,6 +28,9 @@ _CLASSES = {
     "dp-mala": "dpmc.algorithms.dp_mala:DPMALA",
     "dp-sgld": "dpmc.algorithms.dp_sgld:DPSGLD",
     "dp-sgnht": "dpmc.algorithms.dp_sgnht:DPSGNHT",
+    "tuna-mh": "dpmc.algorithms.tuna_mh:TunaMH",
+    "dp-fast-mh": "dpmc.algorithms.dp_fast_mh:DPFastMH",
+    "dp-fast-mh-full": "dpmc.algorithms.dp_fast_mh_full:DPFastMHFull",
 }
 
 ALGORITHMS = tuple(_CLASSES)

@@ -1,6 +1,6 @@
 """What all samplers share: the arrays they work on, acceptance, and reading hyperparameters."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,17 +24,23 @@ class Draws(NamedTuple):
     normal: np.ndarray  # (chains, m, normals per iteration)
     uniform: np.ndarray  # (chains, m, uniforms per iteration)
     log_u: np.ndarray  # (chains, m) ln u of the acceptance test
-    words: np.ndarray  # (chains, m, rows per batch) 64-bit words that draw the batches
+    words: np.ndarray  # (chains, m, words per iteration) 64-bit words that draw the batches
 
 
 class Record(NamedTuple):
-    """What happened in m iterations; the last two are private diagnostics."""
+    """What happened in m iterations; what is said of clipped rows are private diagnostics.
+
+    The last three are kept by algorithms with `random_rows`.
+    """
 
     theta: np.ndarray  # (chains, m, d)
     accepted: np.ndarray  # (chains, m) 0 or 1
     diverging: np.ndarray  # (chains, m) 1 where the proposal was not finite
     ratio_clipped: np.ndarray  # (chains, m) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (chains, m) rows clipped in gradients, summed over evaluations
+    rows_used: np.ndarray  # (chains, m) rows looked at, with repeats
+    noisy: np.ndarray  # (chains, m) 1 where the test drew noise
+    all_rows: np.ndarray  # (chains, m) 1 where the test was made on all rows
 
     @classmethod
     def empty(cls, chains: int, m: int, dimension: int) -> "Record":
@@ -45,6 +51,9 @@ class Record(NamedTuple):
             np.zeros((chains, m), np.int8),
             np.zeros((chains, m), np.int64),
             np.zeros((chains, m), np.int64),
+            np.zeros((chains, m), np.int64),
+            np.zeros((chains, m), np.int8),
+            np.zeros((chains, m), np.int8),
         )
 
 
@@ -180,6 +189,10 @@ class Settings:
         if value not in known:
             raise DpmcError(f"{self._source}: {key}: {value!r} must be one of {', '.join(known)}")
         return str(value)
+
+    def refuse(self, key: str, value: Any, rule: str) -> NoReturn:
+        """Raise DpmcError: a value breaks an algorithm's own rule."""
+        raise DpmcError(f"{self._source}: {key}: {value} {rule}")
 
     def finish(self) -> None:
         """Raise for keys that nobody asked for."""

@@ -1,12 +1,14 @@
 """DP penalty (Section 3.1; Yıldırım & Ermiş 2019): random walk with a noisy, corrected acceptance test."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmc.algorithms.common import Settings, accept, walk
 from dpmc.compiler import compilable
+from dpmc.errors import DpmcError
 from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.fast_mechanism import multiplier
 
 
 @compilable
@@ -34,6 +36,20 @@ class DPPenalty(NamedTuple):
             settings.lengths("proposal_sd"),
         )
 
+    @classmethod
+    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+        """The hyperparameters `values` with τ such that one iteration is (ε, δ).
+
+        `calibration` among them says how: "classical", noise multiplier √(2 ln(1.25/δ))/ε, or "exact", the
+        smallest that is (ε, δ).
+        """
+        values = dict(values)
+        how = values.pop("calibration", "classical")
+        if how not in ("classical", "exact"):
+            raise DpmcError(f"calibration: {how!r} must be one of classical, exact")
+        found = float(multiplier(epsilon, delta)) if how == "classical" else exact_multiplier(epsilon, delta)
+        return {**values, "tau": found / float(np.sqrt(n))}
+
     @property
     def normals(self) -> int:
         """Standard normals that a proposal needs."""
@@ -59,3 +75,18 @@ class DPPenalty(NamedTuple):
         for c in range(chains):
             log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
             accept(state, proposal, log_ratio[c], draws, c, i, record)
+
+
+def exact_multiplier(epsilon: float, delta: float) -> float:
+    """The smallest noise multiplier of a Gaussian release that is (ε, δ), rounded up."""
+    from dpmc.privacy.accountants.tight import TightGaussian
+
+    accountant = TightGaussian()
+    low, high = 0.0, 1.0
+    while accountant.delta([GaussianRelease("log-ratio", high)], epsilon) > delta:
+        low, high = high, 2.0 * high
+    while low < 0.5 * (low + high) < high:
+        middle = 0.5 * (low + high)
+        fits = accountant.delta([GaussianRelease("log-ratio", middle)], epsilon) <= delta
+        low, high = (low, middle) if fits else (middle, high)
+    return high

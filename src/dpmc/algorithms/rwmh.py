@@ -4,18 +4,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept, walk
+from dpmc.algorithms.common import Settings, accept, settle, walk
 from dpmc.compiler import compilable
 from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.fast_mechanism import barker_threshold
 
 
 @compilable
 class RWMH(NamedTuple):
-    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < T R + ln p(θ') − ln p(θ), R exact."""
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < T R + ln p(θ') − ln p(θ), R exact.
+
+    With `barker` by Barker's test, which has ln(u/(1 − u)) in place of ln u.
+    """
 
     clip: float  # nats per unit distance; inf: no clipping
     proposal_sd: np.ndarray  # (d,)
     as_coded: bool = False  # clip by |Σ(θ − θ')| as the code behind Figure 6.2, not by ‖θ − θ'‖
+    barker: bool = False
 
     @property
     def variant(self) -> str:
@@ -33,6 +38,7 @@ class RWMH(NamedTuple):
             settings.positive("clip", np.inf, infinite=True),
             settings.lengths("proposal_sd"),
             settings.choice("clip_distance", ("text", "as_coded"), "text") == "as_coded",
+            settings.choice("acceptance", ("metropolis", "barker"), "metropolis") == "barker",
         )
 
     @property
@@ -59,4 +65,7 @@ class RWMH(NamedTuple):
         )
         for c in range(chains):
             log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
-            accept(state, proposal, log_ratio[c], draws, c, i, record)
+            if self.barker:
+                settle(state, proposal, barker_threshold(draws.log_u[c, i]) < log_ratio[c], c, i, record)
+            else:
+                accept(state, proposal, log_ratio[c], draws, c, i, record)

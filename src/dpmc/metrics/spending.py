@@ -21,12 +21,17 @@ def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
     budget_iterations: what the budget allows; more than the iterations made if a cap stopped the chain.
     epsilon_spent: by the accountant that allowed the iterations, at the budget's delta.
     epsilon_spent_tight: what the same releases cost by the preset "tight", whoever allowed them.
-    Nothing for chains without a budget.
+    epsilon_total, where epsilon is per iteration: of all iterations together, at the delta of one; inf
+    where nothing is guaranteed.
+    Nothing for other chains without a budget.
     """
     values: dict[str, float] = {}
     reasons: list[str] = []
     for chain in chains:
         ledger = json.loads(str(chain.attrs.get("ledger", "{}")))
+        if "delta" in ledger:
+            total = float(ledger["epsilon_spent"])
+            values["epsilon_total"] = max(total, values.get("epsilon_total", total))
         if not ledger.get("budget"):
             continue
         found = {"epsilon_spent": float(ledger["epsilon_spent"])}

@@ -175,6 +175,71 @@ class BarkerRelease(BatchRelease):
         _check_batch(self)
 
 
+@_json_type("fast-metropolis")
+@dataclass(frozen=True)
+class FastMetropolisRelease(Release):
+    """One accept bit of corrected DP-Fast MH (Zhang and Zhang, Algorithm 2, put right).
+
+    Which of four tests is made is a public function of the state and the proposal: on all rows, or
+    on a minibatch of a Poisson number of rows with mean at most `most_rows`, drawn uniformly *with*
+    replacement, the number public; and there without noise by Barker's acceptance ("free"), or with
+    normal noise on the log ratio. Sensitivity: how far one replaced row, drawn once, moves the log
+    ratio. A number of 0 says that this test is never made.
+
+    Attributes
+    ----------
+    name : what is released, e.g. "acceptance test".
+    epsilon : largest sensitivity of a free test on all rows, >= 0.
+    noise_multiplier : noise sd / sensitivity of a noisy test on all rows, >= 0.
+    n : number of rows.
+    most_rows : K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
+    batch_epsilon : as `epsilon`, on a minibatch, per time that the row is drawn.
+    batch_noise_multiplier : as `noise_multiplier`, on a minibatch, for a row drawn once.
+    count : how many such releases, >= 1.
+    neighbours : "substitute".
+
+    Raises DpmcError for a number out of its range, and if no test at all, or none on a minibatch
+    although `most_rows` > 0, is ever made.
+    """
+
+    name: str
+    epsilon: float
+    noise_multiplier: float
+    n: int
+    most_rows: int = 0
+    batch_epsilon: float = 0.0
+    batch_noise_multiplier: float = 0.0
+    count: int = 1
+    neighbours: str = "substitute"
+
+    def __post_init__(self) -> None:
+        _check_name_and_count(self)
+        for key, least in (("n", 1), ("most_rows", 0)):
+            value = _integer(f"release {self.name!r}: {key}", getattr(self, key))
+            if value < least:
+                raise DpmcError(f"release {self.name!r}: {key} = {value}: must be an integer >= {least}")
+            _set(self, key, value)
+        on_all, on_batch = ("epsilon", "noise_multiplier"), ("batch_epsilon", "batch_noise_multiplier")
+        for key in on_all + on_batch:
+            # 0 means "never".
+            _set(self, key, _positive(self, key) if getattr(self, key) != 0 else 0.0)
+        if not any(getattr(self, key) for key in on_all):
+            raise DpmcError(
+                f"release {self.name!r}: epsilon and noise_multiplier are both 0: one must be greater, "
+                "because a far proposal takes all rows"
+            )
+        if any(getattr(self, key) for key in on_batch) != (self.most_rows > 0):
+            raise DpmcError(
+                f"release {self.name!r}: most_rows = {self.most_rows}: must be greater than 0 if and only "
+                "if batch_epsilon or batch_noise_multiplier is"
+            )
+        if self.neighbours != "substitute":
+            raise DpmcError(
+                f"release {self.name!r}: neighbours = {self.neighbours!r}: must be 'substitute' where the "
+                "number of rows is public"
+            )
+
+
 @_json_type("non-private")
 @dataclass(frozen=True)
 class NonPrivateRelease(Release):
@@ -262,7 +327,7 @@ def to_dp_accounting(events: Iterable[Release]) -> DpEvent:
     Gaussian release on a batch becomes one sampled without replacement; dp-accounting bounds it
     under replace-one only (`RdpAccountant`), and reads its multiplier as sd / replace sensitivity.
     Raises DpmcError for a kind of release that has no counterpart there (a Barker test: its noise
-    depends on the batch).
+    depends on the batch; a bit of DP-Fast MH: it comes from one of four tests).
     """
     import dp_accounting  # heavy, and not needed for running a chain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -43,13 +44,15 @@ class Ledger:
     ----------
     budget : None means that nothing is refused (non-private chains); costs are still counted.
     accountant : what a set of releases costs.
+    delta : at which a ledger without a budget says what was spent; None: it says nothing.
     """
 
     mode = "lab"
     """A reproducible chain is not a private release: who knows the seed can subtract the noise."""
 
-    def __init__(self, budget: Budget | None, accountant: Accountant) -> None:
+    def __init__(self, budget: Budget | None, accountant: Accountant, delta: float | None = None) -> None:
         self.budget = budget
+        self.told_delta = None if delta is None else checked_delta(delta)
         self.accountant = accountant
         # Events of count 1 -> how often. performed + forfeited <= reserved, entry by entry.
         self._reserved: dict[Release, int] = {}
@@ -117,11 +120,15 @@ class Ledger:
 
         Raises DpmcError if there is neither a delta nor a budget.
         """
+        delta = self.own_delta if delta is None else delta
         if delta is None:
-            if self.budget is None:
-                raise DpmcError("a ledger without a budget has no delta of its own: give one")
-            delta = self.budget.delta
-        return self.accountant.epsilon(self.spent_events, delta)
+            raise DpmcError("a ledger without a budget has no delta of its own: give one")
+        return _cost(self.accountant, self.spent_events, delta)
+
+    @property
+    def own_delta(self) -> float | None:
+        """The budget's delta, or the one given in its place; None for neither."""
+        return self.told_delta if self.budget is None else self.budget.delta
 
     def delta(self, epsilon: float | None = None) -> float:
         """Delta spent so far at `epsilon` (default: the budget's).
@@ -134,11 +141,12 @@ class Ledger:
             epsilon = self.budget.epsilon
         return self.accountant.delta(self.spent_events, epsilon)
 
-    def to_json(self) -> dict[str, Any]:
-        """All of the ledger as one JSON-able object.
+    def to_json(self, told: bool = True) -> dict[str, Any]:
+        """All of the ledger as one JSON-able object; without what was spent unless `told`.
 
-        `epsilon_spent` is at the budget's delta, null without a budget; `mu` is null if a loss is
-        not Gaussian; infinite numbers are the text "inf", which strict JSON can hold.
+        `epsilon_spent` is at the budget's delta, or at `delta`, which is there without a budget only;
+        null for neither. `mu` is null if a loss is not Gaussian; infinite numbers are the text "inf",
+        which strict JSON can hold.
         """
         budget = self.budget
         limits = None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -147,10 +155,11 @@ class Ledger:
             "neighbours": self.accountant.neighbours,
             "accountant": {"name": self.accountant.name, "version": self.accountant.version},
             "budget": limits,
+            **({} if self.told_delta is None else {"delta": self.told_delta}),
             "reserved": to_json(self.reserved_events),
             "performed": to_json(self.performed_events),
             "forfeited": to_json(from_counts(self._forfeited)),
-            "epsilon_spent": None if budget is None else _finite_or_text(self.epsilon()),
+            "epsilon_spent": _finite_or_text(self.epsilon()) if told and self.own_delta is not None else None,
             "mu": _finite_or_text(total_mu(self.spent_events)),
         }
 
@@ -166,6 +175,7 @@ class Ledger:
             ledger = cls(
                 None if budget is None else Budget(budget["epsilon"], budget["delta"]),
                 accountants.get(data["accountant"]["name"]),
+                data.get("delta"),
             )
             parts = {key: from_json(data[key]) for key in ("reserved", "performed", "forfeited")}
             mode = data["mode"]
@@ -200,6 +210,12 @@ class Ledger:
             f"budget exceeded: epsilon would be {would_be:.6g}; the budget is {budget.epsilon:.6g} "
             f"at delta = {budget.delta:.6g} (accountant {self.accountant.name})"
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _cost(accountant: Accountant, events: tuple[Release, ...], delta: float) -> float:
+    """Epsilon of these releases at `delta`: the runs of a cell release the same, and some take seconds."""
+    return accountant.epsilon(events, delta)
 
 
 def _sum(left: Mapping[Release, int], right: Mapping[Release, int]) -> dict[Release, int]:

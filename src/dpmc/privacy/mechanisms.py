@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.compiler import compilable
+from dpmc.privacy.fast_mechanism import accept_bits
 from dpmc.vectors import copy, distance, fill, sum_of_differences
 
 #: A parameter beyond this has diverged. The rule looks at θ alone, so rejecting it tells nothing of the
@@ -154,6 +155,53 @@ class Door(NamedTuple):
             clipped[c, i] += counts[c]
             if has_diverged(theta[c]):
                 fill(answer[c], np.nan)
+
+    def fast_test(
+        self,
+        theta,
+        proposal,
+        rule,
+        log_u,
+        noise,
+        words,
+        i,
+        accepted,
+        rows_used,
+        noisy,
+        all_rows,
+        clipped,
+    ):
+        """The test of TunaMH or DP-Fast MH: accept bits (chains,), the only answer here about the rows.
+
+        `rule`, a `dpmc.privacy.fast_mechanism.FastRule`, says which; log_u (chains, m) are ln u of the test.
+        Of iteration i are noted the rows looked at and, as 0 or 1, whether noise was drawn and whether it
+        took all rows: functions of θ, θ' and the number of rows drawn, hence public if the rule's constants
+        are (`rule.clip` < ∞). A proposal that has diverged, or of prior density 0, is rejected unseen.
+        """
+        distance = self.log_ratio_bound(theta, proposal, 1.0)
+        prior = np.full(theta.shape[0], -np.inf)
+        for c in range(theta.shape[0]):
+            if not np.isnan(distance[c]):
+                prior[c] = self.log_prior(proposal[c]) - self.log_prior(theta[c])
+        accept_bits(
+            self.evaluator,
+            self.model,
+            self.temperature,
+            theta,
+            proposal,
+            distance,
+            prior,
+            rule,
+            log_u,
+            noise,
+            words,
+            i,
+            accepted,
+            rows_used,
+            noisy,
+            all_rows,
+            clipped,
+        )
 
     def log_ratio_bound(self, theta, proposal, clip):
         """The public bound clip‖θ − θ'‖ of one row's log ratio, per chain; NaN for a diverged proposal."""

@@ -1,0 +1,169 @@
+"""DP-Fast MH (Zhang and Zhang 2023, Algorithm 2): TunaMH on few rows, all rows where these are not enough."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmc.algorithms.common import Settings, settle, walk
+from dpmc.compiler import compilable
+from dpmc.errors import DpmcError
+from dpmc.privacy.events import FastMetropolisRelease, NonPrivateRelease
+from dpmc.privacy.fast_mechanism import FastRule, batch_epsilon, batch_multiplier, multiplier
+
+VARIANTS = ("published", "as_coded", "corrected")
+
+
+@compilable
+class DPFastMH(NamedTuple):
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on a minibatch or all rows, with noise or not.
+
+    `published`: as Algorithm 2 is argued for: minibatch where the number drawn B < K; Metropolis' test, with
+    normal noise where the sensitivity is above its limit, and the correction there only.
+    `as_coded`: the authors' scripts: minibatch where λ + CM < K; noise uniform on [0, sd).
+    `corrected`: rows clipped to a public bound and drawn uniformly; minibatch where λ + CM < K; Barker's test
+    where no noise is drawn. The only one that keeps what it promises, and declares what that is.
+    """
+
+    rule: FastRule
+    proposal_sd: np.ndarray  # (d,)
+
+    draws_version = 1
+    one_component = False
+    batch_size = 0
+    random_rows = True
+    random_words = 1
+
+    @classmethod
+    def read(cls, settings: Settings) -> "DPFastMH":
+        """Take this algorithm's hyperparameters."""
+        return cls(
+            read_rule(settings, settings.positive("batch_mean"), settings.count("most_rows")),
+            settings.lengths("proposal_sd"),
+        )
+
+    @classmethod
+    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+        """The hyperparameters `values` for an iteration that is to be (ε, δ).
+
+        `most_rows_per_epsilon` among them, in place of K itself, says that K is that times ε, rounded up.
+        """
+        values = {**values, "epsilon": epsilon, "delta": delta}
+        per_epsilon = values.pop("most_rows_per_epsilon", None)
+        if per_epsilon is not None and "most_rows" not in values:
+            values["most_rows"] = int(np.ceil(per_epsilon * epsilon * (1.0 - 1e-12)))
+        return values
+
+    @property
+    def public_clip(self) -> float:
+        """Clip of every row in nats per unit distance; ∞: rows have bounds of their own."""
+        return self.rule.clip
+
+    @property
+    def variant(self) -> str:
+        """What must be said wherever this sampler's output is shown."""
+        return variant_of(self.rule)
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that a proposal needs."""
+        return len(self.proposal_sd)
+
+    uniforms = 0
+    extras = 0
+    evaluations = (1, 0)  # log ratios and gradients per iteration
+    noisy_gradients = 0
+
+    def releases(self, n):
+        """Events before the first iteration, and of one iteration; exact ones where nothing is guaranteed.
+
+        Raises DpmcError where the calibration of Theorem 2 is not valid.
+        """
+        if not is_corrected(self.rule):
+            return (), (NonPrivateRelease("acceptance test"),)
+        rule, share = self.rule, 1.0 / n
+        least = batch_epsilon(rule.epsilon, rule.most_rows, share)
+        what = f"most_rows: {rule.most_rows} at epsilon {rule.epsilon:g}, delta {rule.delta:g} and n = {n}"
+        if least > 1.0:
+            raise DpmcError(
+                f"{what}: epsilon_0 = epsilon n/(6 most_rows) = {least:.3g} must be at most 1: "
+                f"most_rows must be at least {int(np.ceil(rule.epsilon * n / 6.0))}"
+            )
+        growth = rule.most_rows * share * np.expm1(least)
+        if growth > 1.0:
+            raise DpmcError(f"{what}: most_rows/n (exp(epsilon_0) - 1) = {growth:.3g} must be at most 1")
+        scale = batch_multiplier(rule.epsilon, rule.delta, rule.most_rows, share)
+        if not scale > 0.0:
+            raise DpmcError(f"{what}: 2.5 most_rows/n must be greater than delta, or there is no noise")
+        return (), (
+            FastMetropolisRelease(
+                "acceptance test",
+                rule.epsilon,
+                float(multiplier(rule.epsilon, rule.delta)),
+                n,
+                rule.most_rows,
+                float(least),
+                float(scale),
+            ),
+        )
+
+    def iterate(self, door, noise, draws, i, state, record):
+        """One iteration of every chain."""
+        step(self.rule, self.proposal_sd, door, noise, draws, i, state, record)
+
+
+@compilable
+def step(rule, proposal_sd, door, noise, draws, i, state, record):
+    """One iteration of every chain: a walk, and the test that `rule` describes."""
+    proposal = walk(state.theta, proposal_sd, draws.normal, i)
+    accepted = np.zeros(state.theta.shape[0], np.bool_)
+    door.fast_test(
+        state.theta,
+        proposal,
+        rule,
+        draws.log_u,
+        noise,
+        draws.words,
+        i,
+        accepted,
+        record.rows_used,
+        record.noisy,
+        record.all_rows,
+        record.ratio_clipped,
+    )
+    for c in range(state.theta.shape[0]):
+        settle(state, proposal, accepted[c], c, i, record)
+
+
+def read_rule(settings: Settings, batch_mean: float, most_rows: int) -> FastRule:
+    """The rule of a variant; K = `most_rows` = 0: always all rows."""
+    variant = settings.choice("variant", VARIANTS, "published")
+    as_coded, corrected = variant == "as_coded", variant == "corrected"
+    delta = settings.fraction("delta")
+    if delta == 1.0:
+        settings.refuse("delta", delta, "must be less than 1")
+    return FastRule(
+        settings.positive("epsilon"),
+        delta,
+        float(batch_mean),
+        int(most_rows),
+        settings.positive("clip") if corrected else np.inf,
+        branch_on_mean=variant != "published",
+        barker=corrected,
+        as_coded=as_coded,
+        inverted=settings.flag("inverted_sensitivity", False) if as_coded and most_rows else False,
+    )
+
+
+def is_corrected(rule: FastRule) -> bool:
+    """Whether all that a rule uses is public, and its test without noise Barker's."""
+    return rule.clip < np.inf and rule.barker
+
+
+def variant_of(rule: FastRule) -> str:
+    """What must be said wherever the output of a rule is shown."""
+    if is_corrected(rule):
+        return "put right: public bounds, Barker's test without noise, minibatch by the mean number of rows"
+    if rule.as_coded:
+        inverted = ", sensitivity inverted" if rule.inverted else ""
+        return f"as coded by its authors, with uniform noise{inverted}: no guarantee"
+    return "as published, private on acceptance only: no guarantee"

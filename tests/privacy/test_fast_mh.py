@@ -1,0 +1,592 @@
+"""Accept bits of DP-Fast MH: curves against brute force, compositions against another library."""
+
+import dataclasses
+import itertools
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, log_ndtr
+from scipy.stats import binom, poisson
+
+from dpmc.errors import DpmcError
+from dpmc.privacy import accountants, fast_mh
+from dpmc.privacy.accountants import fast_mh_profiles as pairs
+from dpmc.privacy.accountants import resolve
+from dpmc.privacy.accountants.profiles import Amplified, Shift
+from dpmc.privacy.events import (
+    BarkerRelease,
+    FastMetropolisRelease,
+    GaussianRelease,
+    Release,
+    SubsampledGaussianRelease,
+    from_json,
+    merge,
+    repeat,
+    to_dp_accounting,
+    to_json,
+)
+
+ACCOUNTANT, TIGHT = (accountants.get(name) for name in ("fast-mh-pld", "tight"))
+EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)
+
+
+def bit(epsilon: float, count: int = 1) -> tuple[Release, ...]:
+    """Bits without noise on all rows."""
+    return (FastMetropolisRelease("test", epsilon, 0.0, 100, count=count),)
+
+
+def minibatch(
+    epsilon: float, multiplier: float, most_rows: int, n: int, count: int = 1
+) -> tuple[Release, ...]:
+    """Bits of minibatches; tests on all rows are so weak that they do not matter."""
+    return (FastMetropolisRelease("test", 1e-9, 0.0, n, most_rows, epsilon, multiplier, count),)
+
+
+def curve(p: float, q: float, epsilon: float) -> float:
+    """sup over tests of P(S) - e^epsilon Q(S) of bits with P(1) = p and Q(1) = q, in either order."""
+    return largest_gap((p, 1.0 - p), (q, 1.0 - q), epsilon)
+
+
+def largest_gap(p: tuple[float, float], q: tuple[float, float], epsilon: float) -> float:
+    """The same from both probabilities of each bit, so that small ones keep their digits."""
+    a = math.exp(epsilon)
+    orders = (zip(p, q, strict=True), zip(q, p, strict=True))
+    return max(math.fsum(max(0.0, x - a * y) for x, y in order) for order in orders)
+
+
+def barker(x: float) -> tuple[float, float]:
+    """Probabilities of acceptance and rejection at the log ratio x."""
+    return float(expit(x)), float(expit(-x))
+
+
+def claimed(profile: pairs.Profile, epsilon: float) -> float:
+    """The symmetric pair's curve, mirrored for epsilon < 0."""
+    upper, lower = (float(tail[0]) for tail in profile.tails(np.array([abs(epsilon)])))
+    half = upper - math.exp(abs(epsilon)) * lower
+    return half if epsilon >= 0.0 else 1.0 - math.exp(epsilon) + math.exp(epsilon) * half
+
+
+# --- one bit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sensitivity", [1e-3, 0.05, 0.7, 3.0, 60.0])
+def test_barker_bits_attain_their_curve_and_never_exceed_it(sensitivity: float) -> None:
+    profile = pairs.BarkerBit(sensitivity)
+    x = np.linspace(-40.0 - sensitivity, 40.0, 4001)
+    for share in (-1.5, -0.9, -0.3, 0.0, 0.2, 0.6, 0.99, 1.0, 1.3):
+        epsilon = share * sensitivity
+        known = claimed(profile, epsilon)
+        for moved in (sensitivity, 0.4 * sensitivity):
+            found = max(largest_gap(barker(y + moved), barker(y), epsilon) for y in x[::13])
+            assert found <= known + 1e-14 * math.exp(max(0.0, epsilon - 0.5 * sensitivity))
+        if 0.0 <= share < 1.0:
+            s = math.exp(0.5 * (epsilon - sensitivity))
+            worst = math.log((1.0 - s) / math.expm1(0.5 * (epsilon + sensitivity)))
+            attained = largest_gap(barker(worst + sensitivity), barker(worst), epsilon)
+            assert attained == pytest.approx(known, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("sensitivity", [1e-6, 0.05, 2.0, 500.0])
+def test_tails_of_the_barker_bit(sensitivity: float) -> None:
+    """Closed form of the curve; its tails are probabilities; no atom at 0 and none at Delta."""
+    profile = pairs.BarkerBit(sensitivity)
+    losses = sensitivity * np.linspace(0.0, 1.0, 101)
+    upper, lower = profile.tails(losses)
+    with np.errstate(over="ignore"):
+        root = np.exp(0.5 * (losses - sensitivity))
+        exact = np.square(1.0 - root) / -math.expm1(-sensitivity)
+    np.testing.assert_allclose(upper - np.exp(losses) * lower, exact, rtol=1e-9, atol=1e-15)
+    assert np.all(np.diff(upper) <= 0.0)
+    assert np.all(np.diff(lower) <= 0.0)
+    assert upper[0] + lower[0] == pytest.approx(1.0, abs=1e-12)
+    assert upper[-1] == lower[-1] == 0.0
+
+
+def metropolis(x: float) -> float:
+    return min(1.0, math.exp(min(0.0, x)))
+
+
+def penalty(x: float, sd: float) -> float:
+    """P(accept) with the log ratio x + N(-sd^2/2, sd^2)."""
+    mean = x - 0.5 * sd * sd
+    below = math.exp(min(x + float(log_ndtr(-(mean + sd * sd) / sd)), 0.0))
+    return min(1.0, float(np.exp(log_ndtr(mean / sd))) + below)
+
+
+@pytest.mark.parametrize("sensitivity", [0.05, 0.3, 2.0])
+def test_the_published_free_step_is_not_private_and_the_corrected_one_is(sensitivity: float) -> None:
+    """ln r = 0 under one data set and -Delta under its neighbour: the former never rejects."""
+    at_claim = curve(metropolis(-sensitivity), metropolis(0.0), sensitivity)
+    assert at_claim == pytest.approx(fast_mh.delta_of_published_free_step(sensitivity), rel=1e-12)
+    assert at_claim > 1000.0 * 1e-5
+    # No epsilon helps: P(reject) is 0 on one side.
+    assert curve(metropolis(-sensitivity), 1.0, 50.0) == pytest.approx(at_claim, rel=1e-12)
+    # Barker's bit is (Delta, 0)-private for every log ratio.
+    for x in np.linspace(-20.0, 20.0, 401):
+        assert largest_gap(barker(x + sensitivity), barker(x), sensitivity * (1.0 + 1e-12)) == 0.0
+
+
+def test_numbers_of_the_counterexample() -> None:
+    once = fast_mh.delta_of_published_free_step(0.05)
+    assert round(once, 4) == 0.0488
+    assert [round(1.0 - (1.0 - 0.5 * once) ** k, 3) for k in (1, 10, 100)] == [0.024, 0.219, 0.915]
+
+
+# --- minibatches with replacement, in full -------------------------------------------------------
+
+
+def acceptance(
+    rows: np.ndarray, draws: int, product: float, mean: float, accept: Callable[[float], float]
+) -> float:
+    """P(accept) after `draws` draws with replacement, thinned as in Algorithm 1, all cases summed.
+
+    `rows` are energy differences over their bound, in [-1, 1]; `product` is C M, `mean` lambda.
+    """
+    keep = (mean + 0.5 * product * (1.0 + rows)) / (mean + product)
+    term = 2.0 * np.arctanh(-product * rows / (2.0 * mean + product))
+    # Each draw adds 0 or the row's term.
+    outcomes = [(float((1.0 - keep).mean()), 0.0)]
+    outcomes += [(float(k / rows.size), float(t)) for k, t in zip(keep, term, strict=True)]
+    total = 0.0
+    for case in itertools.product(outcomes, repeat=draws):
+        total += math.prod(chance for chance, _ in case) * accept(math.fsum(value for _, value in case))
+    return total
+
+
+def data_sets(n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Neighbours: one row from one end to the other among extreme rows, and random ones."""
+    for others in itertools.combinations_with_replacement((-1.0, 0.0, 1.0), n - 1):
+        yield np.array([-1.0, *others]), np.array([1.0, *others])
+    for _ in range(4):
+        row, other = rng.uniform(-1.0, 1.0, (2, n))
+        other[1:] = row[1:]
+        yield row, other
+
+
+@pytest.mark.parametrize(("n", "draws", "ratio"), [(2, 4, 0.3), (3, 3, 0.05), (3, 3, 1.5), (4, 2, 0.4)])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_no_small_minibatch_exceeds_its_curve(n: int, draws: int, ratio: float, noisy: bool) -> None:
+    """Every multiplicity and every thinning, for each number of rows up to K - 1, and shifts by the prior."""
+    mean, product = 1.0, ratio
+    sensitivity = 2.0 * math.log1p(product / mean)
+    sd = 1.5 * sensitivity
+    once = sensitivity / sd if noisy else sensitivity
+    profile = Amplified(pairs.Multiplicities(draws, n, once, noisy), pairs.drawn(draws, n))
+    rng = np.random.default_rng(8)
+    largest, attained = -1.0, 0.0
+    for rows, other in data_sets(n, rng):
+        for shift in sensitivity * np.array([-1.5, -0.5, 0.0, 0.25, 0.5, 1.0]):
+
+            def accept(x: float, shift: float = shift) -> float:
+                return penalty(x + shift, sd) if noisy else float(expit(x + shift))
+
+            for rows_drawn in range(1, draws + 1):
+                p, q = (acceptance(v, rows_drawn, product, mean, accept) for v in (rows, other))
+                for epsilon in EPSILONS:
+                    found, bound = curve(p, q, epsilon), claimed(profile, epsilon)
+                    largest = max(largest, found - bound)
+                    if epsilon == 0.0:
+                        attained = max(attained, found / bound)
+    assert largest <= 1e-14
+    assert attained >= 0.25  # the bound is not an empty one
+
+
+def test_metropolis_on_a_minibatch_exceeds_the_free_curve() -> None:
+    """Seeded fault: with the acceptance of the published free branch the same check fails."""
+    product, mean, n, draws = 0.3, 1.0, 3, 2
+    profile = Amplified(
+        pairs.Multiplicities(draws, n, 2.0 * math.log1p(product / mean), False), pairs.drawn(draws, n)
+    )
+    rows, other = np.array([1.0, 0.0, 0.0]), np.array([-1.0, 0.0, 0.0])
+    p, q = (acceptance(v, draws, product, mean, metropolis) for v in (rows, other))
+    epsilon = 2.0 * draws * math.log1p(product / mean)
+    assert curve(p, q, epsilon) > claimed(profile, epsilon) + 0.01
+
+
+@pytest.mark.parametrize(("draws", "n"), [(1, 5), (7, 1), (4, 3), (59, 50_000), (2499, 50_000), (900, 300)])
+def test_multiplicities_are_binomial(draws: int, n: int) -> None:
+    q = pairs.drawn(draws, n)
+    assert q == pytest.approx(1.0 - (1.0 - 1.0 / n) ** draws, rel=1e-9)
+    weights = np.array(pairs.multiplicities(draws, n))
+    m = np.arange(1, weights.size + 1)
+    np.testing.assert_allclose(weights * q, binom.pmf(m, draws, 1.0 / n), rtol=1e-9, atol=1e-44)
+    assert math.fsum(weights) == pytest.approx(1.0, abs=1e-12)
+    assert float(binom.sf(weights.size, draws, 1.0 / n)) / q <= pairs.REST
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_no_small_poisson_minibatch_exceeds_its_curve(noisy: bool) -> None:
+    """The number of rows Poisson, and told with the bit; up to five rows in full."""
+    mean_rows, n, mean, product, most = 0.9, 2, 0.7, 0.2, 5
+    sensitivity = 2.0 * math.log1p(product / mean)
+    profile = pairs.PoissonBatch(mean_rows, n, 1.0 / 1.5 if noisy else sensitivity, noisy)
+    weights = poisson.pmf(np.arange(most + 1), mean_rows)
+    largest, attained = -1.0, 0.0
+    for rows, other in data_sets(n, np.random.default_rng(3)):
+        for shift in sensitivity * np.array([-0.75, -0.5, 0.25]):
+
+            def accept(x: float, shift: float = shift) -> float:
+                return penalty(x + shift, 1.5 * sensitivity) if noisy else float(expit(x + shift))
+
+            bits = [
+                [acceptance(v, draws, product, mean, accept) for v in (rows, other)]
+                for draws in range(1, most + 1)
+            ]
+            for epsilon in EPSILONS:
+                a = math.exp(epsilon)
+                # No row drawn: both data sets give one law. Draws beyond `most` are left out.
+                found = float(weights[0]) * max(0.0, 1.0 - a)
+                found += math.fsum(
+                    float(w) * curve(p, q, epsilon) for w, (p, q) in zip(weights[1:], bits, strict=True)
+                )
+                largest = max(largest, found - claimed(profile, epsilon))
+                if epsilon == 0.0:
+                    attained = max(attained, found / claimed(profile, 0.0))
+    assert largest <= 1e-14
+    assert attained >= 0.25
+
+
+@pytest.mark.parametrize("mean", [0.3, 1.0, 40.0, 417.0, 20_000.0])
+def test_levels_round_a_poisson_number_up(mean: float) -> None:
+    found = pairs.levels(mean)
+    known, below = 0.0, 0
+    for level, weight in found:
+        assert level > below
+        known += weight
+        assert known == pytest.approx(poisson.cdf(level, mean) - poisson.pmf(0, mean), abs=1e-12)
+        below = level
+    assert poisson.sf(below, mean) <= pairs.REST
+    average = math.fsum(level * weight for level, weight in found)
+    assert mean * (1.0 - 1e-12) <= average <= mean + 0.4 * math.sqrt(mean)
+
+
+def test_curve_of_a_minibatch_by_its_formula() -> None:
+    """sum_m Binomial(m) delta_m(ln(1 + (e^epsilon - 1)/q)), term by term."""
+    draws, n, once = 6, 9, 0.4
+    q = pairs.drawn(draws, n)
+    for noisy, pair in ((False, pairs.BarkerBit), (True, Shift)):
+        profile = Amplified(pairs.Multiplicities(draws, n, once, noisy), q)
+        for epsilon in (0.0, 0.01, 0.2, 1.0):
+            inner = math.log1p(math.expm1(epsilon) / q)
+            exact = math.fsum(
+                float(binom.pmf(m, draws, 1.0 / n)) * claimed(pair(m * once), inner)
+                for m in range(1, draws + 1)
+            )
+            assert claimed(profile, epsilon) == pytest.approx(exact, rel=1e-10)
+
+
+# --- the worst of four ---------------------------------------------------------------------------
+
+
+def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> None:
+    event = FastMetropolisRelease("test", 0.05, 30.0, 2000, 400, 0.4, 5.0)
+    losses = np.linspace(0.0, 0.6, 2001)
+    upper, lower = pairs.worst(event).tails(losses)
+    curves = [u - np.exp(losses) * v for u, v in (p.tails(losses) for p in pairs.profiles(event).values())]
+    assert len(curves) == 4
+    np.testing.assert_array_equal(upper - np.exp(losses) * lower, np.max(curves, axis=0))
+    assert len(set(np.argmax(curves, axis=0).tolist())) >= 2
+    assert np.all(np.diff(upper) <= 0.0)
+    assert np.all(np.diff(lower) <= 0.0)
+    largest = fast_mh.delta_of_one(event, 0.1)
+    assert set(largest) == {"full-free", "full-noisy", "batch-free", "batch-noisy"}
+    one = ACCOUNTANT.delta([event], 0.1)
+    assert max(largest.values()) <= one <= 1.001 * max(largest.values())
+
+
+def test_a_single_test_gives_no_more_than_all_four() -> None:
+    event = FastMetropolisRelease("test", 0.05, 60.0, 2000, 40, 0.9, 4.0, count=300)
+    whole = ACCOUNTANT.delta([event], 1.0)
+    for never in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
+        fewer = dataclasses.replace(event, **{never: 0.0})
+        assert ACCOUNTANT.delta([fewer], 1.0) <= whole * (1.0 + 1e-12)
+
+
+# --- compositions --------------------------------------------------------------------------------
+
+
+def test_adaptively_chosen_bits_by_enumeration() -> None:
+    """The largest delta of up to three bits, the next log ratio chosen after the last bit."""
+    sensitivity = 0.7
+    x = np.linspace(-2.0, 1.4, 18)
+    one, zero = [np.array([expit(s * (x + sensitivity)), expit(s * x)]) for s in (1.0, -1.0)]
+
+    def most(k: int, a: float) -> float:
+        if k == 0:
+            return max(0.0, 1.0 - a)
+        best = 0.0
+        for (p1, q1), (p0, q0) in zip(one.T, zero.T, strict=True):
+            best = max(best, p1 * most(k - 1, a * q1 / p1) + p0 * most(k - 1, a * q0 / p0))
+        return best
+
+    for k in (1, 2, 3):
+        for epsilon in (0.05, 0.4, 1.0):
+            found = ACCOUNTANT.delta(bit(sensitivity, k), epsilon)
+            exact = most(k, math.exp(epsilon))
+            assert exact <= found
+            assert found <= (1.02 if k == 1 else 1.8) * exact + 1e-12
+
+
+@pytest.mark.parametrize(("sensitivity", "count"), [(0.05, 20_000), (0.3, 200), (1.0, 12)])
+def test_bits_against_another_library(sensitivity: float, count: int) -> None:
+    """Bits of one fixed log ratio, composed by dp-accounting: below ours, the worst of them not far."""
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    def composed(x: float) -> library.PrivacyLossDistribution:
+        under_p, under_q = barker(x + sensitivity), barker(x)
+        return library.from_two_probability_mass_functions(
+            {k: math.log(under_p[k]) for k in (0, 1)},
+            {k: math.log(under_q[k]) for k in (0, 1)},
+            pessimistic_estimate=False,
+            value_discretization_interval=sensitivity / 200.0,
+        ).self_compose(count)
+
+    fixed = [composed(x) for x in ((-0.5 * sensitivity,) if count > 1000 else (-0.5 * sensitivity, 0.5, 1.5))]
+    for delta, slack in ((1e-2, 1.4), (1e-5, 1.25), (1e-8, 1.2)):
+        known = max(other.get_epsilon_for_delta(delta) for other in fixed)
+        found = ACCOUNTANT.epsilon(bit(sensitivity, count), delta)
+        assert known * (1.0 - 1e-3) <= found <= slack * known
+
+
+@pytest.mark.parametrize(("multiplier", "count"), [(96.9, 20_000), (3.0, 5), (0.8, 1)])
+def test_noise_at_every_step_is_the_exact_gaussian_curve(multiplier: float, count: int) -> None:
+    event = (FastMetropolisRelease("test", 0.0, multiplier, 10, count=count),)
+    gaussian = (GaussianRelease("ratio", multiplier, count),)
+    for delta in (1e-3, 1e-7):
+        exact = TIGHT.epsilon(gaussian, delta)
+        assert exact <= ACCOUNTANT.epsilon(event, delta) <= exact * 1.001 + 2e-4
+
+
+def test_a_minibatch_against_another_library() -> None:
+    """The same curve, discretised and composed by dp-accounting."""
+    from dp_accounting.pld import pld_pmf
+
+    most_rows, n, once, count, epsilon, step, last = 40, 2000, 0.9, 500, 1.0, 1e-4, 60_000
+    profile = pairs.PoissonBatch(float(most_rows), n, once, False)
+    losses = step * np.arange(last + 1)
+    upper, lower = profile.tails(losses)
+    half = upper - np.exp(losses) * lower
+    mirrored = 1.0 - np.exp(-losses[:0:-1]) + np.exp(-losses[:0:-1]) * half[:0:-1]
+    values = np.clip(np.concatenate([mirrored, half]), 0.0, 1.0)
+    other = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, values)
+    known = other.self_compose(count).get_delta_for_epsilon(epsilon)
+    assert ACCOUNTANT.delta(minibatch(once, 0.0, most_rows, n, count), epsilon) == pytest.approx(
+        known, rel=1e-3
+    )
+
+
+def test_moments_of_a_barker_bit_are_below_those_of_normal_noise() -> None:
+    """ln E[e^(s L)] <= s (s + 1) Delta^2/8 for every x, nearly attained at x = -Delta/2."""
+    for sensitivity, s in itertools.product((0.05, 0.5, 3.0), (0.01, 0.5, 3.0, 40.0)):
+        bound = 0.125 * s * (s + 1.0) * sensitivity**2
+        x = np.linspace(-30.0, 30.0, 1201) - 0.5 * sensitivity
+        logs = [(-np.logaddexp(0.0, -t * (x + sensitivity)), -np.logaddexp(0.0, -t * x)) for t in (1.0, -1.0)]
+        found = np.logaddexp(*((1.0 + s) * p - s * q for p, q in logs))
+        assert np.max(found) <= bound * (1.0 + 1e-12) + 1e-13
+        if (1.0 + s) * sensitivity < 0.3:
+            assert np.max(found) >= 0.99 * bound
+
+
+@settings(deadline=None, max_examples=6)
+@given(
+    st.floats(0.005, 1.5),
+    st.floats(0.3, 100.0),
+    st.integers(2, 60),
+    st.floats(0.01, 1.0),
+    st.integers(1, 3000),
+    st.floats(0.05, 4.0),
+)
+def test_delta_rises_with_count_and_rows_and_falls_with_epsilon(
+    epsilon_full, multiplier, most_rows, batch_epsilon, count, epsilon
+) -> None:
+    def delta(count: int, most_rows: int, epsilon: float) -> float:
+        event = FastMetropolisRelease(
+            "test", epsilon_full, multiplier, 500, most_rows, batch_epsilon, 1.0 / batch_epsilon, count
+        )
+        return ACCOUNTANT.delta([event], epsilon)
+
+    slack = 1.0 + 1e-9
+    found = delta(count, most_rows, epsilon)
+    assert 0.0 <= found <= 1.0
+    assert found <= delta(count + 1 + count // 10, most_rows, epsilon) * slack
+    assert found <= delta(count, most_rows + 1 + most_rows // 4, epsilon) * slack
+    assert delta(count, most_rows, 1.2 * epsilon) <= found * slack
+
+
+def test_epsilon_delta_and_iterations_undo_each_other() -> None:
+    for once in (bit(0.05), minibatch(0.99, 4.0, 417, 50_000)):
+        events = repeat(once, 3000)
+        epsilon = ACCOUNTANT.epsilon(events, 1e-5)
+        assert ACCOUNTANT.delta(events, epsilon) <= 1e-5 < ACCOUNTANT.delta(events, epsilon * (1.0 - 1e-6))
+        assert ACCOUNTANT.epsilon(events, ACCOUNTANT.delta(events, epsilon)) == pytest.approx(
+            epsilon, rel=1e-8
+        )
+        k = ACCOUNTANT.iterations((), once, epsilon, 1e-5)
+        assert k >= 3000
+        assert ACCOUNTANT.delta(repeat(once, k), epsilon) <= 1e-5
+        assert ACCOUNTANT.delta(repeat(once, k + 1), epsilon) > 1e-5
+
+
+def test_other_releases_beside_the_bits() -> None:
+    bits, gaussian = bit(0.1, 200), (GaussianRelease("ratio", 2.0),)
+    batch = (
+        SubsampledGaussianRelease("batch ratio", 1.0, 10, 1000, 50),
+        BarkerRelease("test", 200, 1000, 50),
+    )
+    alone = ACCOUNTANT.delta(bits, 2.0)
+    assert (
+        alone < ACCOUNTANT.delta(bits + gaussian, 2.0) < ACCOUNTANT.delta(bits + gaussian + batch, 2.0) < 1.0
+    )
+    # The bits are at most a normal release of this multiplier, by moments, and cost more than nothing.
+    together = 1.0 / math.sqrt(1.0 / 4.0 + 200 * 0.1**2 / 4.0)
+    exact = TIGHT.delta((GaussianRelease("ratio", together),), 2.0)
+    assert exact * 0.9 <= ACCOUNTANT.delta(bits + gaussian, 2.0) <= 2.5 * exact
+
+
+def test_extreme_numbers_give_a_bound() -> None:
+    for event in (
+        FastMetropolisRelease("test", 1e-300, 1e300, 10**9, 2, 1e-300, 1e300, 1000),
+        FastMetropolisRelease("test", 1e300, 0.0, 10),
+        FastMetropolisRelease("test", 0.1, 1e-5, 10, 1000, 50.0, 1e-3, 7),
+        FastMetropolisRelease("test", 0.1, 0.0, 1, 5, 0.1),
+        FastMetropolisRelease("test", 0.1, 0.0, 7, 1, 0.1),
+    ):
+        assert 0.0 <= ACCOUNTANT.delta([event], 0.5) <= 1.0
+    assert ACCOUNTANT.delta([FastMetropolisRelease("test", 1e300, 0.0, 10)], 0.5) == pytest.approx(1.0)
+    with pytest.raises(DpmcError, match=r"batch_noise_multiplier = 1e-09: must be 0 or at least"):
+        ACCOUNTANT.delta([FastMetropolisRelease("test", 0.1, 1.0, 10, 3, 0.1, 1e-9)], 0.5)
+
+
+# --- the event, the presets, the paper's own formulas --------------------------------------------
+
+
+def test_the_event_to_json_and_back_and_elsewhere() -> None:
+    event = FastMetropolisRelease("test", np.float64(0.05), 96.9, np.int64(100), 40, 0.9, 0, np.int64(3))
+    assert from_json(to_json([event])) == (event,)
+    assert to_json([event])[0]["type"] == "fast-metropolis"
+    assert type(to_json([event])[0]["n"]) is int
+    assert merge([event, event])[0].count == 6
+    assert event.mu is None
+    with pytest.raises(DpmcError, match="has no dp-accounting counterpart"):
+        to_dp_accounting([event])
+    for preset in ("tight", "thesis"):
+        assert resolve(preset, [event]).name == "fast-mh-pld"
+    for name in ("tight", "rdp", "wor-pld"):
+        with pytest.raises(DpmcError, match=r"cannot bound a FastMetropolisRelease.*fast-mh-pld"):
+            accountants.get(name).delta([event], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epsilon": -0.1}, "epsilon = -0.1: must be a finite number"),
+        ({"noise_multiplier": math.inf}, "noise_multiplier = inf"),
+        ({"epsilon": 0, "noise_multiplier": 0}, "both 0"),
+        ({"n": 0}, "n = 0"),
+        ({"most_rows": -1}, "most_rows = -1"),
+        ({"most_rows": 1.5}, "most_rows = 1.5: must be an integer"),
+        ({"most_rows": 0}, "most_rows = 0: must be greater than 0 if and only if"),
+        ({"batch_epsilon": 0.0}, "most_rows = 9: must be greater than 0 if and only if"),
+        ({"batch_epsilon": math.nan}, "batch_epsilon = nan"),
+        ({"neighbours": "add-remove"}, "must be 'substitute'"),
+        ({"count": 0}, "count = 0"),
+    ],
+)
+def test_wrong_events_are_refused(wrong: dict, message: str) -> None:
+    right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
+    FastMetropolisRelease("test", **right)
+    with pytest.raises(DpmcError, match=re.escape(message)):
+        FastMetropolisRelease("test", **{**right, **wrong})
+
+
+def test_the_papers_calibration_and_where_it_holds() -> None:
+    found = fast_mh.calibration(0.05, 1e-5, 417, 1.0 / 50_000)
+    assert found.noise_multiplier == pytest.approx(96.896, abs=1e-3)
+    assert found.batch_epsilon == pytest.approx(0.05 * 50_000 / (6 * 417))
+    assert found.batch_noise_multiplier == pytest.approx(
+        6 * 417 / 50_000 * math.sqrt(2 * math.log(2.5 * 417 / (1e-5 * 50_000))) / 0.05
+    )
+    fast_mh.check(0.05, 417, 1.0 / 50_000)
+    with pytest.raises(DpmcError, match=r"K = 416, epsilon = 0.05: .* must be at most 1 .* at least 417"):
+        fast_mh.check(0.05, 416, 1.0 / 50_000)
+    with pytest.raises(DpmcError, match=r"K = 60, epsilon = 0.05: .* = 6.94: must be at most 1"):
+        fast_mh.corrected_release("test", 0.05, 1e-5, 50_000, 60)
+    with pytest.raises(DpmcError, match=r"K p \(e\^epsilon_0 - 1\) = 1.72: must be at most 1"):
+        fast_mh.check(6.0, 100, 0.01)
+    with pytest.raises(DpmcError, match=r"delta must be below 2.5 K p"):
+        fast_mh.calibration(0.05, 0.5, 1, 0.01)
+    # The script's K = 60 with its data-dependent constants: the paper's own expression is not 0.05.
+    share = 0.05 / (6 * 60 * 3.68)
+    assert fast_mh.claimed_epsilon(3.68, 60, share) == pytest.approx(0.0897, abs=1e-4)
+
+
+@pytest.mark.parametrize("most_rows", [417, 1000, 2500, 20_000])
+@pytest.mark.parametrize("epsilon", [0.01, 0.05])
+def test_one_corrected_iteration_keeps_the_papers_claim(epsilon: float, most_rows: int) -> None:
+    """Where `check` passes, the exact curve is within (epsilon, delta), mostly far within."""
+    event = fast_mh.corrected_release("test", epsilon, 1e-5, 50_000, most_rows)
+    assert max(fast_mh.delta_of_one(event, epsilon).values()) <= 1e-5
+
+
+# --- the table in docs/dp-fast-mh.md -------------------------------------------------------------
+
+
+def gaussian_multiplier(epsilon: float, delta: float) -> float:
+    """The least noise multiplier for one (epsilon, delta) release, by bisection."""
+    low, high = 1.0, 1e4
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        fits = TIGHT.delta([GaussianRelease("ratio", middle)], epsilon) <= delta
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
+def totals(epsilon: float) -> list[float]:
+    """Total epsilon at delta 1e-5 of 20,000 iterations: the columns of the table."""
+    delta, count, n = 1e-5, 20_000, 50_000
+    corrected = fast_mh.corrected_release("test", epsilon, delta, n, count=count)
+    classical = GaussianRelease("ratio", fast_mh.calibration(epsilon, delta).noise_multiplier, count)
+    exact = GaussianRelease("ratio", gaussian_multiplier(epsilon, delta), count)
+    return [
+        ACCOUNTANT.epsilon([corrected], delta),
+        TIGHT.epsilon([classical], delta),
+        TIGHT.epsilon([exact], delta),
+        fast_mh.advanced_composition(epsilon, delta, count, delta)[0],
+    ]
+
+
+def test_the_table_of_totals_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "dp-fast-mh.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (0\.\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert [row[0] for row in rows] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
+    for row in rows:
+        for printed, found in zip(row[1:], totals(float(row[0])), strict=True):
+            digits = len(printed.partition(".")[2])
+            assert abs(found - float(printed)) <= 0.5001 * 10.0**-digits, row
+
+
+def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "dp-fast-mh.md").read_text(encoding="utf-8")
+    n, delta, count = 50_000, 1e-5, 20_000
+    full = ACCOUNTANT.epsilon([fast_mh.corrected_release("test", 0.05, delta, n, count=count)], delta)
+    for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
+        event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows, count)
+        assert ACCOUNTANT.epsilon([event], delta) == full
+        each = fast_mh.calibration(0.05, delta, most_rows, 1.0 / n)
+        batches = minibatch(each.batch_epsilon, each.batch_noise_multiplier, most_rows, n, count)
+        assert f"{ACCOUNTANT.epsilon(batches, delta):.2f}" == printed
+        assert f"K = {most_rows}: {printed}" in text
+
+
+def test_a_search_for_the_total_takes_seconds() -> None:
+    event = fast_mh.corrected_release("another test", 0.05, 1e-5, 50_000, 2000, 20_000)
+    start = time.perf_counter()
+    ACCOUNTANT.epsilon([event], 2e-5)
+    assert time.perf_counter() - start <= 60.0  # 4 s on a free core
