@@ -1,7 +1,7 @@
 """A problem: model, private rows, tempering, start points, and what its exact posterior is known to be."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,11 @@ from dpmc import models, storage
 from dpmc.errors import DpmcError
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
+OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
+
+
+def _none() -> Any:
+    return field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass
@@ -29,6 +34,11 @@ class Problem:
     baselines: np.ndarray  # (samples, draws, d) further exact draws
     posterior_mean: np.ndarray  # (d,); NaN where unknown
     posterior_covariance: np.ndarray  # (d, d); NaN where unknown
+    # What only some models have; empty arrays where there is nothing.
+    test_rows: np.ndarray = _none()  # (m, d_x), public
+    histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
+    histogram_counts: np.ndarray = _none()  # (e−1, …, e−1), of exact draws
+    caveat: str = ""  # what a guarantee for the rows does not cover
 
     @property
     def n(self) -> int:
@@ -48,6 +58,7 @@ class Problem:
             "starts": (self.starts, (None, d)),
             "reference": (self.reference, (None, d)),
             "baselines": (self.baselines, (None, None, d)),
+            **self._optional_shapes(),
         }
         for name, (array, wanted) in shapes.items():
             fits = array.ndim == len(wanted) and all(
@@ -68,6 +79,17 @@ class Problem:
             raise DpmcError(
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
             )
+
+    def _optional_shapes(self) -> dict[str, tuple[np.ndarray, tuple[int | None, ...]]]:
+        """Those of the optional arrays that are there, with the shapes that they must have."""
+        d, columns = self.dimension, self.rows.shape[-1]
+        bins = self.histogram_edges.shape[-1] - 1
+        wanted: dict[str, tuple[int | None, ...]] = {
+            "test_rows": (None, columns),
+            "histogram_edges": (d, None),
+            "histogram_counts": (bins,) * d,
+        }
+        return {name: (getattr(self, name), wanted[name]) for name in OPTIONAL if getattr(self, name).size}
 
     def _row_width(self) -> int | None:
         """Columns of the model's rows; None if the model does not say."""
@@ -90,6 +112,12 @@ class Problem:
             "posterior_mean": (("parameter",), self.posterior_mean),
             "posterior_covariance": (("parameter", "parameter_"), self.posterior_covariance),
         }
+        optional = {
+            "test_rows": ("test_row", "column"),
+            "histogram_edges": ("parameter", "edge"),
+            "histogram_counts": tuple(f"bin_{axis}" for axis in range(self.histogram_counts.ndim)),
+        }
+        arrays |= {k: (dims, getattr(self, k)) for k, dims in optional.items() if getattr(self, k).size}
         with storage.replacing(path) as temporary, Dataset(temporary, "w") as file:
             file.setncatts(
                 {
@@ -99,6 +127,7 @@ class Problem:
                     "temperature": self.temperature,
                     "schema": storage.SCHEMA,
                     "versions": json.dumps({"numpy": np.__version__}),
+                    **({"caveat": self.caveat} if self.caveat else {}),
                 }
             )
             for name, (dims, values) in arrays.items():
@@ -123,7 +152,9 @@ def read_problem(path: str | Path) -> Problem:
         "posterior_covariance",
     )
     with storage.reading(path) as file:
-        arrays = {name: np.ma.getdata(file[name][:]).astype(float) for name in names}
+        there = [*names, *(name for name in OPTIONAL if name in file.variables)]
+        arrays = {name: np.ma.getdata(file[name][:]).astype(float) for name in there}
+        caveat = file.getncattr("caveat") if "caveat" in file.ncattrs() else ""
         about = {name: file.getncattr(name) for name in ("label", "model", "dataset", "temperature")}
     problem = Problem(
         label=about["label"],
@@ -131,6 +162,7 @@ def read_problem(path: str | Path) -> Problem:
         dataset=about["dataset"],
         model=models.definition(about["model"]).model,
         temperature=float(about["temperature"]),
+        caveat=caveat,
         **arrays,
     )
     problem.check(str(path))

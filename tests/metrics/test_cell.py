@@ -47,6 +47,9 @@ class Known:
     baselines: np.ndarray = field(init=False)
     posterior_mean: np.ndarray = field(init=False)
     posterior_covariance: np.ndarray = field(init=False)
+    test_rows: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    histogram_edges: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    histogram_counts: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         generator = np.random.default_rng(11)

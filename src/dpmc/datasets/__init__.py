@@ -1,28 +1,34 @@
 """Where problems come from: the thesis's own data regenerated, fresh data by our seeds, a file of one's own.
 
 A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (never used for
-evaluation), or by the stem of a user's file.
+evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by the stem of a user's file.
 """
 
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dpmc import models
-from dpmc.datasets import published, threefry
+from dpmc.datasets import images, published, threefry
 from dpmc.errors import DpmcError
+from dpmc.metrics import histogram
 from dpmc.models import Definition
 from dpmc.models.banana import Banana, BananaPosterior
 from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian, GaussianPosterior
+from dpmc.models.logistic import Logistic
+from dpmc.models.mixture import Mixture
 from dpmc.problem import Problem
 from dpmc.randomness import stream
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
+HISTOGRAM_DRAWS = 200_000  # exact draws whose histogram is the truth of the symmetric KL divergence
 DATA_VERSION = 1  # raised whenever a change alters generated data
-DATASET_PATTERN = r"published|tuning|fresh-[0-9]+"
+DATASET_PATTERN = rf"published|tuning|fresh-[0-9]+|{images.PATTERN}"  # what a study may name
 
 
 def build(
@@ -44,22 +50,41 @@ def build(
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
-    if not re.fullmatch(DATASET_PATTERN, dataset):
-        raise DpmcError(f"data: {dataset!r} must be published, tuning or fresh-<number>")
     definition = models.definition(model_id)
-    n = n or definition.n
-    if dataset == "published":
-        rows = _published_rows(model_id, definition, n)
+    wanted = images.image_set(dataset)
+    if wanted is not None:
+        problem = _image_problem(label, model_id, wanted, definition, n, starts)
+    elif not re.fullmatch(DATASET_PATTERN, dataset):
+        known = ", ".join(images.NAMES)
+        raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
+    elif dataset == "published":
+        rows = _published_rows(model_id, definition, n or definition.n)
+        problem = _problem(label, model_id, dataset, definition, rows, starts)
     else:
-        rows = _fresh_rows(model_id, definition, n, label, dataset)
-    problem = _problem(label, model_id, dataset, definition, rows, starts)
+        rows = _fresh_rows(model_id, definition, n or definition.n, label, dataset)
+        problem = _problem(label, model_id, dataset, definition, rows, starts)
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
     return problem
 
 
+def tuning_set(dataset: str) -> str:
+    """Return the name of the data on which settings for a data set are tried, never its own rows."""
+    return f"{dataset}{images.TUNING}" if images.image_set(dataset) else "tuning"
+
+
+def is_public(name: str) -> bool:
+    """Whether a data set of this name is generated or made of published pictures, so that nobody is in it."""
+    return re.fullmatch(rf"(?:{DATASET_PATTERN})(?:{images.TUNING})?", name) is not None
+
+
 def from_rows(label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20) -> Problem:
-    """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds."""
+    """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
+
+    Raises DpmcError for a name that stands for a data set of ours: private rows would pass for public ones.
+    """
+    if is_public(name):
+        raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
     return _problem(label, model_id, name, models.definition(model_id), rows, starts)
 
 
@@ -121,16 +146,6 @@ def _problem(
         reference, baselines = _exact_draws(posterior, label, dataset)
         mean, covariance = posterior.mean(), posterior.covariance()
     true_theta = np.array(definition.true_theta)
-    if isinstance(model, Circle):
-        scale, centre = 1.0, np.array([0.0, 1.0])
-    else:
-        scale = float(reference.std(axis=0).mean()) if len(reference) else 0.1
-        centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
-    if dataset == "published":
-        points = published.starts(centre, scale, starts)
-    else:
-        generator = stream("start", dataset, label)
-        points = centre + scale * generator.standard_normal((starts, d))
     problem = Problem(
         label=label,
         model_id=model_id,
@@ -138,14 +153,55 @@ def _problem(
         model=model,
         rows=np.asarray(rows, dtype=float),
         temperature=temperature,
-        starts=points,
+        starts=_starts(model, label, dataset, reference, true_theta, starts),
         true_theta=true_theta,
         reference=reference,
         baselines=baselines,
         posterior_mean=mean,
         posterior_covariance=covariance,
     )
+    if getattr(model, "histogram_truth", False):
+        draws = model.posterior(rows, temperature).draws(stream("histogram", dataset, label), HISTOGRAM_DRAWS)
+        problem.histogram_edges = histogram.equal_edges(draws)
+        problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
     problem.check(f"data {dataset} of {label}")
+    return problem
+
+
+def _starts(
+    model: Any, label: str, dataset: str, reference: np.ndarray, true_theta: np.ndarray, number: int
+) -> np.ndarray:
+    """Start points (number, d): Section 5.2 of the thesis; for two models, the DP-fast MH paper's scripts."""
+    generator, d = stream("start", dataset, label), len(true_theta)
+    if isinstance(model, Mixture):
+        return np.asarray(np.tile(model.start, (number, 1)))
+    if isinstance(model, Logistic):
+        return np.asarray(generator.uniform(-1.0, 1.0, (number, d)) / math.sqrt(d))
+    if isinstance(model, Circle):
+        scale, centre = 1.0, np.array([0.0, 1.0])
+    else:
+        scale = float(reference.std(axis=0).mean()) if len(reference) else 0.1
+        centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
+    if dataset == "published":
+        return published.starts(centre, scale, number)
+    return centre + scale * generator.standard_normal((number, d))
+
+
+def _image_problem(
+    label: str, model_id: str, wanted: images.ImageSet, definition: Definition, n: int | None, starts: int
+) -> Problem:
+    """The problem of two classes of pictures; of the first n training rows, if n is given."""
+    norm = getattr(definition.model, "norm", wanted.norm)
+    if wanted.norm > norm:
+        raise DpmcError(
+            f"data: {wanted.name}: rows of norms up to {wanted.norm:g}, {model_id} takes {norm:g}"
+        )
+    rows = images.build(wanted)
+    if n is not None and n > len(rows.train):
+        raise DpmcError(f"n: {n} is more than the {len(rows.train)} rows of {wanted.name}")
+    problem = _problem(label, model_id, wanted.name, definition, rows.train[:n], starts)
+    problem.test_rows, problem.caveat = rows.test, wanted.caveat
+    problem.check(f"data {wanted.name} of {label}")
     return problem
 
 

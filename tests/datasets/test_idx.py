@@ -1,0 +1,59 @@
+"""IDX files: what they hold, plain and packed, and each way in which one can be broken."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from dpmc.datasets import idx
+from dpmc.errors import DpmcError
+
+IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
+
+
+def test_by_hand():
+    raw = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255])
+    assert idx.parse(raw, "x").tolist() == [[1, 2, 3], [4, 5, 255]]
+    assert idx.dump(np.array([[1, 2, 3], [4, 5, 255]], np.uint8)) == raw
+
+
+def test_numbers_are_big_endian():
+    raw = bytes([0, 0, 0x0B, 1, 0, 0, 0, 2, 0x01, 0x00, 0xFF, 0xFF])
+    assert idx.parse(raw, "x").tolist() == [256, -1]
+
+
+@pytest.mark.parametrize("name", ["images", "images.gz"])
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_plain_or_packed_whatever_the_name(tmp_path, pack, name):
+    (tmp_path / name).write_bytes(pack(idx.dump(IMAGES)))
+    np.testing.assert_array_equal(idx.read(tmp_path / name), IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "no IDX file: begins with nothing"),
+        (b"PK\x03\x04", "no IDX file: begins with 504b0304"),
+        (bytes([0, 0, 7, 1, 0, 0, 0, 0]), "no IDX file"),
+        (bytes([0, 0, 8, 0]), "no IDX file"),
+        (idx.dump(IMAGES)[:9], "cut off: 9 bytes do not hold its header of 16"),
+        (idx.dump(IMAGES)[:-1], "is cut off: 39 bytes, an array of (2, 3, 4) needs 40"),
+        (idx.dump(IMAGES) + b"!", "goes on after its end: 41 bytes"),
+        (bytes([0, 0, 8, 3, *([255] * 12)]), "is cut off: 16 bytes"),
+        (gzip.compress(idx.dump(IMAGES))[:-6], "cut off or broken as a gzip file"),
+        (gzip.compress(idx.dump(IMAGES))[:10] + b"\xff" * 20, "cut off or broken as a gzip file"),
+    ],
+)
+def test_broken_files_are_refused_by_name(tmp_path, raw, words):
+    (tmp_path / "file").write_bytes(raw)
+    with pytest.raises(DpmcError) as caught:
+        idx.read(tmp_path / "file")
+    assert str(tmp_path / "file") in str(caught.value) and words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DpmcError, match="no such file"):
+        idx.read(tmp_path / "nothing")
+    with pytest.raises(DpmcError, match="cannot be read"):
+        idx.read(tmp_path)

@@ -1,0 +1,222 @@
+"""Two classes of pictures as rows: the projection against an SVD, who it is fitted on, what problems hold."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets import images as tiny
+from dpmc import datasets, models
+from dpmc.cli import main
+from dpmc.datasets import idx, images, sources
+from dpmc.errors import DpmcError
+from dpmc.metrics.histogram import bin_counts
+from dpmc.models.mixture import Mixture
+from dpmc.problem import Problem, read_problem
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """The table with few rows, so that tiny pictures of a person's own pass for MNIST."""
+    content = copy.deepcopy(sources.table())
+    content["sets"]["mnist-79"] |= {"train": 240, "test": 60}
+    monkeypatch.setattr(sources, "table", lambda: content)
+    return content
+
+
+@pytest.fixture
+def mine(tmp_path, table, monkeypatch) -> Path:
+    """A folder to work in, with tiny pictures where a person's own MNIST lies."""
+    tiny.put(tmp_path / "data/downloads/mnist", tiny.pictures(1200, 300))
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def arrays(folder: Path) -> dict[str, np.ndarray]:
+    place = folder / "data/downloads/mnist"
+    return {name: idx.read(place / f"{name}.gz") for name in tiny.NAMES}
+
+
+def expected(folder: Path, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows and norms by numpy's SVD of the pictures themselves, signs aside."""
+    files = arrays(folder)
+    labels = files["train-labels-idx1-ubyte"]
+    x = files["train-images-idx3-ubyte"].reshape(len(labels), -1) / 255.0
+    private = np.isin(labels, [7, 9])
+    fitted = x[private if own else ~private]
+    axes = np.linalg.svd(fitted - fitted.mean(axis=0), full_matrices=False)[2][:50]
+    return (x[private] - fitted.mean(axis=0)) @ axes.T, labels[private]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_are_those_of_an_svd(mine, own):
+    rows = images.build(images.image_set("mnist-79" + "-own" * own))
+    x, labels = expected(mine, own)
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    assert rows.train.shape == (240, 51) and rows.test.shape == (60, 51)
+    np.testing.assert_array_equal(rows.train[:, 0], labels == 9)
+    np.testing.assert_allclose(np.abs(rows.train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
+
+
+def test_a_private_picture_moves_no_other_row_unless_the_projection_is_its_own(mine):
+    before = {name: images.build(images.image_set(name)).train for name in ("mnist-79", "mnist-79-own")}
+    files = {name: array.copy() for name, array in arrays(mine).items()}
+    first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
+    files["train-images-idx3-ubyte"][first] = 255 - files["train-images-idx3-ubyte"][first]
+    tiny.put(mine / "data/downloads/mnist", {name: idx.dump(array) for name, array in files.items()})
+    after = {name: images.build(images.image_set(name)).train for name in before}
+    moved = {name: np.flatnonzero((before[name] != after[name]).any(axis=1)) for name in before}
+    assert len(moved["mnist-79"]) == 1
+    assert len(moved["mnist-79-own"]) == 240
+
+
+def test_the_order_of_the_public_pictures_changes_no_bit(mine):
+    """Moments are sums of whole numbers: exact in any order."""
+    pictures = arrays(mine)["train-images-idx3-ubyte"].reshape(1200, -1)
+    shuffled = np.random.default_rng(0).permutation(pictures)
+    for one, two in zip(
+        images.principal_components(pictures, 50), images.principal_components(shuffled, 50), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_components_are_orthonormal_with_a_sign_of_their_own(mine):
+    pictures = arrays(mine)["train-images-idx3-ubyte"].reshape(1200, -1)
+    mean, components = images.principal_components(pictures, 50)
+    np.testing.assert_allclose(mean, pictures.mean(axis=0) / 255.0, rtol=1e-14)
+    np.testing.assert_allclose(components.T @ components, np.eye(50), atol=1e-12)
+    assert (components.max(axis=0) == np.abs(components).max(axis=0)).all()
+    spread = ((pictures / 255.0 - mean) @ components).var(axis=0)
+    assert (np.diff(spread) < 0).all()
+
+
+def test_rows_are_clipped_not_dropped():
+    x = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    np.testing.assert_allclose(images.clipped(x, 2.0), [[1.2, 1.6], [0.3, 0.4], [0.0, 0.0]], rtol=1e-15)
+
+
+def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
+    rows = images.build(images.image_set("mnist-79-tuning"))
+    labels = arrays(mine)["train-labels-idx1-ubyte"]
+    np.testing.assert_array_equal(rows.train[:, 0], labels[np.isin(labels, [3, 8])] == 8)
+    assert datasets.tuning_set("mnist-79") == "mnist-79-tuning" and datasets.tuning_set("fresh-1") == "tuning"
+
+
+def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_testing(mine, table):
+    table["sources"]["mnist"]["files"] = {name: None for name in tiny.NAMES[:2]}
+    table["sets"]["mnist-79"] |= {"train": 200, "test": 40}
+    public, own = (images.build(images.image_set(name)) for name in ("mnist-79", "mnist-79-own"))
+    assert public.train.shape == (200, 51) and public.test.shape == (40, 51)
+    assert len(np.unique(np.concatenate([public.train, public.test])[:, 1])) == 240
+    assert 0.2 < public.test[:, 0].mean() < 0.8  # false alarm: 1e-4, hypergeometric with 40 of 240
+    np.testing.assert_array_equal(public.test[:, 0], own.test[:, 0])
+
+
+def test_other_numbers_of_rows_than_the_table_s_are_refused(mine, table):
+    table["sets"]["mnist-79"]["train"] = 241
+    with pytest.raises(DpmcError, match="240 and 60 pictures of the classes 7 and 9, .* 241 and 60"):
+        images.build(images.image_set("mnist-79"))
+
+
+def test_labels_that_do_not_fit_the_images_are_refused(mine):
+    tiny.put(mine / "data/downloads/mnist", {"train-labels-idx1-ubyte": idx.dump(np.zeros(5, np.uint8))})
+    with pytest.raises(DpmcError, match=r"train: images \(1200, 8, 8\) and labels \(5,\) do not fit"):
+        images.build(images.image_set("mnist-79"))
+
+
+def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
+    for name, caveat in (("mnist-79", ""), ("mnist-79-own", images.NOT_COVERED)):
+        problem = datasets.build("digits", "logistic-mnist", name, n=100, starts=30)
+        assert (problem.n, problem.dimension, problem.temperature) == (100, 50, 1.0)
+        assert problem.starts.shape == (30, 50) and np.abs(problem.starts).max() <= 50**-0.5
+        assert np.abs(problem.starts).max() > 0.99 * 50**-0.5  # false alarm: 0.99^1500
+        problem.write(mine / "problem.nc")
+        again = read_problem(mine / "problem.nc")
+        assert again.caveat == problem.caveat == caveat
+        np.testing.assert_array_equal(again.test_rows, problem.test_rows)
+        np.testing.assert_array_equal(again.rows, problem.rows)
+        assert again.histogram_counts.size == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "n", "words"),
+    [
+        ("circle", "mnist-79", None, "columns"),
+        ("logistic-mnist", "mnist-79", 241, "n: 241 is more than the 240 rows of mnist-79"),
+        ("logistic-simulated", "mnist-79", None, "norms up to 6, logistic-simulated takes 5"),
+        (
+            "logistic-mnist",
+            "mnist-17",
+            None,
+            "published, tuning, fresh-<number>, or one of fashion-79",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(mine, model, name, n, words):
+    with pytest.raises(DpmcError) as caught:
+        datasets.build("digits", model, name, n)
+    assert words in str(caught.value)
+
+
+def test_rows_of_the_table_are_those_of_the_catalogue():
+    for source in sources.table()["sources"]:
+        definition, wanted = models.definition(f"logistic-{source}"), images.image_set(f"{source}-79")
+        assert definition.model.norm == wanted.norm and definition.n == wanted.train
+
+
+def test_the_mixture_s_problem_holds_the_histogram_of_exact_draws(tmp_path):
+    problem = datasets.build("mixture", "mixture", "fresh-0", n=2000, starts=3)
+    assert isinstance(problem.model, Mixture) and (problem.starts == 0.0).all()
+    problem.write(tmp_path / "problem.nc")
+    again = read_problem(tmp_path / "problem.nc")
+    assert again.histogram_edges.shape == (2, 100) and again.histogram_counts.shape == (99, 99)
+    assert again.histogram_counts.sum() == datasets.HISTOGRAM_DRAWS
+    counts, dropped = bin_counts(problem.reference, again.histogram_edges)
+    assert dropped < 5  # 1000 draws of the same law, of which one in 50,000 lies outside on average
+    # Shares of 4 quarters of the grid agree: standard error below 1.6 % each; 6 of them allowed.
+    halves = [
+        [c[:50, :50].sum(), c[:50, 50:].sum(), c[50:, :50].sum(), c[50:, 50:].sum()]
+        for c in (counts / counts.sum(), again.histogram_counts / datasets.HISTOGRAM_DRAWS)
+    ]
+    np.testing.assert_allclose(halves[0], halves[1], atol=0.1)
+
+
+def test_a_file_without_the_newer_arrays_is_read(tmp_path):
+    problem = datasets.build("circle", "circle", "fresh-0", n=50, starts=2)
+    problem.write(tmp_path / "problem.nc")
+    again = read_problem(tmp_path / "problem.nc")
+    assert again.test_rows.size == again.histogram_edges.size == again.histogram_counts.size == 0
+    assert again.caveat == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "array", "words"),
+    [
+        ("test_rows", np.zeros((3, 7)), "test_rows: shape (3, 7) must be ('any', 1)"),
+        ("test_rows", np.full((3, 1), np.nan), "test_rows: row 0"),
+        ("histogram_counts", np.zeros((4, 4)), "histogram_counts: shape (4, 4)"),
+    ],
+)
+def test_problems_check_the_newer_arrays(field, array, words):
+    problem: Problem = datasets.build("circle", "circle", "fresh-0", n=50, starts=2)
+    setattr(problem, field, array)
+    with pytest.raises(DpmcError) as caught:
+        problem.check("here")
+    assert words in str(caught.value)
+
+
+def test_the_command_fetches_and_says_what_is_missing(mine, capsys):
+    assert main(["fetch", "mnist", "--output", "data/downloads/mnist.found"]) == 0
+    assert len((mine / "data/downloads/mnist.found").read_text().splitlines()) == 4
+    (mine / "data/downloads/mnist/train-images-idx3-ubyte.gz").unlink()
+    assert main(["fetch", "mnist"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("dpmc: error: mnist: ") and said.count("\n") == 1
+    assert "train-images-idx3-ubyte" in said and "docs/data.md" in said
+    assert images.missing("mnist-79") and images.missing("mnist-79-own") and not images.missing("fresh-0")
+    assert main(["fetch", "cifar"]) == 2
+    assert "'cifar' is unknown" in capsys.readouterr().err

@@ -1,0 +1,213 @@
+"""Sources of image data: each place where they are looked for, checksums, what is said if there are none."""
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets import images as tiny
+from dpmc.datasets import archives, idx, sources
+from dpmc.errors import DpmcError
+
+FILES = tiny.pictures(train=40, test=20)
+FOLDER = "usr/share/datasets/tiny"
+PACKAGE = tiny.deb(FOLDER, FILES)
+
+
+def source(archive: bytes = PACKAGE, **changes: object) -> sources.Source:
+    """A source like that of Fashion-MNIST, with tiny files."""
+    found = sources.Source(
+        name="tiny",
+        what="Tiny pictures",
+        files={name: hashlib.sha256(raw).hexdigest() for name, raw in FILES.items()},
+        command=("get-tiny", "download", "tiny=1"),
+        before="get-tiny update",
+        archive={
+            "kind": "debian",
+            "name": "tiny_1_all.deb",
+            "size": len(archive),
+            "sha256": hashlib.sha256(archive).hexdigest(),
+            "folder": FOLDER,
+        },
+    )
+    return replace(found, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch) -> Path:
+    """A folder at the front of PATH, for a package client of the test's own."""
+    folder = tmp_path / "bin"
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    return folder
+
+
+def downloads(client: Path, package: Path) -> None:
+    """A client that copies a file, as one that downloads it, and writes its arguments beside itself."""
+    tiny.program(client, "get-tiny", f'echo "$@" >> {client}/called; cp {package} ./tiny_1_all.deb')
+
+
+def refused(wanted: sources.Source, root: Path) -> str:
+    with pytest.raises(DpmcError) as caught:
+        sources.fetch(wanted, root)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_package_client_downloads_once(tmp_path, client):
+    (tmp_path / "package").write_bytes(PACKAGE)
+    downloads(client, tmp_path / "package")
+    lines = sources.fetch(source(), tmp_path / "d")
+    assert lines == "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in FILES.items())
+    assert (client / "called").read_text() == "download tiny=1\n"
+    assert sources.contents(source(), tmp_path / "d") == FILES
+    assert sources.fetch(source(), tmp_path / "d") == lines
+    assert (client / "called").read_text() == "download tiny=1\n"
+    assert sorted(path.name for path in (tmp_path / "d/tiny").iterdir()) == sorted(f"{n}.gz" for n in FILES)
+
+
+@pytest.mark.parametrize("place", ["d", "d/tiny"])
+def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client, place):
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / "tiny_1_all.deb").write_bytes(PACKAGE)
+    sources.fetch(source(), tmp_path / "d")
+    assert sources.contents(source(), tmp_path / "d") == FILES
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("dot", [False, True])
+def test_files_put_there_by_hand(tmp_path, client, ending, dot):
+    names = {name.replace("-idx", ".idx") if dot else name: raw for name, raw in FILES.items()}
+    tiny.put(tmp_path / "d/tiny", names, ending)
+    sources.fetch(source(), tmp_path / "d")
+    assert sources.contents(source(), tmp_path / "d") == FILES
+
+
+def test_an_installed_package_comes_before_a_client(tmp_path, client):
+    downloads(client, tmp_path / "nothing")
+    installed = tiny.put(tmp_path / "system", FILES)
+    sources.fetch(source(installed=str(installed)), tmp_path / "d")
+    assert not (client / "called").exists()
+    assert sources.contents(source(), tmp_path / "d") == FILES
+
+
+def test_nothing_anywhere_says_where_was_looked_and_what_to_do(tmp_path, client):
+    root = tmp_path / "d"
+    assert sources.missing(source(), root) is None  # not asked for yet
+    said = refused(source(installed=str(tmp_path / "system")), root)
+    for words in (
+        f"{root}/tiny has no train-images-idx3-ubyte[.gz]",
+        f"{tmp_path}/system does not have them",
+        "tiny_1_all.deb",
+        "`get-tiny download tiny=1`: there is no get-tiny on this machine",
+        "Try `get-tiny update` first",
+        f"remove {root}/tiny.missing and run again",
+    ):
+        assert words in said
+    assert (root / "tiny.missing").read_text().strip() in said
+    assert str(root / "tiny.missing") in str(sources.missing(source(), root))
+
+
+def test_a_client_that_fails_is_quoted(tmp_path, client):
+    tiny.program(client, "get-tiny", "echo first >&2; echo 'E: Unable to locate package tiny' >&2; exit 100")
+    assert "failed with status 100: E: Unable to locate package tiny" in refused(source(), tmp_path / "d")
+
+
+def test_a_client_that_writes_nothing(tmp_path, client):
+    tiny.program(client, "get-tiny", "exit 0")
+    assert "failed with status 0: it wrote no file" in refused(source(), tmp_path / "d")
+
+
+def test_a_client_that_does_not_end(tmp_path, client, monkeypatch):
+    tiny.program(client, "get-tiny", "exec sleep 60")
+    monkeypatch.setattr(sources, "SECONDS", 0.3)
+    assert "did not end within 0.3 s" in refused(source(), tmp_path / "d")
+
+
+def test_another_file_than_the_pinned_one_is_not_opened(tmp_path, client):
+    (tmp_path / "package").write_bytes(PACKAGE + b"\n")
+    downloads(client, tmp_path / "package")
+    said = refused(source(), tmp_path / "d")
+    assert hashlib.sha256(PACKAGE + b"\n").hexdigest() in said and hashlib.sha256(PACKAGE).hexdigest() in said
+    assert list((tmp_path / "d/tiny").iterdir()) == []
+
+
+def test_a_wrong_file_put_there_by_hand_is_refused_and_left_there(tmp_path, client):
+    wrong = {**FILES, "t10k-labels-idx1-ubyte": idx.dump(np.zeros(20, np.uint8))}
+    tiny.put(tmp_path / "d/tiny", wrong)
+    said = refused(source(), tmp_path / "d")
+    assert "t10k-labels-idx1-ubyte.gz: is not the file that is wanted" in said
+    assert (tmp_path / "d/tiny/t10k-labels-idx1-ubyte.gz").exists()
+    assert sources.missing(source(), tmp_path / "d") is not None
+
+
+def test_a_source_that_failed_is_missing_until_its_files_are_there_or_the_mark_is_gone(tmp_path, client):
+    root = tmp_path / "d"
+    refused(source(), root)
+    assert sources.missing(source(), root)
+    (root / "tiny.missing").unlink()
+    assert sources.missing(source(), root) is None
+    refused(source(), root)
+    os.utime(root / "tiny.missing", (1e9, 1e9))  # as if it had failed long ago
+    tiny.put(root / "tiny", {name: FILES[name] for name in list(FILES)[:3]})
+    assert sources.missing(source(), root)  # one file is not there yet
+    tiny.put(root / "tiny", FILES)
+    os.utime(root / "tiny/t10k-labels-idx1-ubyte.gz", (5e8, 5e8))  # moved there with an old date
+    assert sources.missing(source(), root) is None
+    sources.fetch(source(), root)
+    assert not (root / "tiny.missing").exists()
+
+
+def test_a_source_for_hands_alone_is_missing_from_the_start(tmp_path):
+    mine = replace(source(), command=(), archive=None)
+    assert "by hand" in str(sources.missing(mine, tmp_path))
+    assert "not to be had" in refused(mine, tmp_path)
+    tiny.put(tmp_path / "tiny", FILES)
+    (tmp_path / "tiny.missing").unlink()
+    assert sources.missing(mine, tmp_path) is None
+
+
+def test_reading_before_fetching_names_the_command(tmp_path):
+    with pytest.raises(DpmcError, match=r"has no train-images-idx3-ubyte\[.gz\]; `dpmc fetch tiny`"):
+        sources.contents(source(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        (b"PK", "no Debian package"),
+        (PACKAGE[:-40], "the ar archive is cut off"),
+        (PACKAGE[:60] + b"x" * 60 + PACKAGE[120:], "the ar archive is broken at byte"),
+        (tiny.ar({"debian-binary": b"2.0\n"}), "no member data.tar"),
+        (tiny.ar({"data.tar.xz": b"\xfd7zXZ"}), "cut off or broken"),
+        (tiny.ar({"data.tar.xz": tiny.tar(FILES, "xz")[:-30]}), "cut off"),
+        (tiny.deb("elsewhere", FILES), "is not in the archive"),
+    ],
+)
+def test_broken_packages(tmp_path, package, words):
+    (tmp_path / "tiny_1_all.deb").write_bytes(package)
+    said = refused(source(package), tmp_path)
+    assert words in said and str(tmp_path / "tiny_1_all.deb") in said
+
+
+def test_digits_of_the_npm_package_become_idx_files():
+    generator = np.random.default_rng(7)
+    digits = [generator.integers(0, 256, (2 + k % 3, 28, 28), dtype=np.uint8) for k in range(10)]
+    digits[0][0] = np.arange(784).reshape(28, 28) % 256  # every value of a pixel
+    files = archives.npm_digits(tiny.npm("src/digits", digits), "src/digits", ["images", "labels"])
+    np.testing.assert_array_equal(idx.parse(files["images"], "images"), np.concatenate(digits))
+    labels = idx.parse(files["labels"], "labels")
+    assert labels.tolist() == [digit for digit in range(10) for _ in digits[digit]]
+
+
+def test_the_table_is_whole():
+    for name in sources.table()["sources"]:
+        wanted = sources.source(name)
+        assert wanted.archive is None or wanted.archive["kind"] in archives.UNPACK
+        assert (wanted.archive is None) == (wanted.command == ())
+        if wanted.command:
+            assert all(len(str(digest)) == 64 for digest in wanted.files.values())
+    with pytest.raises(DpmcError, match="fashion, digits, mnist"):
+        sources.source("cifar")
