@@ -1,0 +1,431 @@
+"""Hyperparameters by search: the least median MMD at the tuning ε, among settings that clip little.
+
+A *trial* is one setting, tried on tuning data with a few seeds; a *search* is a sequence of trials, each
+proposed by an optimiser that knows the ones before. Free hyperparameters are searched as factors of the
+pinned setting, on a log scale; a list of lengths has one factor. Every trial is a row of a table as soon as
+it is done, and the table is all that a search remembers: one that was killed proposes the same settings again
+and finds their values in it.
+
+Settings are tried with the same seeds, hence the same noise, so that differences between them are less
+random than their values. The best few are tried again with seeds that no trial has seen, beside the pinned
+setting, and those seeds alone decide.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.randomness import stream
+from dpmc.studies import Study
+from dpmc.tuning import CLIP_LIMIT, cell_of, medians_of
+
+if TYPE_CHECKING:
+    from dpmc.problem import Problem
+
+#: What is searched, by algorithm; the rest of a setting stays as it is pinned. `mass` is a matter of units.
+FREE: dict[str, tuple[str, ...]] = {
+    "dp-penalty": ("tau", "clip", "proposal_sd"),
+    "dp-penalty-guided": ("tau", "clip", "proposal_sd"),
+    "dp-hmc": ("tau_l", "tau_g", "steps", "step_size", "clip_l", "clip_g"),
+    "dp-mala": ("tau_l", "tau_g", "step_size", "clip_l", "clip_g"),
+    "minibatch-penalty": ("tau", "batch_size", "clip", "proposal_sd"),
+    "minibatch-penalty-guided": ("tau", "batch_size", "clip", "proposal_sd"),
+    "dp-barker": ("batch_size", "proposal_sd"),
+    "dp-sgld": ("batch_size", "clip", "step_size"),
+    "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
+    "dp-fast-mh": ("batch_mean", "most_rows", "clip", "proposal_sd"),
+    "dp-fast-mh-full": ("clip", "proposal_sd"),
+}
+#: Whose clip bound follows from the batch: the rule on clipping does not apply.
+CLIP_IS_GIVEN = ("dp-barker",)
+WHOLE_NUMBERS = ("steps", "batch_size", "most_rows")
+
+FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
+SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
+DIGITS = 3  #: significant digits of a setting; what is tried is what is written down
+PILOT_SEEDS = 2  #: a hopeless setting is given up after so many seeds
+FINALISTS = 5  #: the best trials that are tried again, beside the pinned setting
+LONGEST = 12.0  #: a setting may cost this many times the pinned one
+MOST_ROWS = 5e8  #: or so many rows looked at by one chain, where that is more
+LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
+
+#: Objectives of settings that are no candidates, all above any MMD (at most √2), the worse the higher.
+REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting and what came of it; a row of the table."""
+
+    number: int
+    stage: str  # search | final
+    setting: dict[str, Any]  # the free hyperparameters
+    objective: float  # median MMD, or above 1.5 what is wrong, see the constants
+    verdict: str  # ok | pilot … | clipped … | too few iterations … | refused …
+    seeds: int
+    iterations: int = 0
+    mmd: float = math.nan  # median over seeds
+    acceptance_rate: float = math.nan
+    ratio_clip_fraction: float = math.nan
+    gradient_clip_fraction: float = math.nan
+    values: list[float] = field(default_factory=list)  # MMD of each seed
+    seconds: float = 0.0  # CPU time
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the setting may be chosen."""
+        return self.verdict == "ok"
+
+
+class Table:
+    """The trials of a search on disk: written one by one, read back after a kill.
+
+    The first line names what the trials belong to (a hash of all that decides them); a table of something
+    else is begun anew. A last line that a kill cut off is dropped.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self.trials: list[Trial] = []
+        head = f"# trials of {key}\n"
+        if path.exists():
+            text = path.read_text()
+            whole = text[: text.rfind("\n") + 1]
+            if whole.startswith(head):
+                if whole != text:
+                    path.write_text(whole)
+                self.trials = read(path)
+                return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(head + ",".join(f.name for f in fields(Trial)) + "\n")
+
+    def searched(self) -> list[Trial]:
+        """The trials of the search proper, without those of finalists."""
+        return [trial for trial in self.trials if trial.stage == "search"]
+
+    def find(self, stage: str, setting: dict[str, Any]) -> Trial | None:
+        """The trial of this setting at this stage, if there was one."""
+        return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
+
+    def add(self, trial: Trial) -> None:
+        """Append a trial, on disk before this returns."""
+        with open(self.path, "a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
+        self.trials.append(trial)
+
+
+def _to_row(trial: Trial) -> list[str]:
+    """A trial as text; numbers in full, so that reading gives the same bits."""
+    return [
+        json.dumps(value) if isinstance(value, dict | list) else str(value)
+        for value in asdict(trial).values()
+    ]
+
+
+def _from_row(row: dict[str, str]) -> Trial:
+    kinds: dict[str, Callable[[str], Any]] = {
+        **{name: int for name in ("number", "seeds", "iterations")},
+        **{name: str for name in ("stage", "verdict")},
+        **{name: json.loads for name in ("setting", "values")},
+    }
+    return Trial(**{name: kinds.get(name, float)(text) for name, text in row.items()})
+
+
+def read(path: Path) -> list[Trial]:
+    """The trials of a table on disk."""
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [_from_row(row) for row in csv.DictReader(lines)]
+
+
+class Bench:
+    """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting."""
+
+    def __init__(self, study: Study, model: str, method: str, problem: Problem) -> None:
+        self.study, self.model, self.method, self.problem = study, model, method, problem
+        self.pinned, self.source = study.published_hyperparameters(model, method)
+        algorithm = study.method(method).algorithm
+        # What the method's label fixes by an option is not free.
+        self.free = tuple(
+            name for name in FREE.get(algorithm, ()) if name not in study.method(method).options
+        )
+        for name in self.free:
+            if name not in self.pinned:
+                raise DpmcError(f"{self.source}: {name}: needed, a search goes out from it")
+        if not self.free:
+            raise DpmcError(f"method: {method} has no free hyperparameters to search")
+        self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
+        self.start = {name: self.pinned[name] for name in self.free}
+        self.longest = max(LONGEST * self.cost(self.cell(self.start)), MOST_ROWS)
+
+    def setting(self, logs: Sequence[float]) -> dict[str, Any]:
+        """The free hyperparameters at ln(factor) each, rounded."""
+        return {
+            name: _scaled(name, self.start[name], math.exp(x))
+            for name, x in zip(self.free, logs, strict=True)
+        }
+
+    def cell(self, setting: dict[str, Any]) -> Any:
+        """The cell at the tuning ε with these free hyperparameters."""
+        return cell_of(
+            self.study, self.model, self.method, {**self.pinned, **setting}, self.source, self.problem
+        )
+
+    def cost(self, cell: Any) -> float:
+        """Rows that one chain looks at."""
+        rows = cell.algorithm.batch_size or self.problem.n
+        return float(cell.allowed_iterations() * sum(cell.algorithm.evaluations) * rows)
+
+    def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
+        """The metric rows of these seeds' chains."""
+        from dpmc.metrics.cell import cell_metrics
+        from dpmc.sampling import sample
+        from dpmc.storage import ChainFile
+
+        chains = [ChainFile.of(c, {"study": self.study.name}) for c in sample(cell, list(seeds))]
+        return cell_metrics(chains, self.problem)
+
+    def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
+        """The cell of a setting, and objective and verdict if it need not be run at all.
+
+        Iterations follow from the accountant, so that these verdicts cost no chain.
+        """
+        try:
+            cell = self.cell(setting)
+            iterations = cell.allowed_iterations()
+        except DpmcError as error:
+            return None, REFUSED, f"refused: {str(error).removeprefix(self.source)}"
+        if iterations < LEAST_ITERATIONS:
+            return cell, TOO_FEW - iterations / LEAST_ITERATIONS, f"too few iterations: {iterations}"
+        if self.cost(cell) > self.longest:
+            return cell, REFUSED, f"refused: {iterations} iterations take too long"
+        return cell, 0.0, "ok"
+
+    def try_out(self, number: int, setting: dict[str, Any], seeds: int, best: Trial | None) -> Trial:
+        """Try a setting with the first `seeds` seeds; give up after a pilot that leaves no hope."""
+        began = time.process_time()
+        cell, objective, verdict = self.refusal(setting)
+        if verdict != "ok":
+            return Trial(number, "search", setting, objective, verdict, 0)
+        pilot = min(PILOT_SEEDS, seeds)
+        rows = self.run(cell, range(pilot))
+        trial = self.judge(number, "search", setting, rows, pilot)
+        if seeds > pilot and not _hopeless(trial, best):
+            rows += self.run(cell, range(pilot, seeds))
+            trial = self.judge(number, "search", setting, rows, seeds)
+        elif seeds > pilot:
+            trial = replace(trial, verdict=f"given up after {pilot} seeds: {trial.verdict}")
+        return replace(trial, seconds=time.process_time() - began)
+
+    def decide(self, number: int, setting: dict[str, Any], seeds: range) -> Trial:
+        """Try a finalist with seeds of its own."""
+        began = time.process_time()
+        cell, objective, verdict = self.refusal(setting)
+        if verdict != "ok":
+            return Trial(number, "final", setting, objective, verdict, 0)
+        trial = self.judge(number, "final", setting, self.run(cell, seeds), len(seeds))
+        return replace(trial, seconds=time.process_time() - began)
+
+    def judge(
+        self, number: int, stage: str, setting: dict[str, Any], rows: list[dict[str, Any]], seeds: int
+    ) -> Trial:
+        """The trial whose chains have these metrics."""
+        medians = medians_of(rows)
+        values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
+        clipped = medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction", 0.0))
+        objective, verdict = medians.get("mmd", REFUSED), "ok"
+        if len(values) < seeds:
+            objective, verdict = REFUSED, "no MMD for some seeds"
+        elif clipped >= self.clip_limit:
+            objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
+        found = {name: float(value) for name, value in medians.items() if name != "iterations"}
+        iterations = int(medians.get("iterations", 0))
+        return Trial(number, stage, setting, objective, verdict, seeds, iterations, values=values, **found)
+
+
+def _hopeless(trial: Trial, best: Trial | None) -> bool:
+    """Whether a pilot clips twice too much, or is half again as bad as the best trial with every seed."""
+    if not trial.feasible:
+        return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
+    if best is None:
+        return False
+    return all(own > 1.5 * other for own, other in zip(trial.values, best.values, strict=False))
+
+
+def _scaled(name: str, value: Any, factor: float) -> Any:
+    """A hyperparameter times a factor: a whole number stays one, a list keeps its proportions."""
+    if isinstance(value, list):
+        return [_scaled(name, item, factor) for item in value]
+    if name in WHOLE_NUMBERS:
+        return max(1, round(value * factor))
+    return float(f"{value * factor:.{DIGITS}g}")
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def search(
+    study: Study,
+    model: str,
+    method: str,
+    problem: Problem,
+    table: Path,
+    *,
+    trials: int,
+    seeds: int,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Search the free hyperparameters of one cell; return the chosen setting and what is known of it.
+
+    Parameters
+    ----------
+    problem : tuning data, with exact draws to compare with.
+    table : CSV file of the trials; a search that was killed goes on from it.
+    trials : settings to try. The same number gives the same answer; a larger one goes on from the table.
+    seeds : chains of a trial; finalists use the other start points that the data set has.
+
+    Raises DpmcError for a model without exact draws or free hyperparameters, for hyperparameters that are
+    missing, and where no setting is feasible.
+    """
+    if len(problem.reference) < 2:
+        raise DpmcError(f"model: {model} has no exact draws, a search has nothing to compare chains with")
+    bench = Bench(study, model, method, problem)
+    known = Table(table, _key(bench, seeds))
+    _propose_and_try(bench, known, trials, seeds, progress)
+    total = len(problem.starts) // study.chains
+    finalists = _finalists(bench, known.searched()[:trials])
+    for setting in finalists:
+        if known.find("final", setting) is None:
+            known.add(bench.decide(len(known.trials), setting, range(seeds, max(total, seeds + 1))))
+    finals = [found for setting in finalists if (found := known.find("final", setting))]
+    return _result(bench, known, finals, trials, seeds)
+
+
+def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
+    """Fill the table up to `trials` search trials; those that are in it are told to the optimiser again."""
+    for number, logs, tell in _proposals(bench, trials):
+        setting, done = bench.setting(logs), known.searched()
+        best = min((t for t in done[:number] if t.feasible), key=lambda t: t.objective, default=None)
+        if number < len(done):
+            trial = done[number]
+        else:
+            same = next((t for t in done if t.setting == setting), None)  # rounding met a setting again
+            trial = replace(same, number=number) if same else bench.try_out(number, setting, seeds, best)
+            known.add(trial)
+        tell(trial.objective)
+        if progress is not None:
+            progress(number + 1, trials, f"best {best.objective:.4f}" if best else "nothing feasible yet")
+
+
+def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Callable[[float], Any]]]:
+    """Number, ln(factors) and a function to tell the objective, trial by trial: the optimiser's side.
+
+    The pinned setting comes first, then settings around it at random, then what a tree-structured Parzen
+    estimator (Bergstra et al. 2011) proposes. All of it follows from the cell's names and what was told.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    free, edge = bench.free, math.log(FACTOR)
+    names = ("search", bench.study.name, bench.model, bench.method)
+    generator = stream(*names)
+    around = 4 + 3 * len(free)
+    first = np.clip(SPREAD * generator.standard_normal((around, len(free))), -edge, edge)
+    first = np.concatenate([np.zeros((1, len(free))), first])
+    sampler = optuna.samplers.TPESampler(
+        seed=int(stream(*names, "sampler").integers(2**31)), multivariate=True, n_startup_trials=len(first)
+    )
+    ours = optuna.create_study(sampler=sampler)
+    for logs in first:
+        ours.enqueue_trial(dict(zip(free, map(float, logs), strict=True)))
+    space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(-edge, edge) for name in free}
+    for number in range(trials):
+        proposal = ours.ask(space)
+        yield number, [proposal.params[name] for name in free], functools.partial(ours.tell, proposal)
+
+
+def _finalists(bench: Bench, trials: list[Trial]) -> list[dict[str, Any]]:
+    """The settings of the best trials that were tried in full, and the pinned one."""
+    full = sorted((t for t in trials if t.feasible), key=lambda t: (t.objective, t.number))
+    settings = [bench.start]
+    for trial in full:
+        if trial.setting not in settings and len(settings) <= FINALISTS:
+            settings.append(trial.setting)
+    return settings
+
+
+def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
+    """What is written down of a search."""
+    from importlib.metadata import version
+
+    candidates = [trial for trial in finals if trial.feasible]
+    if not candidates:
+        tried = known.searched()
+        closest = min(tried, key=lambda t: t.objective)
+        raise DpmcError(
+            f"search: {bench.model} {bench.method}: none of {len(tried)} settings is feasible; "
+            f"the closest, {closest.setting}: {closest.verdict}"
+        )
+    chosen = min(candidates, key=lambda t: (t.objective, t.number))
+    pinned = next(trial for trial in finals if trial.setting == bench.start)
+    at_bound = [name for name in bench.free if _at_bound(bench.start[name], chosen.setting[name])]
+    return {
+        "study": bench.study.name,
+        "model": bench.model,
+        "method": bench.method,
+        "mode": "search",
+        "hyperparameters": {**bench.pinned, **chosen.setting},
+        "pinned": bench.pinned,
+        "search": {
+            "data": bench.problem.dataset,
+            "epsilon": bench.study.model(bench.model).tuning_epsilon,
+            "trials": trials,
+            "feasible": sum(t.feasible for t in known.searched()[:trials]),
+            "seeds": seeds,
+            "final_seeds": chosen.seeds,
+            "optimiser": f"optuna {version('optuna')}, TPE",
+            "free": list(bench.free),
+            "chosen": _summary(chosen),
+            "pinned": _summary(pinned),
+            "at_bound": at_bound,
+            "cpu_seconds": round(sum(t.seconds for t in known.trials), 1),
+        },
+    }
+
+
+def _summary(trial: Trial) -> dict[str, Any]:
+    names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
+    values = {name: getattr(trial, name) for name in names}
+    return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": trial.verdict}
+
+
+def _at_bound(pinned: Any, value: Any) -> bool:
+    """Whether a hyperparameter lies within 5 % (in logs) of the edge of what was searched."""
+    one, other = (item[0] if isinstance(item, list) else item for item in (value, pinned))
+    return abs(math.log(one / other)) > 0.95 * math.log(FACTOR)
+
+
+def _key(bench: Bench, seeds: int) -> str:
+    """A hash of all that decides the trials of a search, but for their number."""
+    from importlib.metadata import version
+
+    epsilon = bench.study.model(bench.model).tuning_epsilon
+    problem = bench.problem
+    content = [
+        bench.study.sampling_settings(bench.model, bench.method, epsilon),
+        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna")],
+        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, LONGEST, MOST_ROWS, LEAST_ITERATIONS, CLIP_LIMIT],
+        hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
