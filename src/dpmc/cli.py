@@ -1,4 +1,7 @@
-"""The command line: `dpmc data | compile | tune | sample | evaluate | plot | budget`, each with --help."""
+"""The command line: `dpmc fetch | data | compile | tune | sample | evaluate | trace | speed | plot | budget`.
+
+Each has --help.
+"""
 
 import argparse
 import sys
@@ -10,22 +13,28 @@ from dpmc import __version__
 from dpmc.errors import DpmcError
 
 _EXAMPLES = {
+    "fetch": "dpmc fetch fashion",
     "data": "dpmc data --study thesis --model circle --output circle.nc",
     "compile": "dpmc compile --study thesis --model circle --method dp-hmc",
     "tune": "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
     "sample": "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 "
     "--seed 0 --output chain.nc",
     "evaluate": "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc --output metrics.csv",
+    "trace": "dpmc trace --study dp-fast-mh --model mixture --chains chain.nc --output traces.csv",
+    "speed": "dpmc speed --study dp-fast-mh --output speed.csv",
     "plot": "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
     "--output mmd-easy.pdf",
     "budget": "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 --json",
 }
 _PURPOSE = {
+    "fetch": "find or fetch the files of image data, and check them",
     "data": "make a model's data set, start points and exact reference draws",
     "compile": "compile beforehand what sampling or evaluation needs, so that no job has to",
     "tune": "try a study's hyperparameters on tuning data and write them down with the verdict",
     "sample": "run private chains",
     "evaluate": "compute metrics of the chains of one cell, or of the baselines of a model",
+    "trace": "compute metrics along the chains of one model",
+    "speed": "measure seconds per iteration of a study's methods, one after another",
     "plot": "draw a figure from a table of metrics",
     "budget": "iterations that a budget allows, or the epsilon that iterations cost",
 }
@@ -70,9 +79,10 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"example: {_EXAMPLES[name]}",
             allow_abbrev=False,
         )
-        command.add_argument(
-            "--study", default="thesis", help="name in config/studies, or a file (default: thesis)"
-        )
+        if name != "fetch":
+            command.add_argument(
+                "--study", default="thesis", help="name in config/studies, or a file (default: thesis)"
+            )
         _OPTIONS[name](command)
     return parser
 
@@ -95,9 +105,16 @@ def _data_file(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _fetch(command: argparse.ArgumentParser) -> None:
+    command.add_argument("source", help="fashion, digits or mnist (docs/data.md)")
+    command.add_argument("--output", type=Path, metavar="FILE", help="for the checksums (default: printed)")
+
+
 def _data(command: argparse.ArgumentParser) -> None:
     _model(command)
-    command.add_argument("--data", metavar="SET", help="published, tuning or fresh-<number>")
+    command.add_argument(
+        "--data", metavar="SET", help="published, tuning, fresh-<number>, or pictures (docs/data.md)"
+    )
     command.add_argument("--rows", type=Path, metavar="CSV", help="your own rows instead")
     command.add_argument("--output", required=True, type=Path, metavar="FILE")
 
@@ -115,12 +132,38 @@ def _tune(command: argparse.ArgumentParser) -> None:
     _cell(command)
     _data_file(command)
     command.add_argument("--output", required=True, type=Path, metavar="FILE")
+    command.add_argument(
+        "--search", action="store_true", help="search for better ones than the pinned (default: try those)"
+    )
+    command.add_argument("--trials", type=int, metavar="N", help="settings to try (default: as in the study)")
+    command.add_argument(
+        "--seeds", type=int, metavar="N", help="chains of a trial (default: as in the study)"
+    )
+    command.add_argument(
+        "--table",
+        type=Path,
+        metavar="FILE",
+        help="CSV of the trials, from which a search that was killed goes on",
+    )
+    command.add_argument("--figure", type=Path, metavar="FILE", help="draw the search (PDF, PNG or SVG)")
+    command.add_argument(
+        "--rows-are-public", action="store_true", help="your own rows need no protection: tune on them"
+    )
+    command.add_argument(
+        "--leak-private-rows-into-hyperparameters",
+        action="store_true",
+        help="tune on private rows all the same; no epsilon covers what the settings then tell of them",
+    )
     _quiet(command)
 
 
 def _sample(command: argparse.ArgumentParser) -> None:
     _cell(command)
-    command.add_argument("--epsilon", required=True, help="total budget; inf for no privacy")
+    command.add_argument(
+        "--epsilon",
+        required=True,
+        help="total budget, or per iteration where the study says so; inf for no privacy",
+    )
     command.add_argument(
         "--seed", type=int, nargs="+", metavar="SEED", help="default: read off output names seed-<n>.nc"
     )
@@ -138,10 +181,13 @@ def _sample(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--checkpoint-seconds", type=float, default=20.0, help="between checkpoints (default: 20)"
     )
+    command.add_argument(
+        "--processes", type=int, default=1, help="that share the seeds; changes no bit (default: 1)"
+    )
     _quiet(command)
 
 
-def _evaluate(command: argparse.ArgumentParser) -> None:
+def _chains(command: argparse.ArgumentParser) -> None:
     _model(command, required=False)
     _data_file(command)
     command.add_argument(
@@ -152,6 +198,28 @@ def _evaluate(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="chains of one model, or folders of a cell each",
     )
+
+
+def _trace(command: argparse.ArgumentParser) -> None:
+    _chains(command)
+    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+
+
+def _speed(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--data",
+        nargs="+",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="NetCDF written by dpmc data, <model>/<set>.nc for each model (default: made on the spot)",
+    )
+    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+    _quiet(command)
+
+
+def _evaluate(command: argparse.ArgumentParser) -> None:
+    _chains(command)
     command.add_argument("--baselines", action="store_true", help="exact samples against each other")
     command.add_argument("--output", required=True, type=Path, metavar="CSV")
 
@@ -174,9 +242,10 @@ def _plot(command: argparse.ArgumentParser) -> None:
 
 def _budget(command: argparse.ArgumentParser) -> None:
     _cell(command)
-    what = command.add_mutually_exclusive_group(required=True)
-    what.add_argument("--epsilon", help="total budget: print the iterations it allows")
-    what.add_argument("--iterations", type=int, help="print the epsilon that they cost")
+    command.add_argument(
+        "--epsilon", help="total budget: print the iterations it allows; or per iteration, as the study says"
+    )
+    command.add_argument("--iterations", type=int, help="print the epsilon that they cost")
     command.add_argument("--delta", type=float, help="default: the study's rule")
     command.add_argument("--n", type=int, help="number of rows (default: the model's)")
     _hyperparameters(command)
@@ -197,11 +266,14 @@ def _quiet(command: argparse.ArgumentParser) -> None:
 
 
 _OPTIONS = {
+    "fetch": _fetch,
     "data": _data,
     "compile": _compile,
     "tune": _tune,
     "sample": _sample,
     "evaluate": _evaluate,
+    "trace": _trace,
+    "speed": _speed,
     "plot": _plot,
     "budget": _budget,
 }

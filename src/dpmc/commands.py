@@ -2,10 +2,13 @@
 
 import argparse
 import csv
+import dataclasses
 import hashlib
 import itertools
 import json
+import multiprocessing
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -20,6 +23,19 @@ def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
     study = load_study(options.study)
     _problem(study, options.model, None, options.data, options.rows).write(options.output)
+
+
+def fetch(options: argparse.Namespace) -> None:
+    """Find or fetch the files of a source of image data; write their checksums."""
+    from dpmc import storage
+    from dpmc.datasets import sources
+
+    checksums = sources.fetch(sources.source(options.source))
+    if options.output is None:
+        print(checksums, end="")
+        return
+    with storage.replacing(options.output) as temporary:
+        temporary.write_text(checksums)
 
 
 def compile(options: argparse.Namespace) -> None:
@@ -55,21 +71,69 @@ def tune(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     study.own_method(options.method)
-    if study.model(options.model).tuning_epsilon == "inf":
+    if options.search:
+        result = _search(study, options)
+    elif not tuning.is_tried(study, options.model, options.method):
         result = tuning.untried(study, options.model, options.method)
     else:
-        result = _try_out(study, options)
+        problem = _tuning_problem(study, options)
+        progress = _progress(f"tune {options.model} {options.method}", options.quiet)
+        result = tuning.pinned(study, options.model, options.method, problem, progress)
     with storage.replacing(options.output) as temporary:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
 
 
-def _try_out(study: Study, options: argparse.Namespace) -> dict[str, Any]:
-    """What the pinned hyperparameters give on tuning data."""
-    from dpmc import tuning
+def _search(study: Study, options: argparse.Namespace) -> dict[str, Any]:
+    """What a search of hyperparameters finds; its figure is drawn if one is asked for."""
+    from dpmc import search
+    from dpmc.figures import search as figure
+    from dpmc.figures import style
+
+    if study.model(options.model).tuning_epsilon == "inf":
+        raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
+    table = options.table or options.output.with_suffix(".csv")
+    problem = _tuning_problem(study, options)
+    name = f"search {options.model} {options.method}"
+    result = search.search(
+        study,
+        options.model,
+        options.method,
+        problem,
+        table,
+        trials=_at_least(1, "trials", options.trials, study.tuning_trials) or 1,
+        seeds=_at_least(1, "seeds", options.seeds, study.tuning_seeds) or 1,
+        progress=_progress(name, options.quiet, "trials"),
+    )
+    found = result["search"]
+    for parameter in found["at_bound"]:
+        print(f"dpmc: warning: {name}: {parameter} lies on the edge of what was searched", file=sys.stderr)
+    if options.figure is not None:
+        with style.context():
+            drawn = figure.draw(search.read(table), result, f"{options.model}: {options.method}")
+        style.save(drawn, options.figure)
+    return result
+
+
+def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
+    """The problem to tune on.
+
+    Raises DpmcError for rows that may be private, unless an option says what becomes of them.
+    """
+    from dpmc import datasets
 
     problem = _problem(study, options.model, options.data, "tuning")
-    progress = _progress(f"tune {options.model} {options.method}", options.quiet)
-    return tuning.pinned(study, options.model, options.method, problem, progress)
+    if datasets.is_public(problem.dataset) or options.rows_are_public:
+        return problem
+    warning = (
+        f"{options.data}: hyperparameters chosen on private rows tell of them, and no epsilon covers that; "
+    )
+    if not options.leak_private_rows_into_hyperparameters:
+        raise DpmcError(
+            warning + "tune on generated rows (no --data), or say --rows-are-public, "
+            "or --leak-private-rows-into-hyperparameters"
+        )
+    print(f"dpmc: warning: {warning}as you said", file=sys.stderr)
+    return problem
 
 
 def sample(options: argparse.Namespace) -> None:
@@ -80,22 +144,19 @@ def sample(options: argparse.Namespace) -> None:
     models.definition(study.model(options.model).model)
     epsilon = canonical_epsilon(options.epsilon)
     seeds, outputs = _seeds_and_outputs(options.seed, options.output)
+    if min(_at_least(1, "processes", options.processes) or 1, len(seeds)) > 1:
+        return _share(options, seeds, outputs)
     how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
     need = (max(seeds) + 1) * study.chains
     problem = _problem(study, options.model, options.data, starts=max(need, 20))
-    cell = sampling.Cell(
-        problem=problem,
-        method=options.method,
-        algorithm=study.algorithm(options.method, values, problem.dimension, source),
-        epsilon=epsilon,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-        iterations=_at_least(1, "iterations", options.iterations, how.iterations),
-        thin=_at_least(1, "thin", options.thin, how.thin) or 1,
-        most_iterations=how.most_iterations,
-        most_draws=how.most_draws,
+    cell = dataclasses.replace(
+        _cell(study, problem, options.method, epsilon, values, source),
+        **{
+            name: value
+            for name in ("iterations", "thin")
+            if (value := _at_least(1, name, getattr(options, name))) is not None
+        },
     )
     about = {
         "study": study.name,
@@ -105,7 +166,11 @@ def sample(options: argparse.Namespace) -> None:
         "options": json.dumps(how.options, sort_keys=True),
         "model_id": problem.model_id,
         "chains": study.chains,
+        **({"caveat": problem.caveat} if problem.caveat else {}),
     }
+    if study.epsilon_kind != "total":
+        calibrated = study.settings(options.method, values, epsilon, problem.n)
+        about["calibrated"] = json.dumps(calibrated, sort_keys=True)
     checkpoint = outputs[0].parent / f".checkpoint-{_settings_hash(cell, about, seeds)}.npz"
     name = f"{options.model} {options.method} epsilon {epsilon}" + (
         f" ({about['variant']})" if about["variant"] else ""
@@ -123,7 +188,6 @@ def sample(options: argparse.Namespace) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, or of its baselines, as CSV."""
-    from dpmc import storage
     from dpmc.metrics import cell
 
     study = load_study(options.study)
@@ -135,17 +199,93 @@ def evaluate(options: argparse.Namespace) -> None:
     else:
         if not options.chains:
             raise DpmcError("--chains: at least one chain file is needed, or --baselines")
-        files = map(storage.read_chain, _chain_files(study, options.chains))
-        first = next(files)
-        problem = _problem(study, first.attrs["model"], options.data)
-        if problem.dataset != first.attrs["dataset"]:
-            raise DpmcError(
-                f"{options.data}: holds the data set {problem.dataset}, "
-                f"the chains ran on {first.attrs['dataset']}"
-            )
-        rows = cell.metrics_of_cells(itertools.chain([first], files), problem)
-    with storage.replacing(options.output) as temporary, open(temporary, "w", newline="") as file:
-        writer = csv.DictWriter(file, cell.COLUMNS, lineterminator="\n")
+        rows = cell.metrics_of_cells(*_chains_and_problem(study, options))
+    _write_table(options.output, cell.COLUMNS, rows)
+
+
+def trace(options: argparse.Namespace) -> None:
+    """Write metrics along the chains of the cells of one model as CSV."""
+    from dpmc.metrics import traces
+
+    study = load_study(options.study)
+    _write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, options)))
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Measure seconds per iteration of the cells of a study, one after another; write them as CSV."""
+    from dpmc import models
+    from dpmc.metrics import speed
+
+    study = load_study(options.study)
+    files = {path.parent.name: path for path in options.data}
+    shown = files or study.models
+    chosen: dict[tuple[str, str], str] = {}
+    for model, method, epsilon in study.cells():
+        wanted = epsilon == study.model(model).tuning_epsilon
+        if model in shown and (wanted or (model, method) not in chosen):
+            chosen[model, method] = epsilon
+    rows = []
+    for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
+        models.definition(study.model(model).model)
+        problem = _problem(study, model, files.get(model))
+        for (_, method), epsilon in cells:
+            values, source = study.published_hyperparameters(model, method)
+            cell = _cell(study, problem, method, epsilon, values, source)
+            iterations, seconds = speed.seconds_per_iteration(cell)
+            values_of_row = (study.name, model, method, epsilon, iterations, seconds)
+            rows.append(dict(zip(speed.COLUMNS, values_of_row, strict=True)))
+            if not options.quiet:
+                print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
+    _write_table(options.output, speed.COLUMNS, rows)
+
+
+def _cell(study: Study, problem: Any, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
+    """What runs at (problem, method, ε) of a study."""
+    from dpmc.sampling import Cell
+
+    how = study.own_method(method)
+    return Cell(
+        problem=problem,
+        method=method,
+        algorithm=study.algorithm(method, values, problem.dimension, source, epsilon, problem.n),
+        epsilon=epsilon,
+        epsilon_kind=study.epsilon_kind,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+        iterations=study.iterations(problem.label, method),
+        thin=study.thin(problem.label, method),
+        most_iterations=how.most_iterations,
+        most_draws=how.most_draws,
+    )
+
+
+def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:
+    """The chain files that `--chains` names, read one by one, and the problem on which they ran.
+
+    Raises DpmcError for no chains, and for chains of another data set.
+    """
+    from dpmc import storage
+
+    if not options.chains:
+        raise DpmcError("--chains: at least one chain file is needed")
+    files = map(storage.read_chain, _chain_files(study, options.chains))
+    first = next(files)
+    problem = _problem(study, first.attrs["model"], options.data)
+    if problem.dataset != first.attrs["dataset"]:
+        raise DpmcError(
+            f"{options.data}: holds the data set {problem.dataset}, "
+            f"the chains ran on {first.attrs['dataset']}"
+        )
+    return itertools.chain([first], files), problem
+
+
+def _write_table(output: Path, columns: tuple[str, ...], rows: Any) -> None:
+    """Write rows, mappings with these keys, as CSV."""
+    from dpmc import storage
+
+    with storage.replacing(output) as temporary, open(temporary, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -170,12 +310,16 @@ def plot(options: argparse.Namespace) -> None:
 
 
 def budget(options: argparse.Namespace) -> None:
-    """Print accountant → iterations, or accountant → epsilon, for those meant for these releases."""
+    """Print accountant → iterations, or accountant → epsilon, for those meant for these releases.
+
+    Where ε is per iteration, it sets the noise, and what iterations cost in total is printed.
+    """
     from dpmc import models
     from dpmc.privacy import accountants
     from dpmc.privacy.events import repeat
 
     study = load_study(options.study)
+    kept, k = _what_to_budget(study, options)
     spec = study.model(options.model)
     definition = models.definition(spec.model)
     n = _at_least(1, "n", options.n, spec.n or definition.n)
@@ -183,29 +327,41 @@ def budget(options: argparse.Namespace) -> None:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n) if options.delta is None else options.delta
     values, source = _hyperparameters(study, options)
-    algorithm = study.algorithm(options.method, values, len(definition.true_theta), source)
+    algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
     answers: dict[str, Any] = {}
     for name, accountant in accountants.ACCOUNTANTS.items():
         if not accountant.is_meant_for(once + each):
             continue
-        if options.epsilon is not None:
+        if k is None:
             epsilon = float(canonical_epsilon(options.epsilon))
             answers[name] = accountant.iterations(once, each, epsilon, delta)
         else:
-            k = _at_least(1, "iterations", options.iterations)
-            answers[name] = accountant.epsilon(once + repeat(each, k or 0), delta)
+            answers[name] = accountant.epsilon(once + repeat(each, k), delta)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return
-    question = (
-        f"iterations at epsilon {options.epsilon}"
-        if options.epsilon is not None
-        else f"epsilon of {options.iterations} iterations"
-    )
+    question = f"iterations at epsilon {options.epsilon}" if k is None else f"epsilon of {k} iterations"
+    if study.epsilon_kind != "total":
+        question += f" of {kept} each"
     print(f"{options.model} {options.method}: {question}, delta {delta:g}, n {n}")
     for name, answer in answers.items():
         print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
+
+
+def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
+    """The ε that an iteration keeps, "inf" where none is set; and the iterations whose cost is asked for."""
+    k = _at_least(1, "iterations", options.iterations)
+    if study.epsilon_kind == "total":
+        if (options.epsilon is None) == (k is None):
+            raise DpmcError("--epsilon, --iterations: give one of them")
+        return "inf", k
+    if options.epsilon is None:
+        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
+    k = k or study.iterations(options.model, options.method)
+    if k is None:
+        raise DpmcError("--iterations: needed, the study does not say how many")
+    return canonical_epsilon(options.epsilon), k
 
 
 def _problem(
@@ -228,7 +384,8 @@ def _problem(
     if rows is not None:
         return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts)
     if file is None:
-        return datasets.build(label, spec.model, dataset or spec.data, spec.n, starts, spec.start)
+        name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
+        return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
     problem = read_problem(file)
     if problem.label != label:
         raise DpmcError(f"{file}: holds data for {problem.label}, not for {label}")
@@ -251,6 +408,36 @@ def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[st
     if not isinstance(content, dict):
         raise DpmcError(f"{path}: must be a mapping of hyperparameters")
     return content, str(path)
+
+
+def _share(options: argparse.Namespace, seeds: list[int], outputs: list[Path]) -> None:
+    """Run `sample` in several processes, each with its part of the seeds; the same bits as from one.
+
+    Raises DpmcError, after all have ended, if one of them failed; what it has to say it says itself.
+    """
+    context = multiprocessing.get_context("fork")  # nothing is compiled or computed before
+    count = min(options.processes, len(seeds))
+    edges = [len(seeds) * part // count for part in range(count + 1)]
+    workers = []
+    for begin, end in itertools.pairwise(edges):
+        part = argparse.Namespace(**vars(options))
+        part.processes, part.seed, part.quiet = 1, seeds[begin:end], options.quiet or begin > 0
+        part.output = [str(output) for output in outputs[begin:end]]
+        workers.append(context.Process(target=_sample_part, args=(part,), daemon=True))
+        workers[-1].start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Python then ends the workers
+    for worker in workers:
+        worker.join()
+    failed = sum(worker.exitcode != 0 for worker in workers)
+    if failed:
+        raise DpmcError(f"--processes: {failed} of {count} failed, for the reasons above")
+
+
+def _sample_part(options: argparse.Namespace) -> None:
+    try:
+        sample(options)
+    except DpmcError as error:
+        sys.exit(f"dpmc: error: {error}")
 
 
 def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[int], list[Path]]:
@@ -295,21 +482,25 @@ def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _progress(name: str, quiet: bool) -> Any:
-    """A reporter of progress on standard error: a line that rewrites itself, or one every 10 s."""
+def _progress(name: str, quiet: bool, what: str = "iterations") -> Any:
+    """A reporter of progress on standard error: a line that rewrites itself, or one every 10 s.
+
+    `what` is counted; a report may carry a word on how it goes.
+    """
     if quiet:
         return None
     began = last = time.monotonic()
     live = sys.stderr.isatty()
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int, word: str = "") -> None:
         nonlocal last
         now = time.monotonic()
         if now - last < (0.2 if live else 10.0) and done < total:
             return
         last = now
         left = (now - began) * (total - done) / done
-        text = f"{name}: {done}/{total} iterations, {now - began:.0f} s, about {left:.0f} s left"
+        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
+        text += f", {word}" if word else ""
         end = "\n" if done == total or not live else ""
         print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
 

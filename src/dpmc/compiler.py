@@ -25,7 +25,17 @@ from pathlib import Path
 from typing import Any
 
 #: What no compiled function reaches, so that a change there need not compile anything afresh.
-UNCOMPILED = ("cli.py", "commands.py", "datasets", "figures", "schemas", "studies.py", "warmup.py")
+UNCOMPILED = (
+    "cli.py",
+    "commands.py",
+    "datasets",
+    "figures",
+    "schemas",
+    "search.py",
+    "studies.py",
+    "tuning.py",
+    "warmup.py",
+)
 
 _PACKAGE = Path(__file__).parent
 

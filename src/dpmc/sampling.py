@@ -51,11 +51,14 @@ class Cell:
     thin: int = 1  # every thin-th draw is kept
     most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
     most_iterations: int | None = None  # stop there, however much budget is left
+    epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is set to keep it
 
     @property
     def budget(self) -> Budget | None:
-        """The (ε, δ) of one run; None without privacy."""
-        return None if self.epsilon == "inf" else Budget(float(self.epsilon), self.delta)
+        """The (ε, δ) of one run; None without privacy, and where ε is per iteration."""
+        if self.epsilon == "inf" or self.epsilon_kind != "total":
+            return None
+        return Budget(float(self.epsilon), self.delta)
 
     def releases(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Events of a whole run before its first iteration and per iteration, all chains together."""
@@ -85,7 +88,10 @@ class Cell:
         most = self.budget_iterations
         if most is None:
             if self.iterations is None:
-                raise DpmcError("iterations: needed when epsilon is inf, since no budget limits the chain")
+                which = "inf" if self.epsilon == "inf" else self.epsilon_kind
+                raise DpmcError(
+                    f"iterations: needed when epsilon is {which}, since no budget limits the chain"
+                )
             return self.iterations
         if self.iterations is not None and self.iterations > most:
             raise BudgetExceeded(
@@ -120,7 +126,7 @@ class Run:
     jitters: list[Any]  # per chain, its Halton sequence; none if the algorithm uses none
     thin: int  # every thin-th draw is kept
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
-    counts: list[np.ndarray] = field(default_factory=list)  # blocks (4, chains, windows of thin), as Record
+    counts: list[np.ndarray] = field(default_factory=list)  # blocks (kinds, chains, windows of thin)
 
 
 Progress = Callable[[int, int], None]
@@ -153,7 +159,7 @@ def sample(
         float(cell.problem.temperature),
         cell.problem.n,
     )
-    advance = compiled_iterations if isinstance(door.evaluator, tuple) else run_iterations
+    advance = compiled_iterations if evaluators.compiles(door.evaluator) else run_iterations
     size = size or _first_block(door)
     for run in runs if total > 0 else ():
         run.ledger.foresee(_cost(cell, total, first=True))
@@ -179,8 +185,23 @@ def sample(
 
 
 def build_evaluator(algorithm: Any, problem: Any) -> Any:
-    """The evaluator that serves an algorithm best; `problem` has a `model` and `rows`."""
-    return evaluators.build(problem.model, problem.rows, algorithm.one_component, algorithm.batch_size > 0)
+    """The evaluator that serves an algorithm best; `problem` has a `model`, `rows` and a `temperature`."""
+    if draws_random_rows(algorithm):
+        temperature = float(problem.temperature)
+        return evaluators.build_poisson(problem.model, problem.rows, temperature, algorithm.public_clip)
+    batches, gradients = algorithm.batch_size > 0, algorithm.evaluations[1] > 0
+    return evaluators.build(problem.model, problem.rows, algorithm.one_component, batches, gradients)
+
+
+def draws_random_rows(algorithm: Any) -> bool:
+    """Whether an algorithm looks at a random number of rows, of which records are kept."""
+    return getattr(algorithm, "random_rows", False)
+
+
+def words_of(algorithm: Any) -> int:
+    """64-bit words that an iteration draws rows by: one for each of a batch, unless it says otherwise."""
+    words: int = getattr(algorithm, "random_words", algorithm.batch_size)
+    return words
 
 
 @compilable
@@ -221,7 +242,8 @@ def _begin(cell: Cell, seeds: list[int], thin: int) -> tuple[State, list[Run]]:
             _halton(stream(*stream_names(cell, seed, c, "jitter")))
             for c in range(cell.chains if getattr(cell.algorithm, "jitter", False) else 0)
         ]
-        runs.append(Run(seed, Ledger(cell.budget, judge), start, streams, jitters, thin))
+        delta = None if cell.epsilon_kind == "total" else cell.delta
+        runs.append(Run(seed, Ledger(cell.budget, judge, delta), start, streams, jitters, thin))
         if cell.algorithm.extras:
             for c in range(cell.chains):
                 generator = stream(*stream_names(cell, seed, c, "state"))
@@ -253,14 +275,14 @@ def _reserve(cell: Cell, runs: list[Run], m: int, first: bool) -> None:
 
 def _first_block(door: Door) -> int:
     """Iterations of the first block: many where rows cost nothing, few where they are read one by one."""
-    return 256 if isinstance(door.evaluator, tuple) else 1
+    return 256 if evaluators.compiles(door.evaluator) else 1
 
 
 def _next_block(size: int, seconds: float, cell: Cell, runs: int) -> int:
     """Double the block while it is short, within the limit on numbers drawn beforehand."""
     ratios, gradients = cell.algorithm.evaluations
     d = cell.problem.dimension
-    per_iteration = cell.algorithm.normals + cell.algorithm.batch_size + ratios + (gradients + 2) * d + 4
+    per_iteration = cell.algorithm.normals + words_of(cell.algorithm) + ratios + (gradients + 2) * d + 4
     most = max(1, BLOCK_NUMBERS // (per_iteration * runs * cell.chains))
     if seconds > 2.0 * BLOCK_SECONDS:
         size = max(1, size // 2)
@@ -290,7 +312,7 @@ def _advance(
         numbers("proposal", (m, algorithm.normals)),
         uniform,
         log_u,
-        numbers("batch", (m, algorithm.batch_size)),
+        numbers("batch", (m, words_of(algorithm))),
     )
     noise = LabNoise(
         numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
@@ -315,7 +337,8 @@ def _keep(run: Run, record: Record, r: int, cell: Cell, done: int) -> None:
     part = slice(r * cell.chains, (r + 1) * cell.chains)
     m, thin = record.theta.shape[1], run.thin
     run.draws.append(record.theta[part][:, thin - 1 - done % thin :: thin])
-    counts = np.stack([a[part].astype(np.int64) for a in record[1:]])
+    kept = record[1:] if draws_random_rows(cell.algorithm) else record[1:5]
+    counts = np.stack([a[part].astype(np.int64) for a in kept])
     first = np.flatnonzero(np.diff(np.arange(done, done + m) // thin, prepend=-1))
     sums = np.add.reduceat(counts, first, axis=2)
     if done % thin:  # the first window was begun in the block before
@@ -329,7 +352,9 @@ def _finish(cell: Cell, run: Run, total: int, door: Door) -> storage.Chains:
     """Put a run's blocks together and describe it."""
     d = cell.problem.dimension
     draws = np.concatenate([np.empty((cell.chains, 0, d)), *run.draws], axis=1)
-    counts = np.concatenate([np.zeros((4, cell.chains, 0), np.int64), *run.counts], axis=2)
+    random_rows = draws_random_rows(cell.algorithm)
+    kinds = len(storage.TOTALS) if random_rows else len(storage.TOTALS) - len(storage.RANDOM_ROWS)
+    counts = np.concatenate([np.zeros((kinds, cell.chains, 0), np.int64), *run.counts], axis=2)
     windows = counts[:, :, : total // run.thin]
     ratios, gradients = cell.algorithm.evaluations
     return storage.Chains(
@@ -339,13 +364,14 @@ def _finish(cell: Cell, run: Run, total: int, door: Door) -> storage.Chains:
         diverging=windows[1],
         ratio_clipped=windows[2],
         gradient_clipped=windows[3],
+        random_rows=windows[4:] if random_rows else None,
         totals=counts.sum(axis=2),
         attributes={
             "model": cell.problem.label,
             "method": cell.method,
             "dataset": cell.problem.dataset,
             "epsilon": cell.epsilon,
-            "epsilon_kind": "total",
+            "epsilon_kind": cell.epsilon_kind,
             "delta": cell.delta,
             "seed": run.seed,
             "iterations": total,
@@ -377,7 +403,7 @@ def _save(path: Path, state: State, runs: list[Run], done: int, reserved: int) -
             run.counts = [np.concatenate(run.counts, axis=2)]
             arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
         states = [{p: get_state(g) for p, g in streams.items()} for streams in run.streams]
-        about["runs"].append({"ledger": run.ledger.to_json(), "streams": states})
+        about["runs"].append({"ledger": run.ledger.to_json(told=False), "streams": states})
     arrays["about"] = np.array(json.dumps(about))
     with storage.replacing(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]

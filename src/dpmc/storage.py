@@ -1,7 +1,8 @@
 """Chain files: ArviZ's groups in NetCDF, written and read by netCDF4 alone.
 
 `posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
-`sample_stats` (chain, draw): what the chain itself shows; `private_diagnostics` (chain, draw): exact
+`sample_stats` (chain, draw): what the chain itself shows, and public facts of its tests where the number of
+rows is random; `private_diagnostics` (chain, draw): exact
 functions of the rows, marked releasable = 0. Every group and the root carry attributes; nested ones are
 JSON text. Nothing in a file depends on when or where it was made.
 """
@@ -19,7 +20,9 @@ from dpmc import __version__
 from dpmc.errors import DpmcError
 
 SCHEMA = 1
-TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped")
+#: What is recorded of algorithms that look at a random number of rows, beside the rest.
+RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
+TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped", *RANDOM_ROWS)
 
 
 @dataclass
@@ -32,8 +35,11 @@ class Chains:
     diverging: np.ndarray  # (c, k) proposals that were not finite
     ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
-    totals: np.ndarray  # (4, c) the last four summed over all iterations, those after the last draw too
+    totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, those after the last draw too
     attributes: dict[str, Any]
+    random_rows: np.ndarray | None = (
+        None  # (3, c, k) as RANDOM_ROWS: rows looked at, tests with noise, on all rows
+    )
 
 
 @contextmanager
@@ -78,8 +84,12 @@ def write_chains(path: Path, chains: Chains) -> None:
         _write(private, "ratio_clipped", dims, chains.ratio_clipped)
         _write(private, "gradient_clipped", dims, chains.gradient_clipped)
         private.setncattr("releasable", 0)
-        places = (stats, stats, private, private)
-        for group, name, total in zip(places, TOTALS, chains.totals, strict=True):
+        for name, counts in zip(
+            RANDOM_ROWS, () if chains.random_rows is None else chains.random_rows, strict=False
+        ):
+            _write(stats, name, dims, counts)
+        for name, total in zip(TOTALS, chains.totals, strict=False):
+            group = private if name.endswith("_clipped") else stats
             group.setncattr(f"{name}_total", total)
 
 
@@ -107,7 +117,10 @@ class ChainFile:
     acceptance: np.ndarray  # (chains, k)
     ratio_clipped: np.ndarray  # (chains, k)
     gradient_clipped: np.ndarray  # (chains, k)
-    totals: dict[str, np.ndarray]  # accepted, diverging, ratio_clipped, gradient_clipped: (chains,)
+    totals: dict[str, np.ndarray]  # (chains,) by the names of TOTALS, RANDOM_ROWS where recorded
+    rows_used: np.ndarray | None = (
+        None  # (chains, k) rows looked at since the draw kept before, where recorded
+    )
 
     @classmethod
     def of(cls, chains: Chains, attributes: dict[str, Any]) -> "ChainFile":
@@ -120,7 +133,8 @@ class ChainFile:
             acceptance=chains.accepted / chains.attributes["thin"],
             ratio_clipped=chains.ratio_clipped,
             gradient_clipped=chains.gradient_clipped,
-            totals=dict(zip(TOTALS, chains.totals, strict=True)),
+            totals=dict(zip(TOTALS, chains.totals, strict=False)),
+            rows_used=None if chains.random_rows is None else chains.random_rows[0],
         )
 
 
@@ -131,9 +145,10 @@ def read_chain(path: str | Path) -> ChainFile:
     """
     with reading(path) as file:
         stats, private = file["sample_stats"], file["private_diagnostics"]
+        names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
-            name: np.atleast_1d(group.getncattr(f"{name}_total"))
-            for group, name in zip((stats, stats, private, private), TOTALS, strict=True)
+            name: np.atleast_1d((private if name.endswith("_clipped") else stats).getncattr(f"{name}_total"))
+            for name in names
         }
         return ChainFile(
             path=Path(path),
@@ -144,6 +159,7 @@ def read_chain(path: str | Path) -> ChainFile:
             ratio_clipped=_array(private["ratio_clipped"]),
             gradient_clipped=_array(private["gradient_clipped"]),
             totals=totals,
+            rows_used=_array(stats["rows_used"]) if "rows_used" in stats.variables else None,
         )
 
 

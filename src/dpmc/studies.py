@@ -13,6 +13,8 @@ import yaml
 from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
 
+TUNING_TRIALS = 100  #: settings that a search tries unless the study says otherwise
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -26,6 +28,8 @@ class ModelSpec:
     settings_of: str  # whose hyperparameters
     epsilons: tuple[str, ...]  # canonical
     tuning_epsilon: str
+    iterations: int | None = None  # of methods that say nothing else
+    thin: int = 1  # likewise
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class MethodSpec:
     most_draws: int | None
     models: tuple[str, ...]
     from_study: str = ""  # the study whose cells these are; "": this one, which runs them
+    epsilons: tuple[str, ...] = ()  # canonical; (): the models' own
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,9 @@ class Study:
     chains: int
     tuning_mode: str
     tuning_seeds: int
-    hyperparameters: str
+    tuning_trials: int
+    hyperparameters: str  # published | tuned
+    settings_of: str  # the study whose hyperparameters
     models: dict[str, ModelSpec]
     methods: dict[str, MethodSpec]
     figures: tuple[str, ...]
@@ -74,8 +81,21 @@ class Study:
         for model in self.models.values():
             for method in self.methods.values():
                 if model.label in method.models and not method.from_study:
-                    for epsilon in model.epsilons:
+                    for epsilon in self.epsilons(model.label, method.label):
                         yield model.label, method.label, epsilon
+
+    def epsilons(self, model: str, method: str) -> tuple[str, ...]:
+        """The ε at which a method runs on a model: the method's own, else the model's."""
+        return self.method(method).epsilons or self.model(model).epsilons
+
+    def iterations(self, model: str, method: str) -> int | None:
+        """Iterations of each chain: the method's, else the model's; None: all that the budget allows."""
+        return self.method(method).iterations or self.model(model).iterations
+
+    def thin(self, model: str, method: str) -> int:
+        """Every so-many-th draw is kept: the method's number, else the model's."""
+        own = self.method(method).thin
+        return own if own > 1 else self.model(model).thin
 
     def reused(self) -> list[tuple[str, str]]:
         """(study, model) whose metrics belong to this study's table beside those of its own cells."""
@@ -123,30 +143,70 @@ class Study:
         return spec
 
     def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """The study's pinned hyperparameters of a cell, and where they stand."""
-        path, table = self._hyperparameters_file
-        key = self.method(method).settings_of
-        try:
-            return table[key][self.model(model).settings_of], f"{path}: {key}: {model}"
-        except (KeyError, TypeError):
-            raise DpmcError(
-                f"{path}: {key}: {model}: missing; give hyperparameters here or by --hyperparameters"
-            ) from None
+        """The study's pinned hyperparameters of a cell, and where they stand.
+
+        With `hyperparameters: tuned` those that a search found, under the method's label or that of its
+        settings; where none was made, the published ones.
+        """
+        label, spec = self.model(model).settings_of, self.method(method)
+        for path, table in self._hyperparameters_files:
+            for key in (method, spec.settings_of):
+                found = (table or {}).get(key) or {}
+                if label in found:
+                    return found[label], f"{path}: {key}: {model}"
+        raise DpmcError(
+            f"{path}: {spec.settings_of}: {model}: missing; give hyperparameters here or by --hyperparameters"
+        )
 
     @functools.cached_property
-    def _hyperparameters_file(self) -> tuple[Path, Any]:
-        """The file of the pinned hyperparameters and its content, read once."""
-        path = self.path.parent.parent / "hyperparameters" / f"{self.hyperparameters}.yaml"
-        return path, read_yaml(path)
+    def _hyperparameters_files(self) -> list[tuple[Path, Any]]:
+        """The files of the pinned hyperparameters and their contents, read once, in order of precedence."""
+        folder = self.path.parent.parent / "hyperparameters"
+        names = [f"{self.settings_of}.tuned"] if self.hyperparameters == "tuned" else []
+        paths = [folder / f"{name}.yaml" for name in (*names, self.settings_of)]
+        return [(path, read_yaml(path)) for path in paths]
 
-    def algorithm(self, method: str, values: dict[str, Any], dimension: int, source: str) -> Any:
-        """The algorithm of a method label with its hyperparameters (d = `dimension`)."""
+    def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
+        """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
+
+        Raises DpmcError for an ε per iteration that the algorithm cannot keep, or cannot be set to.
+        """
+        from dpmc.algorithms import algorithm_class
+
+        spec = self.method(method)
+        values = {**values, **spec.options}
+        if self.epsilon_kind == "total" or epsilon == "inf":
+            return values
+        algorithm = algorithm_class(spec.algorithm)
+        if not hasattr(algorithm, "calibrate"):
+            raise DpmcError(
+                f"{self.path}: methods: {method}: epsilons: {epsilon}: {spec.algorithm} is not set by an "
+                "epsilon per iteration, must be [inf]"
+            )
+        try:
+            calibrated: dict[str, Any] = algorithm.calibrate(values, float(epsilon), self.delta_for(n), n)
+        except DpmcError as error:
+            raise DpmcError(f"{self.path}: methods: {method}: {error}") from None
+        return calibrated
+
+    def algorithm(
+        self,
+        method: str,
+        values: dict[str, Any],
+        dimension: int,
+        source: str,
+        epsilon: str = "inf",
+        n: int = 0,
+    ) -> Any:
+        """The algorithm of a method label with its hyperparameters (d = `dimension`).
+
+        `epsilon` and the number of rows `n` matter where ε is per iteration: they set the noise.
+        """
         from dpmc.algorithms import algorithm_class
         from dpmc.algorithms.common import Settings
 
-        spec = self.method(method)
-        settings = Settings({**values, **spec.options}, dimension, source)
-        algorithm = algorithm_class(spec.algorithm).read(settings)
+        settings = Settings(self.settings(method, values, epsilon, n), dimension, source)
+        algorithm = algorithm_class(self.method(method).algorithm).read(settings)
         settings.finish()
         return algorithm
 
@@ -160,13 +220,14 @@ class Study:
                 "model": [spec.model, spec.data, spec.n, spec.start],
                 "method": [
                     *(how.algorithm, how.accountant, how.options),
-                    *(how.iterations, how.most_iterations, how.thin),
+                    *(self.iterations(model, method), how.most_iterations, self.thin(model, method)),
                 ],
                 "draws_version": algorithm_class(how.algorithm).draws_version,
                 "epsilon": epsilon,
                 "delta": self.delta,
                 "chains": self.chains,
                 **({"most_draws": how.most_draws} if how.most_draws else {}),
+                **({} if self.epsilon_kind == "total" else {"epsilon_kind": self.epsilon_kind}),
             },
             sort_keys=True,
         )
@@ -198,7 +259,9 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         chains=content.get("chains", 1),
         tuning_mode=tuning.get("mode", "pinned"),
         tuning_seeds=tuning.get("seeds", 4),
-        hyperparameters=content.get("hyperparameters", path.stem),
+        tuning_trials=tuning.get("trials", TUNING_TRIALS),
+        hyperparameters=content.get("hyperparameters", "published"),
+        settings_of=content.get("settings_of", path.stem),
         models=models,
         methods={},
         figures=tuple(content["figures"]),
@@ -209,6 +272,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
             study.methods[label] = _method_of_another(label, entry, study, others, asking)
         else:
             study.methods[label] = _method(label, entry or {}, models, path)
+    _check_lengths(study)
     return study
 
 
@@ -222,6 +286,8 @@ def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
         settings_of=entry.get("settings_of", label),
         epsilons=tuple(canonical_epsilon(e) for e in entry["epsilons"]),
         tuning_epsilon=canonical_epsilon(entry["tuning_epsilon"]),
+        iterations=entry.get("iterations"),
+        thin=entry.get("thin", 1),
     )
 
 
@@ -252,6 +318,7 @@ def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], pat
         thin=entry.get("thin", 1),
         most_draws=entry.get("most_draws"),
         models=tuple(entry.get("models", models)),
+        epsilons=tuple(canonical_epsilon(e) for e in entry.get("epsilons", ())),
     )
 
 
@@ -283,14 +350,17 @@ def _method_of_another(
         _known(study.models, f"methods: {label}: models", model, study.path)
         if model not in found.models:
             raise DpmcError(f"{where}: models: {name!r} does not run it on {model!r}")
-        _check_same_cells(f"{where}: from_study: {name!r}", model, study, other)
+        _check_same_cells(f"{where}: from_study: {name!r}", model, study, other, bool(found.epsilons))
     if not chosen:
         raise DpmcError(f"{where}: from_study: {name!r} runs it on none of this study's models")
     return replace(found, models=chosen, from_study=name)
 
 
-def _check_same_cells(where: str, model: str, study: Study, other: Study) -> None:
-    """Raise DpmcError where a model, its data or its privacy differ between two studies."""
+def _check_same_cells(where: str, model: str, study: Study, other: Study, own_epsilons: bool) -> None:
+    """Raise DpmcError where a model, its data or its privacy differ between two studies.
+
+    `own_epsilons`: the method has its own, whatever the models' are.
+    """
     ours, theirs = study.models[model], other.models[model]
     for what, one, two in (
         ("model", ours.model, theirs.model),
@@ -304,8 +374,20 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study) -> Non
         if one != two:
             raise DpmcError(f"{where}: {what} of {model} is {two!r} there and {one!r} here")
     missing = [epsilon for epsilon in ours.epsilons if epsilon not in theirs.epsilons]
-    if missing:
+    if missing and not own_epsilons:
         raise DpmcError(f"{where}: epsilons of {model}: {missing[0]} is not among those there")
+
+
+def _check_lengths(study: Study) -> None:
+    """Raise DpmcError for a cell that nothing ends: ε per iteration is no budget."""
+    if study.epsilon_kind == "total":
+        return
+    for model, method, _ in study.cells():
+        if study.iterations(model, method) is None:
+            raise DpmcError(
+                f"{study.path}: models: {model}: iterations: missing, and {method} has none of its own; "
+                "an epsilon per iteration is no budget that would end a chain"
+            )
 
 
 def _check_models(models: dict[str, ModelSpec], path: Path) -> None:

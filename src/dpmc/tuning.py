@@ -10,21 +10,36 @@ from dpmc.models import definition
 from dpmc.studies import Study
 
 if TYPE_CHECKING:
+    from dpmc.metrics.cell import Row
     from dpmc.problem import Problem
-    from dpmc.sampling import Progress
+    from dpmc.sampling import Cell, Progress
 
+MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
 
 
+def is_tried(study: Study, model: str, method: str) -> bool:
+    """Whether there is anything to try: a budget, in a study that tries its settings."""
+    without_budget = study.model(model).tuning_epsilon == "inf" or study.method(method).epsilons == ("inf",)
+    return study.tuning_mode != "none" and not without_budget
+
+
 def untried(study: Study, model: str, method: str) -> dict[str, Any]:
-    """The pinned setting of a model that runs without a budget: nothing to tune against.
+    """The pinned setting of a cell that is not tried, because there is no budget or the study says so.
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
     values, source = study.published_hyperparameters(model, method)
-    study.algorithm(method, values, len(definition(study.model(model).model).true_theta), source)
-    why = "not tried: without a budget there is nothing to tune against"
-    return {**_about(study, model, method, values), "tried": why}
+    spec = study.model(model)
+    about = definition(spec.model)
+    epsilon = study.epsilons(model, method)[0]
+    study.algorithm(method, values, len(about.true_theta), source, epsilon, spec.n or about.n)
+    why = (
+        "the study takes its settings as they are"
+        if study.tuning_mode == "none"
+        else "without a budget there is nothing to tune against"
+    )
+    return {**_about(study, model, method, values), "tried": f"not tried: {why}"}
 
 
 def pinned(
@@ -37,36 +52,19 @@ def pinned(
     Raises DpmcError for missing or wrong hyperparameters.
     """
     from dpmc.metrics.cell import cell_metrics
-    from dpmc.sampling import Cell, sample
+    from dpmc.sampling import sample
     from dpmc.storage import ChainFile
 
     values, source = study.published_hyperparameters(model, method)
-    algorithm = study.algorithm(method, values, problem.dimension, source)
-    spec, how = study.model(model), study.method(method)
-    cell = Cell(
-        problem=problem,
-        method=method,
-        algorithm=algorithm,
-        epsilon=spec.tuning_epsilon,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-        iterations=how.iterations,
-        most_iterations=how.most_iterations,
-        most_draws=how.most_draws,
-    )
+    cell = cell_of(study, model, method, values, source, problem)
     finished = sample(cell, list(range(study.tuning_seeds)), progress=progress)
     rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
-    medians = {
-        name: float(np.median([row["value"] for row in rows if row["metric"] == name]))
-        for name in ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
-        if any(row["metric"] == name for row in rows)
-    }
+    medians = medians_of(rows)
     return {
         **_about(study, model, method, values),
         "tried": {
             "data": problem.dataset,
-            "epsilon": spec.tuning_epsilon,
+            "epsilon": study.model(model).tuning_epsilon,
             "seeds": study.tuning_seeds,
             "medians": medians,
             "clipping": _verdict(medians),
@@ -75,12 +73,43 @@ def pinned(
     }
 
 
+def cell_of(
+    study: Study, model: str, method: str, values: dict[str, Any], source: str, problem: Problem
+) -> Cell:
+    """The cell at the model's tuning ε with these hyperparameters, which come from `source`."""
+    from dpmc.sampling import Cell
+
+    spec, how = study.model(model), study.method(method)
+    return Cell(
+        problem=problem,
+        method=method,
+        algorithm=study.algorithm(method, values, problem.dimension, source, spec.tuning_epsilon, problem.n),
+        epsilon=spec.tuning_epsilon,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+        iterations=study.iterations(model, method),
+        epsilon_kind=study.epsilon_kind,
+        most_iterations=how.most_iterations,
+        most_draws=how.most_draws,
+    )
+
+
+def medians_of(rows: list[Row]) -> dict[str, float]:
+    """Medians over seeds of what tells whether a setting is good; `rows` as of `dpmc.metrics.cell`."""
+    return {
+        name: float(np.median([row["value"] for row in rows if row["metric"] == name]))
+        for name in MEDIANS
+        if any(row["metric"] == name for row in rows)
+    }
+
+
 def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dict[str, Any]:
     return {
         "study": study.name,
         "model": model,
         "method": method,
-        "mode": "pinned",
+        "mode": study.tuning_mode,
         "hyperparameters": values,
     }
 

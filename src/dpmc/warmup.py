@@ -88,11 +88,18 @@ def _different(study: Study, model: str, methods: list[str], dimension: int) -> 
     seen = set()
     for method in methods:
         values, source = study.published_hyperparameters(model, method)
-        algorithm = study.algorithm(method, values, dimension, source)
+        epsilon, n = study.epsilons(model, method)[0], _rows_of(study, model)
+        algorithm = study.algorithm(method, values, dimension, source, epsilon, n)
         types = (type(algorithm), *(type(value) for value in algorithm))
         if types not in seen:
             seen.add(types)
             yield method, algorithm
+
+
+def _rows_of(study: Study, model: str) -> int:
+    """How many rows a model's data have, as far as study or catalogue know."""
+    spec = study.model(model)
+    return spec.n or models.definition(spec.model).n or ROWS
 
 
 def _report(name: str, began: float) -> str:

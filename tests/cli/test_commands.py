@@ -178,4 +178,4 @@ def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main((command, "--help"))
     assert stop.value.code == 0
-    assert f"dpmc {command} --study" in " ".join(capsys.readouterr().out.split())
+    assert f"example: dpmc {command} " in " ".join(capsys.readouterr().out.split())

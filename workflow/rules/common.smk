@@ -1,21 +1,30 @@
 # Studies, checked before anything runs, and the functions that the rules share.
+import csv
 import json
+import math
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
-from dpmc.datasets import DATA_VERSION
+from dpmc.datasets import DATA_VERSION, DATASET_PATTERN, images
 from dpmc.errors import DpmcError
+from dpmc.figures import applies as figure_applies
 from dpmc.figures import endings as figure_endings
 from dpmc.figures import load as load_figure
 from dpmc.figures.accountings import pairs as two_accountings
+from dpmc.search import FREE
 from dpmc.studies import load_study, sources_version
 from dpmc.warmup import METRICS, combination, combinations
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+# A job with several threads has as many processes: each gets one, and sums are split the same way.
+ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
 
 try:
     STUDIES = {
@@ -23,6 +32,26 @@ try:
     }
 except DpmcError as error:
     raise WorkflowError(str(error)) from None
+
+
+def leave_out_missing(study):
+    """The study without the models whose data are not to be had; says which and why."""
+    why = {label: images.missing(spec.data) for label, spec in study.models.items()}
+    models = {label: spec for label, spec in study.models.items() if why[label] is None}
+    for label in why.keys() - models.keys():
+        print(f"{study.name}: {label} is left out: {why[label]}", file=sys.stderr)
+    kept = {
+        label: tuple(model for model in method.models if model in models)
+        for label, method in study.methods.items()
+    }
+    methods = {
+        label: replace(study.methods[label], models=some) for label, some in kept.items() if some
+    }
+    return replace(study, models=models, methods=methods)
+
+
+STUDIES = {name: leave_out_missing(study) for name, study in STUDIES.items()}
+STUDIES = {name: study for name, study in STUDIES.items() if study.models}
 
 RULES = {
     "study": [*STUDIES, "all"],
@@ -43,6 +72,7 @@ COMPILED = "results/{study}/compiled/{combination}.txt"
 COMPILED_METRICS = COMPILED.replace("{combination}", METRICS)
 CELL = str(Path(CHAIN).parent)
 MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
+FOUND = "data/downloads/{source}.found"
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED_TABLES = [
     "mmd",
@@ -57,6 +87,10 @@ PUBLISHED_TABLES = [
     "models",
 ]
 
+# What the jobs of finished runs needed: `python benchmarks/jobs.py`.
+with open(Path(workflow.basedir) / "workflow/resources.csv") as table:
+    RESOURCES = list(csv.DictReader(table))
+
 with open("data/published/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
 
@@ -66,7 +100,8 @@ wildcard_constraints:
     model="[a-z0-9.-]+",
     method="[a-z0-9.-]+",
     combination="[A-Za-z0-9_.-]+",
-    dataset="published|tuning|fresh-[0-9]+",
+    dataset=DATASET_PATTERN,
+    source="[a-z0-9-]+",
     epsilon="[0-9.]+|inf",
     seed="[0-9]+",
     figure="[a-z0-9-]+",
@@ -79,6 +114,7 @@ def study_files(study):
         *(
             f"figures/{study}/{figure}.{kind}"
             for figure in STUDIES[study].figures
+            if figure_applies(figure, STUDIES[study])
             for kind in figure_endings(figure)
         ),
         *(
@@ -90,6 +126,52 @@ def study_files(study):
         *([f"results/{study}/claims.yaml"] if study in CLAIMS else []),
         *([f"results/{study}/table.csv"] if two_accountings(STUDIES[study]) else []),
     ]
+
+
+def memory(rule):
+    """What a job may hold, in MB: what one of its rule held at most and a half more, twice as much at each retry.
+
+    No less than compiling takes, which a job does that finds no machine code; so much for each of its processes.
+    """
+    held = max(float(line["mem_mb"]) for line in [*measured(rule), *measured("compile")])
+
+    def asks(wildcards, attempt, threads):
+        return 100 * math.ceil(1.5 * held / 100) * threads * 2 ** (attempt - 1)
+
+    return asks
+
+
+def minutes(rule):
+    """What a job may take: four times the longest of its rule and ten minutes at least; twice as long at each retry."""
+    took = max(float(line["seconds"]) for line in measured(rule))
+
+    def asks(wildcards, attempt):
+        return max(10, math.ceil(4 * took / 60)) * 2 ** (attempt - 1)
+
+    return asks
+
+
+def measured(rule, method=""):
+    """Lines of the table of resources on a rule, and a method; for a rule never measured, on all rules of its kind."""
+    sampling = rule.startswith("sample_")
+    lines = (
+        [line for line in RESOURCES if line["rule"] == rule]
+        or [line for line in RESOURCES if sampling and line["rule"].startswith("sample_")]
+        or RESOURCES
+    )
+    return [line for line in lines if line["method"] == method] if method else lines
+
+
+def cell_threads(wildcards):
+    """Cores of a sampling job: four for methods with long cells where cores are many, so that nothing waits for one."""
+    cores = workflow.resource_settings.cores  # none on a cluster; in a cluster's job, the job's
+    many = cores is None or cores >= 16 or not workflow.is_main_process
+    return 4 if many and measured(f"sample_{wildcards.study}", wildcards.method) else 1
+
+
+def every_core(wildcards):
+    """All cores of this machine's run; on a cluster one, for there nobody knows them, and each job has its own."""
+    return workflow.resource_settings.cores or 1
 
 
 def figure_caption(wildcards):
@@ -123,7 +205,14 @@ def data_settings(wildcards):
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     starts = max(20, study.seeds * study.chains)
-    return json.dumps([spec.model, spec.n, spec.start, starts, DATA_VERSION])
+    pictures = [spec.data] if images.image_set(spec.data) else []
+    return json.dumps([spec.model, spec.n, spec.start, starts, DATA_VERSION, *pictures])
+
+
+def image_source(wildcards):
+    """The mark that the pictures of a model's data set are there and checked; nothing for other data sets."""
+    pictures = images.image_set(STUDIES[wildcards.study].model(wildcards.model).data)
+    return [FOUND.format(source=pictures.source.name)] if pictures else []
 
 
 def tuning_settings(wildcards):
@@ -133,6 +222,39 @@ def tuning_settings(wildcards):
     values, _ = study.published_hyperparameters(wildcards.model, wildcards.method)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
     return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
+
+
+def search_settings(wildcards):
+    """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
+    trials = STUDIES[wildcards.study].tuning_trials
+    return json.dumps([tuning_settings(wildcards), trials])
+
+
+def searches(wildcards):
+    """What the searches of a study find: for each model with a budget to tune at and each method that has a choice."""
+    study = STUDIES[wildcards.study]
+    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
+    return [
+        f"results/{study.name}/search/{model}/{method}.yaml"
+        for model, method in pairs
+        if study.model(model).tuning_epsilon != "inf"
+        and study.method(method).epsilons != ("inf",)
+        and study.method(method).algorithm in FREE
+    ]
+
+
+def search_found(wildcards):
+    """What a search found, in a study whose settings are searched; nothing in others."""
+    found = f"results/{wildcards.study}/search/{wildcards.model}/{wildcards.method}.yaml"
+    searched = STUDIES[wildcards.study].tuning_mode == "search" and found in searches(wildcards)
+    return [found] if searched else []
+
+
+def tuning_data(wildcards):
+    """The data on which settings are tried; in a study that tries none, the chains' own, which are not read."""
+    if STUDIES[wildcards.study].tuning_mode == "none":
+        return evaluation_data(wildcards)
+    return f"data/{wildcards.study}/{wildcards.model}/tuning.nc"
 
 
 def sampling_settings(wildcards):
@@ -163,11 +285,35 @@ def model_chains(wildcards):
     return [f"{cell}/seed-{seed}.nc" for cell in model_cells(wildcards) for seed in seeds]
 
 
+def own_models(study):
+    """The models on which a study runs something itself."""
+    return list(dict.fromkeys(model for model, _, _ in study.cells()))
+
+
+def speed_data(wildcards):
+    """The data of all models whose methods are timed."""
+    study = STUDIES[wildcards.study]
+    return [
+        f"data/{study.name}/{model}/{study.model(model).data}.nc" for model in own_models(study)
+    ]
+
+
+def speed_compiled(wildcards):
+    """The marks that the machine code of a whole study is in the cache."""
+    study = STUDIES[wildcards.study]
+    return [COMPILED.format(study=study.name, combination=name) for name in combinations(study)]
+
+
+def speed_settings(wildcards):
+    """What is timed; a change times anew."""
+    study = STUDIES[wildcards.study]
+    return [study.sampling_settings(*cell) for cell in study.cells()]
+
+
 def study_metrics(wildcards):
     """The metric files of all models and baselines of a study, and of the models that it takes from others."""
     study = STUDIES[wildcards.study]
-    evaluated = dict.fromkeys(model for model, _, _ in study.cells())
-    chains = [MODEL_METRICS.format(study=study.name, model=model) for model in evaluated]
+    chains = [MODEL_METRICS.format(study=study.name, model=model) for model in own_models(study)]
     baselines = [
         f"results/{study.name}/metrics/{model}/baseline.csv"
         for model in study.models

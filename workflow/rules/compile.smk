@@ -7,13 +7,15 @@ rule compile:
         "results/{study}/compiled/{combination}.txt",
     log:
         "logs/{study}/compiled/{combination}.log",
+    benchmark:
+        "results/{study}/benchmarks/compiled/{combination}.tsv"
     # Everything else waits for it.
     priority: 20000
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory("compile"),
+        runtime=minutes("compile"),
     params:
         what=what_to_compile,
     shell:

@@ -8,14 +8,16 @@ rule evaluate:
         MODEL_METRICS,
     log:
         "logs/{study}/evaluation/{model}/chains.log",
+    benchmark:
+        "results/{study}/benchmarks/evaluation/{model}/chains.tsv"
     # Before sampling: the scheduler looks at all inputs of the jobs that wait, at each choice anew, and a
     # model has hundreds.
     priority: 10000
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=memory("evaluate"),
+        runtime=minutes("evaluate"),
     params:
         version=sources_version("metrics", "privacy/accountants"),
         cells=model_cells,
@@ -32,11 +34,13 @@ rule baselines:
         "results/{study}/metrics/{model}/baseline.csv",
     log:
         "logs/{study}/evaluation/{model}/baseline.log",
+    benchmark:
+        "results/{study}/benchmarks/evaluation/{model}/baseline.tsv"
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory("baselines"),
+        runtime=minutes("baselines"),
     params:
         version=sources_version("metrics"),
     shell:

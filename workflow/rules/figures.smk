@@ -22,11 +22,13 @@ rule figure:
         ),
     log:
         "logs/{study}/figures/{figure}.log",
+    benchmark:
+        "results/{study}/benchmarks/figures/{figure}.tsv"
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory("figure"),
+        runtime=minutes("figure"),
     params:
         version=sources_version("figures", "datasets", "models", "privacy", "algorithms"),
         caption=figure_caption,

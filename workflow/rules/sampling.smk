@@ -33,14 +33,15 @@ for study in STUDIES:
         priority: sampling_priority
         conda:
             ENVIRONMENT
+        threads: cell_threads
         resources:
-            mem_mb=1000,
-            runtime=60,
+            mem_mb=memory(f"sample_{study}"),
+            runtime=minutes(f"sample_{study}"),
         params:
             settings=sampling_settings,
         shell:
-            "dpmc sample --study {wildcards.study} --model {wildcards.model} "
+            "{ONE_THREAD} dpmc sample --study {wildcards.study} --model {wildcards.model} "
             "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "
             "--hyperparameters {input.hyperparameters} "
-            "--checkpoint-seconds {config[checkpoint_seconds]} "
+            "--checkpoint-seconds {config[checkpoint_seconds]} --processes {threads} "
             "--output {output} 2> {log}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 #: study -> the module of its claims
-CLAIMS: dict[str, str] = {"dp-hmc": "dpmc.claims.dp_hmc"}
+CLAIMS: dict[str, str] = {"dp-hmc": "dpmc.claims.dp_hmc", "dp-fast-mh": "dpmc.claims.dp_fast_mh"}
 
 VERDICTS = ("holds", "fails", "depends", "undecided")
 

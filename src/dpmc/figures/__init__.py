@@ -5,7 +5,9 @@ A figure module has `NAME`, `CAPTION` (what the reader sees and can learn from i
 table (study, model, method, epsilon, seed, metric, value), `study` its definition and `published`
 the folder of the published results. The module of a table has `write(study, outputs)` in its place.
 A figure that shows chains also has `needs(study)`, the cells (model, method, epsilon) whose chains it
-reads, and its `draw` takes a fourth argument, the folder of all studies' results.
+reads, and its `draw` takes a fourth argument, the folder of all studies' results. So does one that reads
+tables beside the metrics: `files(study, results)` are their paths. `applies(study)`, if a module has it, says
+whether the study, as far as its data are to be had, has anything to show.
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ FIGURES: dict[str, str] = {
     "tight-spent": "dpmc.figures.tight_spent",
     "tight-mmd": "dpmc.figures.tight_mmd",
     "tight-mmd-spent": "dpmc.figures.tight_mmd_spent",
+    "mixture": "dpmc.figures.fast_mixture",
+    "density": "dpmc.figures.fast_density",
+    "logistic": "dpmc.figures.fast_logistic",
+    "variants": "dpmc.figures.fast_variants",
+    "equal-budget": "dpmc.figures.fast_equal_budget",
 }
 
 #: figures that are tables: their modules have `write(study, outputs)` in place of `draw`
@@ -65,8 +72,17 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(FIGURES[name])
 
 
+def applies(name: str, study: Any) -> bool:
+    """Return whether a study, whose models with missing data are left out, can have a figure.
+
+    Raises DpmcError for an unknown figure.
+    """
+    module = load(name)
+    return bool(module.applies(study)) if hasattr(module, "applies") else True
+
+
 def chain_files(name: str, study: Any, results: Path) -> list[Path]:
-    """Return the chain files that a figure of a study reads; none for most figures.
+    """Return the chain files and tables, beside the metrics, that a figure reads; none for most figures.
 
     `results` is the folder of all studies' results. Raises DpmcError for an unknown figure, or a study that
     cannot have it.
@@ -75,7 +91,8 @@ def chain_files(name: str, study: Any, results: Path) -> list[Path]:
 
     module = load(name)
     cells = module.needs(study) if hasattr(module, "needs") else []
-    return [file for cell in cells for file in files_of(results, study, cell)]
+    tables = module.files(study, results) if hasattr(module, "files") else []
+    return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
 
 
 def plot(
@@ -106,7 +123,7 @@ def plot(
     table = read_metrics(metrics)
     from dpmc.figures import style
 
-    chains = (results,) if hasattr(module, "needs") else ()
+    chains = (results,) if hasattr(module, "needs") or hasattr(module, "files") else ()
     figure = module.draw(table, study, published, *chains)
     for output in outputs:
         style.save(figure, output)

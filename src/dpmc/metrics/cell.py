@@ -19,8 +19,10 @@ import numpy.typing as npt
 from dpmc.errors import DpmcError
 from dpmc.metrics.convergence import MINIMUM_CHAINS, convergence
 from dpmc.metrics.errors import covariance_error, mean_error
+from dpmc.metrics.histogram import accuracy, symmetric_kl
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
+from dpmc.metrics.traces import milestones
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
@@ -174,7 +176,7 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
     if iterations == 0:
         return values, reasons or ["budget too small: 0 iterations"]
 
-    values |= _fractions(chain, iterations)
+    values |= _fractions(chain, iterations) | _fast_metrics(chain, problem)
     distances = ("mmd", "mean_error", "covariance_error")
     if len(pooled) == 0:
         why = f"{', '.join(distances)}: no kept draws (iterations: {iterations})"
@@ -189,6 +191,26 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
         except ValueError as error:
             missing.setdefault(f"{error} (iterations: {iterations})", []).append(name)
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
+
+
+def _fast_metrics(chain: ChainFile, problem: Problem) -> dict[str, float]:
+    """Return what the DP-Fast MH paper measures, of all kept draws from the first on.
+
+    Where the problem has a histogram of exact draws, the symmetric KL divergence from it, at `milestones`
+    along the chain too, and the share of draws outside; where it has test rows, the accuracy of the draws'
+    mean.
+    """
+    draws = np.asarray(chain.draws).reshape(-1, chain.draws.shape[-1])
+    values: dict[str, float] = {}
+    if len(draws) == 0 or not np.all(np.isfinite(draws)):
+        return values
+    if problem.histogram_counts.size:
+        divergence, outside = symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+        values |= {"symmetric_kl": divergence, "outside_fraction": outside / len(draws)}
+        values |= milestones(chain, problem)
+    if problem.test_rows.size:
+        values["test_accuracy"] = accuracy(draws.mean(axis=0), problem.test_rows)
+    return values
 
 
 def _stream_names(chain: ChainFile) -> tuple[str | int, ...]:
@@ -225,7 +247,9 @@ def _fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
 
     Where no log ratio is asked for there is no test, hence no acceptance rate. A clip fraction is
     #{rows clipped} / (rows x evaluations), rejected proposals included (Section 6.3); there is none
-    where nothing is evaluated.
+    where nothing is evaluated. Where the number of rows is random, it is that of rows looked at, and
+    is reported too, with the fractions of tests that drew noise and that took all rows. Where epsilon is
+    per iteration the number of rows is reported of every method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
@@ -235,10 +259,18 @@ def _fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
         values["acceptance_rate"] = total["accepted"] / proposals
     for name in ("ratio", "gradient"):
         evaluations = proposals * int(attrs[f"{name}_evaluations_per_iteration"])
-        rows = int(attrs.get("rows_per_evaluation", attrs["n"]))
+        rows = evaluations * int(attrs.get("rows_per_evaluation", attrs["n"]))
+        if "rows_used" in total and name == "ratio":
+            rows = total["rows_used"]
         if evaluations:
-            clipped = total[f"{name}_clipped"]
-            values[f"{name}_clip_fraction"] = clipped / (evaluations * rows)
+            values[f"{name}_clip_fraction"] = total[f"{name}_clipped"] / rows if rows else 0.0
+    if "rows_used" in total:
+        values["rows_per_iteration"] = total["rows_used"] / proposals
+        values["noise_fraction"] = total["noise_drawn"] / proposals
+        values["full_batch_fraction"] = total["all_rows"] / proposals
+    elif attrs.get("epsilon_kind") == "per-iteration":
+        evaluations = sum(int(attrs[f"{name}_evaluations_per_iteration"]) for name in ("ratio", "gradient"))
+        values["rows_per_iteration"] = evaluations * int(attrs["rows_per_evaluation"])
     values["diverged"] = total["diverging"]
     return values
 

@@ -1,0 +1,38 @@
+"""Seconds per iteration of a study's methods, measured here and now: they differ from machine to machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpmc.sampling import Cell
+
+COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
+REPEATS = 3
+SECONDS = 0.4  #: of one repeat, about
+MOST_ITERATIONS = 20_000
+
+
+def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
+    """Return (iterations of a repeat, median seconds per iteration) of one chain after the other.
+
+    The iterations before the second block are not counted: what is done once belongs to no iteration.
+    """
+    rough = _one_run(replace(cell, iterations=1500), clock)
+    wanted = max(1500, min(MOST_ITERATIONS, int(SECONDS / rough)))
+    measured = [_one_run(replace(cell, iterations=wanted), clock) for _ in range(REPEATS)]
+    return wanted, statistics.median(measured)
+
+
+def _one_run(cell: Cell, clock: Callable[[], float]) -> float:
+    """Run one chain; return the seconds per iteration after its first block."""
+    from dpmc import sampling
+
+    moments: list[tuple[int, float]] = []
+    sampling.sample(cell, [0], progress=lambda done, _: moments.append((done, clock())))
+    (first, began), (last, ended) = moments[0], moments[-1]
+    return (ended - began) / (last - first)

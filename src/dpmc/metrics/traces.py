@@ -1,0 +1,167 @@
+"""Metrics along a chain: what had been reached, read and spent after so many iterations.
+
+All draws from the first on count, for the chain's beginning is what is looked at. Symmetric KL divergence,
+rows used and, at some of them, total ε stand at iterations 1, 501, 1001, …; test accuracy of the running mean
+every 100. Of a thinned chain the kept draws stand for all: what needs a draw before the first kept one is
+left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmc.metrics.histogram import accuracy, bin_indices, symmetric_kl_of_counts
+from dpmc.privacy import accountants
+from dpmc.privacy.events import NonPrivateRelease, Release, counts, from_counts, from_json, repeat
+
+if TYPE_CHECKING:
+    from dpmc.problem import Problem
+    from dpmc.storage import ChainFile
+
+Floats = npt.NDArray[np.float64]
+Row = dict[str, str | int | float]
+
+COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")
+DISTANCE_EVERY = 500
+ACCURACY_EVERY = 100
+MILESTONES = (4_000, 10_000)  # iterations
+MILESTONE_ROWS = 1e8
+
+
+def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
+    """Yield the rows of several cells' chains, which come cell by cell.
+
+    What every run of a cell shares, the total ε, has seed "" and stands once, beside divergences only: for
+    other models the whole chains' total is among the metrics.
+    """
+    told = None
+    for chain in chains:
+        names = {key: str(chain.attrs[key]) for key in ("study", "model", "method", "epsilon")}
+        if names != told:
+            told = names
+            if problem.histogram_counts.size:
+                yield from _rows(names, "", "epsilon_total", spent(chain))
+        for metric, values in run_traces(chain, problem).items():
+            yield from _rows(names, int(chain.attrs["seed"]), metric, values)
+
+
+def run_traces(chain: ChainFile, problem: Problem) -> dict[str, dict[int, float]]:
+    """Return metric -> iteration -> value of one run, for those metrics that the problem allows."""
+    found = {"rows_used": rows_used(chain)}
+    if problem.histogram_counts.size:
+        found["symmetric_kl"] = divergences(chain, problem)
+    if len(problem.test_rows):
+        found["test_accuracy"] = accuracies(chain, problem)
+    return found
+
+
+def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
+    """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior.
+
+    Every draw is put into its bin once, however many iterations are looked at.
+    """
+    edges, truth = problem.histogram_edges, problem.histogram_counts
+    draws = np.asarray(chain.draws)  # (chains, k, d)
+    places = bin_indices(draws.reshape(-1, draws.shape[-1]), edges).reshape(draws.shape[:2]) + 1
+    found = np.zeros(truth.size + 1, np.int64)  # the first: outside
+    done, values = 0, {}
+    for iteration, kept in _kept_until(chain, distance_iterations(chain)):
+        found += np.bincount(places[:, done:kept].ravel(), minlength=found.size)
+        done = kept
+        values[iteration] = symmetric_kl_of_counts(found[1:], truth)
+    return values
+
+
+def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
+    """Return metric -> symmetric KL divergence at places that the paper speaks of, where a chain gets there.
+
+    After `MILESTONES` iterations (the next one of the trace), and at the last place before more than
+    `MILESTONE_ROWS` rows have been looked at.
+    """
+    along, rows = divergences(chain, problem), rows_used(chain)
+    values = {f"symmetric_kl_at_{m}": along[m + 1] for m in MILESTONES if m + 1 in along}
+    within = [iteration for iteration in along if rows[iteration] <= MILESTONE_ROWS]
+    if within:
+        values["symmetric_kl_by_rows"] = along[within[-1]]
+    return values
+
+
+def accuracies(chain: ChainFile, problem: Problem) -> dict[int, float]:
+    """Return iteration -> share of the test rows whose label the mean of all draws up to there gets right."""
+    iterations = range(ACCURACY_EVERY, int(chain.attrs["iterations"]) + 1, ACCURACY_EVERY)
+    sums = np.cumsum(np.asarray(chain.draws).mean(axis=0), axis=0)  # (k, d)
+    return {
+        iteration: accuracy(sums[kept - 1] / kept, problem.test_rows)
+        for iteration, kept in _kept_until(chain, iterations)
+    }
+
+
+def rows_used(chain: ChainFile) -> dict[int, float]:
+    """Return iteration -> rows of data looked at so far, all chains of the run together."""
+    attrs = chain.attrs
+    if chain.rows_used is None:
+        evaluations = sum(int(attrs[f"{kind}_evaluations_per_iteration"]) for kind in ("ratio", "gradient"))
+        each = evaluations * int(attrs["rows_per_evaluation"]) * len(chain.draws)
+        return {iteration: each * iteration for iteration in distance_iterations(chain)}
+    sums = np.cumsum(np.asarray(chain.rows_used).sum(axis=0))
+    return {
+        iteration: int(sums[kept - 1]) for iteration, kept in _kept_until(chain, distance_iterations(chain))
+    }
+
+
+def spent(chain: ChainFile) -> dict[int, float]:
+    """Return iteration -> ε spent so far, at the δ of the chain's ledger; inf where nothing is guaranteed.
+
+    Nothing for a chain whose ledger has no δ.
+    """
+    ledger = json.loads(str(chain.attrs["ledger"]))
+    delta = ledger.get("delta") or (ledger["budget"] or {}).get("delta")
+    if delta is None:
+        return {}
+    name, total = str(ledger["accountant"]["name"]), int(chain.attrs["iterations"])
+    performed = counts(from_json([*ledger["performed"], *ledger["forfeited"]]))
+    once = from_counts({event: count % total for event, count in performed.items() if count % total})
+    each = from_counts({event: count // total for event, count in performed.items() if count >= total})
+    return {
+        iteration: spent_epsilon(name, (*once, *repeat(each, iteration)), float(delta))
+        for iteration in _spread(distance_iterations(chain))
+    }
+
+
+@functools.lru_cache(maxsize=4096)
+def spent_epsilon(accountant: str, events: tuple[Release, ...], delta: float) -> float:
+    """Return ε of these releases at `delta` by an accountant; inf where one of them is not private."""
+    if any(isinstance(event, NonPrivateRelease) for event in events):
+        return math.inf
+    return accountants.get(accountant).epsilon(events, delta)
+
+
+def distance_iterations(chain: ChainFile) -> range:
+    """The iterations 1, 501, 1001, … of a chain."""
+    return range(1, int(chain.attrs["iterations"]) + 1, DISTANCE_EVERY)
+
+
+def _spread(iterations: range) -> list[int]:
+    """Some of the iterations, the last among them: ever further apart, since a total ε can take seconds."""
+    places = {0, *(1 << power for power in range(len(iterations).bit_length()))}
+    return [iterations[i] for i in sorted({*places, len(iterations) - 1}) if i < len(iterations)]
+
+
+def _kept_until(chain: ChainFile, iterations: range) -> Iterator[tuple[int, int]]:
+    """Yield (iteration, number of draws kept by then) where there are any."""
+    thin = int(chain.attrs.get("thin", 1))
+    for iteration in iterations:
+        if iteration >= thin:
+            yield iteration, iteration // thin
+
+
+def _rows(names: dict[str, str], seed: int | str, metric: str, values: dict[int, float]) -> Iterator[Row]:
+    for iteration, value in values.items():
+        yield {**names, "seed": seed, "iteration": iteration, "metric": metric, "value": value}

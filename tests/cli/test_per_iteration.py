@@ -1,0 +1,236 @@
+"""ε per iteration sets the noise and limits no chain; the ledger says what all iterations cost together."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from dpmc import datasets
+from dpmc.cli import main
+from dpmc.errors import DpmcError
+from dpmc.metrics import histogram, speed, traces
+from dpmc.privacy import accountants
+from dpmc.privacy.events import GaussianRelease
+from dpmc.storage import read_chain
+from dpmc.studies import load_study
+
+ROOT = Path(__file__).parents[2]
+N = 300
+STUDY = {
+    "title": "per iteration",
+    "epsilon_kind": "per-iteration",
+    "delta": 1e-5,
+    "seeds": 2,
+    "tuning": {"mode": "none"},
+    "hyperparameters": "own",
+    "models": {"circle": {"epsilons": [0.1, 0.5], "tuning_epsilon": 0.1, "data": "fresh-0", "n": N,
+                          "iterations": 1200}},
+    "methods": {"dp-penalty": {}, "mh": {"algorithm": "rwmh", "epsilons": ["inf"], "thin": 7}},
+    "figures": [],
+}  # fmt: skip
+SETTINGS = {
+    "dp-penalty": {"circle": {"clip": 5.0, "proposal_sd": 0.1}},
+    "rwmh": {"circle": {"proposal_sd": 0.1}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with such a study, and its data with a histogram of exact draws and test rows."""
+    for name, content in (("studies/own", STUDY), ("hyperparameters/own", SETTINGS)):
+        path = tmp_path / "config" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content))
+    monkeypatch.chdir(tmp_path)
+    problem = datasets.build("circle", "circle", "fresh-0", N)
+    problem.histogram_edges = histogram.equal_edges(problem.reference, 20)
+    problem.histogram_counts, _ = histogram.bin_counts(problem.reference, problem.histogram_edges)
+    problem.write(tmp_path / "circle" / "fresh-0.nc")
+    return tmp_path
+
+
+def change(**keys: object) -> None:
+    path = Path("config/studies/own.yaml")
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}))
+
+
+def run(*arguments: str) -> None:
+    assert main((arguments[0], "--study", "own", *arguments[1:])) == 0
+
+
+def sample(method: str = "dp-penalty", epsilon: str = "0.5", output: str = "seed-0.nc") -> None:
+    run("sample", "--model", "circle", "--method", method, "--epsilon", epsilon, "--data",
+        "circle/fresh-0.nc", "--quiet", "--output", output)  # fmt: skip
+
+
+def test_the_noise_is_that_of_one_iteration_and_the_ledger_says_the_total(folder):
+    sample()
+    chain = read_chain("seed-0.nc")
+    multiplier = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 0.5
+    assert chain.attrs["epsilon_kind"] == "per-iteration"
+    assert chain.attrs["iterations"] == 1200 and chain.attrs["budget_iterations"] == "inf"
+    assert json.loads(chain.attrs["calibrated"])["tau"] == pytest.approx(multiplier / np.sqrt(N))
+    ledger = json.loads(chain.attrs["ledger"])
+    (event,) = ledger["performed"]
+    assert event["noise_multiplier"] == pytest.approx(multiplier) and event["count"] == 1200
+    total = accountants.get("tight").epsilon([GaussianRelease("x", multiplier, 1200)], 1e-5)
+    assert ledger["budget"] is None and ledger["delta"] == 1e-5
+    assert ledger["epsilon_spent"] == pytest.approx(total) and total > 1.0
+
+
+def test_less_noise_at_a_larger_epsilon(folder):
+    sample(epsilon="0.1", output="a/seed-0.nc")
+    sample(epsilon="0.5", output="b/seed-0.nc")
+    small, large = (json.loads(read_chain(f"{d}/seed-0.nc").attrs["calibrated"])["tau"] for d in "ab")
+    assert small == pytest.approx(5.0 * large)
+
+
+def test_total_among_the_metrics_and_infinite_without_a_guarantee(folder):
+    sample()
+    sample("mh", "inf", "mh/seed-0.nc")
+    run(
+        "evaluate",
+        "--data",
+        "circle/fresh-0.nc",
+        "--chains",
+        "seed-0.nc",
+        "mh/seed-0.nc",
+        "--output",
+        "m.csv",
+    )
+    rows = {(row["method"], row["metric"]): row["value"] for row in csv.DictReader(open("m.csv"))}
+    assert float(rows["dp-penalty", "epsilon_total"]) > 1.0
+    assert rows["mh", "epsilon_total"] == "inf"
+    assert float(rows["mh", "rows_per_iteration"]) == N
+    assert float(rows["dp-penalty", "symmetric_kl"]) > 0.0
+    assert ("dp-penalty", "epsilon_spent") not in rows
+
+
+def test_a_study_of_total_epsilon_has_none_of_this(folder):
+    shutil.copytree(ROOT / "config", "config", dirs_exist_ok=True)
+    for name in ("thesis", "dp-hmc", "smoke"):
+        study = load_study(name)
+        settings = json.loads(study.sampling_settings(*next(study.cells())))
+        assert set(settings) - {"most_draws"} == {
+            *("model", "method", "draws_version", "epsilon", "delta", "chains")
+        }
+    arguments = ("--study", "thesis", "--model", "circle", "--method", "dp-penalty", "--epsilon", "1")
+    assert (
+        main(("sample", *arguments, "--data", "circle/fresh-0.nc", "--quiet", "--output", "seed-0.nc")) == 0
+    )
+    chain = read_chain("seed-0.nc")
+    assert chain.attrs["epsilon_kind"] == "total" and "calibrated" not in chain.attrs
+    assert "delta" not in json.loads(chain.attrs["ledger"])
+
+
+def test_iterations_are_needed(folder):
+    models = {"circle": {**STUDY["models"]["circle"]}}
+    del models["circle"]["iterations"]
+    change(models=models)
+    with pytest.raises(DpmcError, match=r"own.yaml: models: circle: iterations: missing, and dp-penalty"):
+        load_study("own")
+    change(methods={"dp-penalty": {"iterations": 5}})
+    assert load_study("own").iterations("circle", "dp-penalty") == 5
+
+
+def test_an_algorithm_that_no_epsilon_sets(folder, capsys):
+    change(methods={"rwmh": {}})
+    code = main(("sample", "--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1",
+                 "--output", "seed-0.nc"))  # fmt: skip
+    assert code == 2
+    assert "methods: rwmh: epsilons: 0.1: rwmh is not set" in capsys.readouterr().err
+
+
+def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):
+    study = load_study("own")
+    assert list(study.cells()) == [("circle", "dp-penalty", "0.1"), ("circle", "dp-penalty", "0.5"),
+                                   ("circle", "mh", "inf")]  # fmt: skip
+    assert study.thin("circle", "mh") == 7 and study.thin("circle", "dp-penalty") == 1
+    run("tune", "--model", "circle", "--method", "dp-penalty", "--output", "t.yaml")
+    tuned = yaml.safe_load(Path("t.yaml").read_text())
+    assert tuned["hyperparameters"] == SETTINGS["dp-penalty"]["circle"] and "not tried" in tuned["tried"]
+
+
+def test_budget_prints_the_total(folder, capsys):
+    cell = ("budget", "--model", "circle", "--method", "dp-penalty")
+    run(*cell, "--epsilon", "0.5", "--json")
+    whole = json.loads(capsys.readouterr().out)["tight"]
+    run(*cell, "--epsilon", "0.5", "--iterations", "1", "--json")
+    one = json.loads(capsys.readouterr().out)["tight"]
+    assert one < 0.5 < whole
+    assert main((cell[0], "--study", "own", *cell[1:], "--iterations", "3")) == 2
+    assert "--epsilon: needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["dp-penalty", "mh"])
+def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
+    epsilon, thin = ("0.5", 1) if method == "dp-penalty" else ("inf", 7)
+    sample(method, epsilon)
+    run("trace", "--data", "circle/fresh-0.nc", "--chains", "seed-0.nc", "--output", "t.csv")
+    rows = list(csv.DictReader(open("t.csv")))
+    found = {(row["metric"], int(row["iteration"])): float(row["value"]) for row in rows}
+    chain = read_chain("seed-0.nc")
+    from dpmc.problem import read_problem
+
+    problem = read_problem("circle/fresh-0.nc")
+    for iteration in (1, 501, 1001):
+        draws = chain.draws[0, : iteration // thin]
+        assert found["rows_used", iteration] == N * iteration
+        if len(draws):
+            value, _ = histogram.symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+            assert found["symmetric_kl", iteration] == pytest.approx(value, rel=1e-12)
+        else:
+            assert ("symmetric_kl", iteration) not in found
+    spent = [found["epsilon_total", iteration] for iteration in (1, 501, 1001)]
+    if method == "mh":
+        assert spent == [np.inf] * 3
+    else:
+        multiplier = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 0.5
+        event = GaussianRelease("x", multiplier, 501)
+        assert spent[1] == pytest.approx(accountants.get("tight").epsilon([event], 1e-5))
+        assert spent[0] < spent[1] < spent[2]
+    assert {row["seed"] for row in rows if row["metric"] == "epsilon_total"} == {""}
+
+
+def test_accuracy_of_the_running_mean(folder):
+    sample()
+    chain = read_chain("seed-0.nc")
+    from dpmc.problem import read_problem
+
+    problem = read_problem("circle/fresh-0.nc")
+    generator = np.random.default_rng(3)
+    x = generator.standard_normal((500, 2))
+    problem.test_rows = np.column_stack([x @ [1.0, -1.0] > 0.0, x])
+    values = traces.accuracies(chain, problem)
+    assert list(values) == list(range(100, 1201, 100))
+    for iteration, value in values.items():
+        mean = chain.draws[0, :iteration].mean(axis=0)
+        assert value == pytest.approx(np.mean((x @ mean > 0.0) == (problem.test_rows[:, 0] > 0.5)))
+    assert len(set(values.values())) > 1
+
+
+def test_speed_leaves_out_what_is_done_once(monkeypatch, folder):
+    moments = iter([0.0, 10.0, 10.0 + 744.0] * 4)
+
+    def slow_start(cell, seeds, progress):
+        for done in (256, 756, cell.iterations):
+            progress(done, cell.iterations)
+
+    monkeypatch.setattr("dpmc.sampling.sample", slow_start)
+    from dpmc.sampling import Cell
+
+    cell = Cell(None, "x", None, "inf", 1e-5, "tight", iterations=9)
+    iterations, seconds = speed.seconds_per_iteration(cell, lambda: next(moments))
+    assert iterations == 1500
+    assert seconds == pytest.approx(754.0 / 1244.0)
+
+
+def test_speed_of_all_methods(folder):
+    run("speed", "--data", "circle/fresh-0.nc", "--quiet", "--output", "speed.csv")
+    rows = list(csv.DictReader(open("speed.csv")))
+    assert [(row["method"], row["epsilon"]) for row in rows] == [("dp-penalty", "0.1"), ("mh", "inf")]
+    assert all(0.0 < float(row["seconds_per_iteration"]) < 1.0 for row in rows)

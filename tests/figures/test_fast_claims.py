@@ -1,0 +1,91 @@
+"""Claims on the DP-Fast MH paper: each holds where numbers are as it says, and fails where they are not."""
+
+import pytest
+
+from dpmc import claims
+from dpmc.claims import dp_fast_mh
+from dpmc.figures import fast
+from figures.fast_tables import Values, metrics_of, real_study
+
+STUDY = real_study()
+NAMES = [claim.name for claim in dp_fast_mh.claims()]
+
+
+def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> float | None:
+    spec = STUDY.methods[method]
+    algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
+    minibatch, kind = algorithm == fast.MINIBATCH, algorithm in fast.FAST
+    if metric == "rows_per_iteration":
+        if "-k-" in method:
+            return 1e5 / float(spec.options["most_rows"])
+        if minibatch:
+            return 100.0 * growth**0.5
+        return 12_000.0 if model.startswith("logistic") else 50_000.0
+    if metric == "test_accuracy":
+        if "-k-" in method:
+            return 0.9 - 1e-5 * float(spec.options["most_rows"])
+        return 0.95 if kind or epsilon == "inf" else 0.8
+    if metric == "mean_error":
+        return 0.5 if algorithm == "dp-penalty" else 0.05
+    if metric.startswith("symmetric_kl"):
+        floor = {"dp-penalty": 3.0, "dp-barker": 9.0}.get(algorithm, 1.0)
+        return floor * growth**0.05 if kind else floor
+    return 0.5
+
+
+def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | None:
+    """All the other way round."""
+    spec = STUDY.methods[method]
+    algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
+    kind = algorithm in fast.FAST
+    if metric == "rows_per_iteration":
+        if "-k-" in method:
+            return float(spec.options["most_rows"])
+        if algorithm == "dp-barker":
+            return 100.0
+        rows = 12_000.0 if model.startswith("logistic") else 50_000.0
+        return rows * (1.0 + (0.1 / growth if algorithm == fast.MINIBATCH else 0.0))
+    if metric == "test_accuracy":
+        if "-k-" in method:
+            return 0.9 + 1e-5 * float(spec.options["most_rows"])
+        return 0.8
+    if metric == "mean_error":
+        return 0.05
+    if metric.startswith("symmetric_kl"):
+        floor = 9.0 if algorithm == fast.MINIBATCH else 3.0 if kind else 1.0
+        return floor / growth**0.05 if kind else floor
+    return 0.5
+
+
+def verdicts(values: Values) -> dict[str, str]:
+    judged = claims.judge(STUDY, metrics_of(STUDY, values))
+    return {entry["name"]: entry["verdict"] for entry in judged["claims"]}
+
+
+def test_names_are_different():
+    assert len(set(NAMES)) == len(NAMES)
+    figures = {claim.figure for claim in dp_fast_mh.claims()}
+    assert figures <= set(STUDY.figures)
+
+
+@pytest.mark.parametrize(("values", "verdict"), [(as_the_paper_says, "holds"), (otherwise, "fails")])
+def test_each_can_hold_and_can_fail(values, verdict):
+    assert verdicts(values) == dict.fromkeys(NAMES, verdict)
+
+
+def test_what_is_missing_decides_nothing():
+    assert verdicts(lambda *_: None) == dict.fromkeys(NAMES, "undecided")
+
+
+def test_variants_are_judged_one_by_one():
+    def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        corrected = STUDY.methods[method].options.get("variant") == "corrected"
+        return (otherwise if corrected else as_the_paper_says)(model, method, epsilon, metric)
+
+    judged = claims.judge(STUDY, metrics_of(STUDY, values))
+    claim = next(entry for entry in judged["claims"] if entry["name"] == "mixture-better-than-previous")
+    assert claim["verdict"] == "depends"
+    assert {case["case"] for case in claim["cases"] if not case["holds"]} == {
+        "mixture, dp-fast-mh-corrected",
+        "mixture, dp-fast-mh-full-corrected",
+    }
