@@ -1,0 +1,250 @@
+"""A search of hyperparameters: one answer whatever happens to it, decided on fresh seeds."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from dpmc import datasets, search
+from dpmc.cli import main
+from dpmc.errors import DpmcError
+from dpmc.search import Bench, Trial
+from dpmc.studies import Study, load_study
+
+STUDY = """
+title: a search
+delta: 0.1/n
+seeds: 2
+models:
+  flat-banana-2d: {n: 2000, epsilons: [4], tuning_epsilon: 4}
+methods:
+  dp-penalty: {}
+  fixed: {algorithm: dp-penalty, options: {tau: 0.7, clip: 2, proposal_sd: 0.05}}
+  rwmh: {}
+figures: []
+"""
+PINNED = {"tau": 0.7, "clip": 2, "proposal_sd": [0.05, 0.04]}
+SETTINGS = {"dp-penalty": {"flat-banana-2d": PINNED}, "rwmh": {"flat-banana-2d": {"proposal_sd": 0.05}}}
+
+
+def write_study(folder: Path) -> Path:
+    (folder / "config" / "studies").mkdir(parents=True)
+    (folder / "config" / "hyperparameters").mkdir()
+    (folder / "config" / "studies" / "small.yaml").write_text(STUDY)
+    (folder / "config" / "hyperparameters" / "small.yaml").write_text(yaml.safe_dump(SETTINGS))
+    return folder / "config" / "studies" / "small.yaml"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return load_study(write_study(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def problem() -> Any:
+    return datasets.build("flat-banana-2d", "flat-banana-2d", "tuning", 2000, 8)
+
+
+def run(study: Study, problem: Any, table: Path, trials: int = 18, **changes: Any) -> dict[str, Any]:
+    given = {"trials": trials, "seeds": 3, **changes}
+    return search.search(study, "flat-banana-2d", "dp-penalty", problem, table, **given)
+
+
+@pytest.fixture(scope="module")
+def whole(
+    study: Study, problem: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], Path]:
+    table = tmp_path_factory.mktemp("whole") / "trials.csv"
+    return run(study, problem, table), table
+
+
+def test_the_setting_is_the_best_of_the_finalists_on_seeds_no_trial_has_seen(whole: Any) -> None:
+    result, table = whole
+    trials = search.read(table)
+    searched = [t for t in trials if t.stage == "search"]
+    finals = [t for t in trials if t.stage == "final"]
+    assert len(searched) == 18 and all(t.seeds <= 3 for t in searched)
+    assert all(t.seeds == 8 - 3 for t in finals) and len(finals) <= 1 + search.FINALISTS
+    best = min((t for t in finals if t.feasible), key=lambda t: t.objective)
+    assert {k: result["hyperparameters"][k] for k in best.setting} == best.setting
+    assert result["search"]["chosen"]["mmd"] <= result["search"]["pinned"]["mmd"]
+    assert searched[0].setting == PINNED == finals[0].setting  # the search goes out from the pinned setting
+    ratio = np.divide(
+        result["hyperparameters"]["proposal_sd"][0], result["hyperparameters"]["proposal_sd"][1]
+    )
+    assert ratio == pytest.approx(0.05 / 0.04, rel=0.01)  # a list keeps its proportions
+
+
+def test_final_chains_are_not_those_of_the_trials(whole: Any) -> None:
+    trials = search.read(whole[1])
+    finals = {tuple(t.setting.items()).__repr__(): t for t in trials if t.stage == "final"}
+    for trial in trials:
+        final = finals.get(tuple(trial.setting.items()).__repr__())
+        if trial.stage == "search" and final is not None:
+            assert not set(trial.values) & set(final.values)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.55, 0.8, 0.97])
+def test_a_search_that_was_cut_off_anywhere_has_the_same_answer(
+    share: float, whole: Any, study: Study, problem: Any, tmp_path: Path
+) -> None:
+    result, table = whole
+    text = table.read_bytes()
+    left = tmp_path / "trials.csv"
+    left.write_bytes(text[: int(share * len(text))])
+    again = run(study, problem, left)
+    assert again["hyperparameters"] == result["hyperparameters"]
+    ours, theirs = search.read(left), search.read(table)
+    assert [t.setting for t in ours] == [t.setting for t in theirs]
+    assert [t.values for t in ours] == [t.values for t in theirs]
+
+
+def test_a_whole_table_is_not_tried_again(whole: Any, study: Study, problem: Any, monkeypatch: Any) -> None:
+    result, table = whole
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("a trial of the table was run again"))
+    assert run(study, problem, table)["hyperparameters"] == result["hyperparameters"]
+
+
+def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
+    table = tmp_path / "trials.csv"
+    table.write_bytes(whole[1].read_bytes())
+    run(study, problem, table, trials=20)
+    at_once = tmp_path / "at_once.csv"
+    run(study, problem, at_once, trials=20)
+    settings = [[t.setting for t in search.read(p) if t.stage == "search"] for p in (table, at_once)]
+    assert settings[0] == settings[1] and len(settings[0]) == 20
+
+
+def test_trials_of_something_else_are_not_taken(study: Study, problem: Any, tmp_path: Path) -> None:
+    table = tmp_path / "trials.csv"
+    run(study, problem, table, trials=2)
+    run(study, problem, table, trials=2, seeds=4)
+    assert {t.seeds for t in search.read(table) if t.stage == "search" and t.verdict == "ok"} == {4}
+
+
+def test_settings_without_enough_iterations_or_too_costly_run_nothing(
+    study: Study, problem: Any, monkeypatch: Any
+) -> None:
+    bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("run in vain"))
+    few = bench.try_out(0, {**bench.start, "tau": 0.05}, 3, None)
+    assert few.verdict.startswith("too few iterations") and few.seeds == 0
+    monkeypatch.setattr(bench, "longest", bench.cost(bench.cell(bench.start)))
+    long = bench.try_out(1, {**bench.start, "tau": 2.0}, 3, None)
+    assert long.verdict.startswith("refused") and "too long" in long.verdict
+    assert search.REFUSED == long.objective > few.objective > search.CLIPPED > 2**0.5
+
+
+def test_a_setting_that_clips_too_much_ranks_behind_all_others_and_is_given_up(
+    study: Study, problem: Any
+) -> None:
+    bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
+    clipped = bench.try_out(0, {**bench.start, "clip": 0.02}, 3, None)
+    assert "clipped" in clipped.verdict and not clipped.feasible
+    assert clipped.objective > search.CLIPPED and clipped.seeds == search.PILOT_SEEDS
+
+
+def test_a_hopeless_pilot_is_given_up_and_a_promising_one_is_not() -> None:
+    best = Trial(0, "search", {}, 0.1, "ok", 3, values=[0.1, 0.1, 0.1])
+    worse = Trial(1, "search", {}, 0.2, "ok", 2, values=[0.2, 0.2])
+    mixed = Trial(2, "search", {}, 0.15, "ok", 2, values=[0.2, 0.12])
+    assert search._hopeless(worse, best) and not search._hopeless(mixed, best)
+    assert not search._hopeless(worse, None)
+
+
+def test_nothing_feasible_is_said(study: Study, problem: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(search, "CLIP_LIMIT", 0.0)
+    with pytest.raises(DpmcError, match="none of 3 settings is feasible; the closest"):
+        run(study, problem, tmp_path / "t.csv", trials=3)
+
+
+@pytest.mark.parametrize(("method", "message"), [("fixed", "no free"), ("rwmh", "no free")])
+def test_a_method_without_a_choice_is_said(study: Study, problem: Any, method: str, message: str) -> None:
+    with pytest.raises(DpmcError, match=message):
+        Bench(study, "flat-banana-2d", method, problem)
+
+
+def test_the_edge_of_the_search_is_noticed() -> None:
+    assert search._at_bound(1.0, 9.9) and search._at_bound([1.0, 2.0], [0.101, 0.202])
+    assert not search._at_bound(1.0, 5.0)
+
+
+COMMAND = ["--study", "small", "--model", "flat-banana-2d", "--method", "dp-penalty", "--search"]
+SHORT = [*COMMAND, "--trials", "14", "--seeds", "3", "--output", "found.yaml", "--table", "trials.csv"]
+
+
+def test_a_search_that_was_killed_has_the_answer_of_one_that_was_not(tmp_path: Path) -> None:
+    answers = []
+    for name, kills in (("whole", 0), ("killed", 2)):
+        folder = tmp_path / name
+        write_study(folder)
+        for kill in range(kills + 1):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dpmc.cli", "tune", *SHORT, "--quiet"],
+                cwd=folder,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            if kill < kills:
+                wait_for_trials(folder / "trials.csv", 4 * (kill + 1), process)
+                os.kill(process.pid, signal.SIGKILL)
+            _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        answers.append(yaml.safe_load((folder / "found.yaml").read_text())["hyperparameters"])
+    assert answers[0] == answers[1]
+
+
+def wait_for_trials(table: Path, trials: int, process: subprocess.Popen[str]) -> None:
+    """Until so many trials are in the table."""
+    limit = time.monotonic() + 240
+    while not table.exists() or table.read_text().count("\n") < trials + 2:
+        assert process.poll() is None and time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_a_figure_of_the_search_is_drawn(tmp_path: Path, monkeypatch: Any) -> None:
+    write_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    few = [*COMMAND, "--trials", "4", "--seeds", "2", "--output", "found.yaml", "--quiet"]
+    assert main(("tune", *few, "--figure", "search.png")) == 0
+    assert (tmp_path / "search.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_private_rows_are_tuned_on_only_if_that_is_said(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    write_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(1).normal(size=(2000, 2)) * [4.4, 1.6] + [0.0, 3.0]
+    np.savetxt("patients.csv", rows, delimiter=",")
+    np.savetxt("tuning.csv", rows, delimiter=",")
+    few = [*COMMAND, "--trials", "2", "--seeds", "2", "--output", "found.yaml", "--quiet", "--data"]
+    assert main(("tune", *few, "patients.csv")) == 2
+    assert "patients.csv: hyperparameters chosen on private rows tell of them" in capsys.readouterr().err
+    assert main(("tune", *few, "tuning.csv")) == 2  # a name must not make private rows public
+    assert "call your own another" in capsys.readouterr().err
+    assert main(("tune", *few, "patients.csv", "--leak-private-rows-into-hyperparameters")) == 0
+    assert "no epsilon covers that" in capsys.readouterr().err
+    assert main(("tune", *few, "patients.csv", "--rows-are-public")) == 0
+    assert "epsilon" not in capsys.readouterr().err
+
+
+def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
+    path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
+    with pytest.raises(DpmcError, match=r"small.tuned.yaml: no such file"):
+        load_study(path).published_hyperparameters("flat-banana-2d", "dp-penalty")
+    (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
+    study = load_study(path)
+    values, source = study.published_hyperparameters("flat-banana-2d", "fixed")  # by its settings_of
+    assert values == found["dp-penalty"]["flat-banana-2d"] and "small.tuned.yaml" in source
+    values, source = study.published_hyperparameters("flat-banana-2d", "rwmh")
+    assert values == {"proposal_sd": 0.05} and "small.yaml" in source
