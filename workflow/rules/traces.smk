@@ -36,9 +36,9 @@ rule speed:
         "logs/{study}/evaluation/speed.log",
     benchmark:
         "results/{study}/benchmarks/evaluation/speed.tsv"
-    threads: every_core
     conda:
         ENVIRONMENT
+    threads: every_core
     resources:
         mem_mb=memory("speed"),
         runtime=minutes("speed"),

@@ -2,7 +2,7 @@
 
     python workflow/scripts/collect_tuned.py results/<study>/search/<model>/<method>.yaml ... > tuned.yaml
 
-A line of comment for each setting says how it did beside the pinned one, on seeds that the search had not seen.
+A line of comment for each setting says how it did beside the pinned one, on seeds no trial had seen.
 """
 
 import sys
