@@ -26,7 +26,7 @@ STUDY = {
     "delta": 1e-5,
     "seeds": 2,
     "tuning": {"mode": "none"},
-    "hyperparameters": "own",
+    "settings_of": "own",
     "models": {"circle": {"epsilons": [0.1, 0.5], "tuning_epsilon": 0.1, "data": "fresh-0", "n": N,
                           "iterations": 1200}},
     "methods": {"dp-penalty": {}, "mh": {"algorithm": "rwmh", "epsilons": ["inf"], "thin": 7}},

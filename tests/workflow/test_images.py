@@ -17,7 +17,7 @@ STUDY = {
     "title": "one model with pictures, one without",
     "delta": 1e-5,
     "seeds": 1,
-    "hyperparameters": "pictures",
+    "settings_of": "pictures",
     "models": {
         "circle": {"data": "fresh-0", "n": 500, "epsilons": ["inf"], "tuning_epsilon": "inf"},
         "fashion": {

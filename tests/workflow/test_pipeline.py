@@ -18,7 +18,7 @@ STUDY = {
     "title": "a reduced grid",
     "delta": "0.1/n",
     "seeds": 3,
-    "hyperparameters": "thesis",
+    "settings_of": "thesis",
     "tuning": {"seeds": 2},
     "models": {"circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 20_000}},
     "methods": {"dp-penalty": {}, "dp-penalty-guided": {}, "dp-hmc": {}},

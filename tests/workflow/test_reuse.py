@@ -22,7 +22,7 @@ BASE: dict[str, Any] = {
     "title": "runs all",
     "delta": "0.1/n",
     "seeds": 2,
-    "hyperparameters": "thesis",
+    "settings_of": "thesis",
     "models": {
         "circle": {"epsilons": [0.5, 1], "tuning_epsilon": 0.5, "n": 20_000},
         "flat-banana-2d": {"epsilons": [1], "tuning_epsilon": 1},

@@ -1,0 +1,266 @@
+"""The workflow through profiles/slurm on a real Slurm of one node: `make test-slurm`.
+
+Not collected by `pytest` alone, for it installs and starts services (conftest.py). Where Slurm has an
+accounting data base and jobs last, the profile's own settings serve; here the state of jobs comes from
+squeue, a second after submitting.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+HERE = [
+    "--slurm-status-command=squeue",
+    "--slurm-init-seconds-before-status-checks=1",
+    "--latency-wait=10",
+    "--max-threads=2",
+]
+REDUCED = {
+    "title": "a reduced grid",
+    "delta": "0.1/n",
+    "seeds": 3,
+    "settings_of": "thesis",
+    "tuning": {"seeds": 2},
+    "models": {"circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 20_000}},
+    "methods": {"dp-penalty": {}, "dp-penalty-guided": {}, "dp-hmc": {}},
+    "figures": ["circle"],
+}
+STUMBLING = {
+    "title": "one model that needs more memory than it first gets, and one that cannot work",
+    "delta": "0.1/n",
+    "seeds": 2,
+    "settings_of": "own",
+    "tuning": {"seeds": 1},
+    "models": {
+        name: {
+            "model": f"own_model:{name.title()}",
+            "data": "fresh-0",
+            "epsilons": [1],
+            "tuning_epsilon": 1,
+            "n": 100,
+        }
+        for name in ("hungry", "broken")
+    },
+    "methods": {"dp-penalty": {}},
+    "figures": [],
+}
+OWN_MODEL = '''
+import functools
+import os
+import re
+import subprocess
+import sys
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@functools.cache
+def granted():
+    """MB that Slurm grants this job; plenty elsewhere. Says, once, how many threads libraries have."""
+    print(*(f"{name}={os.environ.get(name)}" for name in THREADS), file=sys.stderr)
+    number = os.environ.get("SLURM_JOB_ID")
+    if number is None:
+        return 10**6
+    told = subprocess.run(["scontrol", "show", "job", number], capture_output=True, text=True, check=True)
+    return int(re.search(r"MinMemoryNode=([0-9]+)M", told.stdout)[1])
+
+
+class Hungry:
+    """A normal mean, whose evaluation wants more memory than Slurm grants at first."""
+
+    dimension = 2
+    least = 1500  # MB
+
+    def log_likelihood(self, theta, rows):
+        if granted() < self.least:
+            raise MemoryError(f"{granted()} MB are not enough")
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+
+    def simulate(self, generator, theta, n):
+        return theta + generator.standard_normal((n, 2))
+
+
+class Broken(Hungry):
+    least = 10**5
+'''
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _slurm(slurm: Path) -> None:
+    """All tests here need it."""
+
+
+def project(folder: Path, study: str, content: dict) -> Path:
+    """A copy of the pipeline with one small study."""
+    folder.mkdir(exist_ok=True)
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, folder / name)
+    for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "config/studies").mkdir(parents=True)
+    (folder / f"config/studies/{study}.yaml").write_text(yaml.safe_dump(content))
+    (folder / "config/config.yaml").write_text(
+        re.sub(r"^study: .*", f"study: {study}", (ROOT / "config/config.yaml").read_text(), flags=re.M)
+    )
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of workflow/run.py."""
+    command = [sys.executable, "workflow/run.py", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1500, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def snakemake(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of Snakemake itself, for targets that are files."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1500, check=False,
+                          env={**os.environ, "PATH": path})  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def bits(folder: Path) -> dict[str, str]:
+    """A checksum of everything that a run makes, but run times."""
+    made = [
+        *folder.glob("results/**/*.nc"),
+        *folder.glob("results/**/*.csv"),
+        *folder.glob("figures/**/*.p*"),
+    ]
+    assert made
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
+
+
+def submitted(output: str) -> list[str]:
+    """Slurm's numbers of the jobs that were submitted."""
+    return re.findall(r"has been submitted with SLURM jobid (\d+)", output)
+
+
+def known_to_slurm(number: str) -> dict[str, str]:
+    """What Slurm says of a job, finished or not."""
+    told = subprocess.run(["scontrol", "show", "job", number], capture_output=True, text=True, check=True)
+    return dict(re.findall(r"(\w+)=(\S*)", told.stdout))
+
+
+def lines(stream: IO[str]) -> Iterator[str]:
+    yield from iter(stream.readline, "")
+
+
+def test_a_study_whose_controller_is_killed_ends_with_the_local_runs_bits(tmp_path):
+    local = project(tmp_path / "local", "reduced", REDUCED)
+    status, output = run(local, "--cores", "2", "reduced")
+    assert status == 0, output[-3000:]
+
+    folder = project(tmp_path / "cluster", "reduced", REDUCED)
+    command = [sys.executable, "workflow/run.py", "--profile=slurm", *HERE, "reduced"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as first:
+        seen = ""
+        for line in lines(first.stdout):
+            seen += line
+            if re.search(r"submitted with SLURM.*sample_reduced", line):
+                break
+        first.kill()
+    assert len(submitted(seen)) > 4, seen[-3000:]
+    made = {path: path.stat().st_mtime_ns for path in folder.glob("results/reduced/tuning/**/*.yaml")}
+    assert made
+
+    until = time.monotonic() + 300.0
+    while (
+        subprocess.run(["squeue", "-h"], capture_output=True, check=True).stdout and time.monotonic() < until
+    ):
+        time.sleep(0.5)
+    status, output = run(folder, "--profile=slurm", *HERE, "reduced")
+    assert status == 0, output[-5000:]
+    again = submitted(output)
+    assert again and not set(again) & set(submitted(seen))
+    assert {path: path.stat().st_mtime_ns for path in made} == made, "what was finished is made again"
+    for number in again:
+        about = known_to_slurm(number)
+        assert (about["JobState"], about["Partition"]) == ("COMPLETED", "main")
+    assert bits(folder) == bits(local)
+    print(output[-3000:])
+
+
+def test_a_job_that_fails_gets_more_memory_and_is_reported_with_its_log(tmp_path):
+    folder = project(tmp_path, "stumbling", STUMBLING)
+    (folder / "own_model.py").write_text(OWN_MODEL)
+    own = {
+        "dp-penalty": {name: {"tau": 0.5, "clip": 10, "proposal_sd": 0.05} for name in ("hungry", "broken")}
+    }
+    (folder / "config/hyperparameters/own.yaml").write_text(yaml.safe_dump(own))
+    tuned = [f"results/stumbling/tuning/{name}/dp-penalty.yaml" for name in STUMBLING["models"]]
+    rows = [f"data/stumbling/{name}/fresh-0.nc" for name in STUMBLING["models"]]
+    status, output = snakemake(folder, "--cores", "2", *tuned, *rows)
+    assert status == 0, output[-3000:]
+
+    chains = [f"results/stumbling/chains/{name}/dp-penalty/eps-1/seed-0.nc" for name in STUMBLING["models"]]
+    status, output = snakemake(folder, "--profile", "profiles/slurm", *HERE, "--", *chains)
+    assert status == 1
+    assert [(folder / chain).exists() for chain in chains] == [True, False]
+
+    asked: dict[str, list[int]] = {"hungry": [], "broken": []}
+    for number in submitted(output):
+        about = known_to_slurm(number)
+        model = next(name for name in asked if name in about["StdOut"])
+        asked[model].append(int(re.sub(r"\D", "", about["MinMemoryNode"])))
+        assert about["TimeLimit"] != "UNLIMITED"
+    first = asked["hungry"][0]
+    assert asked == {"hungry": [first, 2 * first], "broken": [first, 2 * first, 4 * first]}
+    assert "MB are not enough" in output, "the job's log is shown"
+    assert list(folder.glob("logs/slurm/**/*.log")), "and Slurm's is kept"
+    log = (folder / "logs/stumbling/sampling/hungry/dp-penalty/eps-1.log").read_text()
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+        assert f"{library}_NUM_THREADS=1" in log
+
+
+@pytest.mark.parametrize(
+    ("partition", "options", "words"),
+    [
+        ("nowhere", [], ["no partition 'nowhere'", "known: ", "brief", "main"]),
+        ("brief", [], ["asks for", "the partition brief allows 1"]),
+        (
+            "main",
+            ["--max-threads=999", "--set-threads=data=999"],
+            ["data asks for 999 cores", "--max-threads"],
+        ),
+    ],
+)
+def test_a_partition_that_cannot_take_the_jobs_is_named(tmp_path, partition, options, words):
+    folder = project(tmp_path, "reduced", REDUCED)
+    profile = folder / "profiles/slurm/profile.yaml"
+    named = profile.read_text().replace("# slurm_partition: compute", f"slurm_partition: {partition}")
+    profile.write_text(named)
+    status, output = run(folder, "--profile=slurm", *HERE, *options, "reduced")
+    assert status == 1
+    assert not submitted(output) and not (folder / "results").exists()
+    for word in words:
+        assert word in output, output[-4000:]
+
+
+def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
+    folder = project(tmp_path, "reduced", REDUCED)
+    submit = (
+        "sbatch --parsable --output=slurm-%j.log -c {threads} --mem={resources.mem_mb} -t {resources.runtime}"
+    )
+    data = "data/reduced/circle/tuning.nc"
+    profile = ("--profile", "profiles/generic", "--seconds-between-status-checks=2")
+    status, output = snakemake(folder, *profile, f"--cluster-generic-submit-cmd={submit}", "--", data)
+    assert status == 0, output[-3000:]
+    assert (folder / data).exists()
+    (number,) = re.findall(r"external jobid '(\d+)'", output)
+    about = known_to_slurm(number)
+    assert about["JobState"] == "COMPLETED" and about["TimeLimit"] == "00:10:00"
