@@ -4,6 +4,7 @@
 PYTHON ?= python3#   the Python that .venv is made with: 3.11, 3.12 or 3.13
 STUDY ?= thesis#     one or more of config/studies, or all
 CORES ?= all#        how many cores a run may use
+PROFILE ?=#          a cluster's profile: slurm, generic
 UV ?= uv#            only `make lock` needs it
 
 # The stamps carry checksums, not times: another commit's lock or project file is noticed after any
@@ -11,20 +12,27 @@ UV ?= uv#            only `make lock` needs it
 ENVIRONMENT := .venv/.environment-$(shell cksum requirements.lock | cut -d ' ' -f 1)
 PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 
+CLUSTER := .venv/.cluster-$(shell cksum requirements-cluster.lock | cut -d ' ' -f 1)
+
 # Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install figures smoke report gallery benchmarks test slow lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery benchmarks resources test slow test-slurm lint lock clean
 
 help: ## this list
-	@echo "make figures [STUDY=thesis] [CORES=all]"
+	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' Makefile
 
 install: $(PROJECT) ## the environment, .venv (every other target does this first)
 
-figures: $(PROJECT) ## every figure of a study, from scratch or from where a run was stopped
-	.venv/bin/python workflow/run.py --cores $(CORES) $(STUDY)
+cluster: $(CLUSTER) ## what a cluster needs besides: Snakemake's plugins for Slurm and for other schedulers
+
+figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from scratch or from where a run was stopped
+	.venv/bin/python workflow/run.py --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
+
+tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about 2 hours for the thesis: results/<study>/tuned.yaml
+	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
 smoke: ## a small study through every rule, in minutes
 	$(MAKE) figures STUDY=smoke
@@ -39,11 +47,18 @@ gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of 
 benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
 	.venv/bin/python benchmarks/run.py
 
+resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.png, from a study run here alone
+	.venv/bin/python benchmarks/jobs.py $(foreach study,$(STUDY),. $(study))
+	.venv/bin/python benchmarks/speed_up.py
+
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"
 
 slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds
 	.venv/bin/python -m pytest -n auto -m slow
+
+test-slurm: $(CLUSTER) ## the workflow on a real Slurm, which it installs (Debian, root) and starts, minutes
+	.venv/bin/python -m pytest -v --durations 0 tests/cluster/on_slurm.py
 
 lint: $(PROJECT) ## style, format and types
 	.venv/bin/python -m ruff check .
@@ -53,12 +68,18 @@ lint: $(PROJECT) ## style, format and types
 
 # --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions
 # that are in the lock stay unless told otherwise: make lock UV="uv --upgrade-package numpy".
-lock: ## requirements.lock anew, after a change of pyproject.toml (needs uv)
+lock: ## requirements.lock and requirements-cluster.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
 	$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
 	    $(WHEELS) --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra cluster \
+	    $(WHEELS) --generate-hashes --constraint requirements.lock \
+	    $$(sed -nE 's/^([a-z][a-z0-9._-]*)==.*/--no-emit-package \1/p' requirements.lock) \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --output-file requirements-cluster.lock pyproject.toml
+	sed -i.old '/^# The following packages were excluded/,$$d' requirements-cluster.lock && rm requirements-cluster.lock.old
 
 clean: ## remove .venv, report.html and the tools' caches; data, chains and figures stay
 	rm -rf .venv report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -72,6 +93,12 @@ $(ENVIRONMENT):
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	    $(WHEELS) --requirement requirements.lock
+	@touch $@
+
+# Whatever else these need is in the first lock, at the same versions.
+$(CLUSTER): $(PROJECT)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	    $(WHEELS) --requirement requirements-cluster.lock
 	@touch $@
 
 $(PROJECT): $(ENVIRONMENT)

@@ -5,6 +5,8 @@
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
+#   results/<study>/traces/<model>.csv                                    metrics along the chains
+#   results/<study>/speed.csv                                             seconds per iteration, as measured
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   figures/<study>/<figure>.pdf|png
 #
@@ -22,16 +24,31 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/cluster.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/compile.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/traces.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
 
 
+# Here, for what an included file says of the default target is forgotten at its end.
+rule default:
+    default_target: True
+    input:
+        [
+            file
+            for study in (STUDIES if config["study"] == "all" else [config["study"]])
+            for file in study_files(study)
+        ],
+
+
 onstart:
+    if workflow.executor_plugin.name == "slurm":
+        check_partitions(workflow.dag.needrun_jobs())
     # Snakemake limits jobs to 100 a second unless told otherwise, and to that end wakes its scheduler once
     # a second for each job that has ended so far, as long as any wait: a quarter of the study's CPU time.
     # A limit that somebody has set stays.

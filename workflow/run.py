@@ -1,6 +1,6 @@
 """Run Snakemake for one or more studies, one run at a time: what `make figures` starts.
 
-    python workflow/run.py [--cores N] [--config KEY=VALUE] [other options of Snakemake] [study ...]
+    python workflow/run.py [--tune] [--cores N] [--profile NAME] [--config KEY=VALUE] [...] [study ...]
 
 Snakemake locks its folder with a file, and a file outlives `kill -9`: the next run stops and asks
 for `--unlock`. Whether the file is left over or another run is at work, it cannot tell. So this
@@ -8,51 +8,109 @@ program takes a lock that the kernel drops with the process (flock) and becomes 
 which keeps the open file: the lock lives exactly as long as Snakemake. Jobs do not hold it, for
 Python closes inherited files in the processes that it starts. Whoever holds this lock may remove
 Snakemake's, unless a Snakemake that was started by itself is at work in the folder.
+
+Image data of others may not be to be had. They are looked for first, in a run of their own, so that the run
+proper leaves out the models that lack them and makes everything else; the exit status is then 3.
 """
 
 import argparse
 import fcntl
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+import yaml
+
+if TYPE_CHECKING:
+    from dpmc.studies import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE_LOCKS = Path(".snakemake/locks")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+INCOMPLETE = 3  # exit status of a run that made everything but what lacks image data
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Take the lock, clear what a killed run left, and become Snakemake; exit 1 or 2 if refused."""
+    """Take the lock, clear what a killed run left, and become Snakemake; exit 1 or 2 if refused.
+
+    Exit 3 after a run that had to leave out models whose data are not to be had.
+    """
     parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
     parser.add_argument("studies", nargs="*", default=["thesis"], help="default: thesis")
+    parser.add_argument(
+        "--tune", action="store_true", help="search hyperparameters in place of making figures"
+    )
     parser.add_argument("--cores", default="all", help="a number, or all (the default)")
+    parser.add_argument("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
     parser.add_argument(
         "--config",
         action="append",
         metavar="KEY=VALUE",
         help="as in config/config.yaml; repeatable",
     )
-    parser.epilog = "Other options go to Snakemake; write a value with =, as in --profile=NAME."
+    parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
     options, for_snakemake = parser.parse_known_args(arguments)
     os.chdir(ROOT)
-    check_studies(options.studies)
+    studies = check_studies(options.studies)
+    if options.profile:
+        for_snakemake += ["--profile", str(known_profile(options.profile))]
+    # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
+    if not options.profile or options.cores != "all":
+        for_snakemake += ["--cores", options.cores]
     # The rules call `dpmc`: the one beside this Python, whether or not its environment is active.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    take_lock(" ".join(options.studies))
+    lock = take_lock(" ".join(options.studies))
     clear_stale_locks()
     if options.config:
         for_snakemake += ["--config", *options.config]
-    command = [*SNAKEMAKE, "--cores", options.cores, *for_snakemake, "--", *options.studies]
+    command = [*SNAKEMAKE, *for_snakemake, "--"]
+    left_out = look_for_images(studies, command)
+    command += [f"results/{study.name}/tuned.yaml" for study in studies] if options.tune else options.studies
+    if left_out:
+        sys.exit(run_incomplete(command, left_out, lock))
     os.execv(command[0], command)
 
 
-def check_studies(studies: list[str]) -> None:
-    """Refuse an unknown study and a mistake in any study's file, in one line, before anything starts."""
+def look_for_images(studies: "list[Study]", command: list[str]) -> list[str]:
+    """Fetch the image data that studies need; return a line for each model whose data are not to be had."""
+    from dpmc.datasets import images
+
+    specs = [(study.name, spec) for study in studies for spec in study.models.values()]
+    needed = {
+        f"data/downloads/{pictures.source.name}.found"
+        for _, spec in specs
+        if (pictures := images.image_set(spec.data)) and images.missing(spec.data) is None
+    }
+    asked = sorted(mark for mark in needed if not Path(mark).exists())
+    if asked:
+        # One source may fail and the next be there. A failure leaves a mark, which is read below.
+        subprocess.run([*command[:-1], "--keep-going", "--", *asked], check=False)
+    return [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
+
+
+def run_incomplete(command: list[str], left_out: list[str], lock: int) -> int:
+    """Run Snakemake, which has the lock too, say at the end what was left out, and return the exit status."""
+    process = subprocess.Popen(command, pass_fds=[lock])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to Snakemake as well
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    status = process.wait()
+    for line in left_out:
+        print(f"dpmc: left out: {line}", file=sys.stderr)
+    return status or INCOMPLETE
+
+
+def check_studies(studies: list[str]) -> "list[Study]":
+    """Return the studies of a run, with those whose cells they take.
+
+    Refuses an unknown study and a mistake in any study's file, in one line, before anything starts.
+    """
     from dpmc.errors import DpmcError
     from dpmc.studies import load_study
 
@@ -61,14 +119,30 @@ def check_studies(studies: list[str]) -> None:
         if study not in known:
             refuse(2, f"no study {study!r} in config/studies; known: {', '.join(known)}")
     try:
-        for name in known[1:]:
-            load_study(name)
+        loaded = {name: load_study(name) for name in known[1:]}
     except DpmcError as error:
         refuse(2, str(error))
+    asked = known[1:] if "all" in studies else studies
+    others = [other for name in asked for other, _ in loaded[name].reused()]
+    return [loaded[name] for name in dict.fromkeys([*asked, *others])]
 
 
-def take_lock(studies: str) -> None:
-    """Hold the folder's lock from here until this process, whatever it has become, ends."""
+def known_profile(name: str) -> Path:
+    """The folder of a profile, by its name or path. Refuses one that is not there or lacks its plugin."""
+    known = sorted(path.parent for path in Path("profiles").glob("*/profile.yaml"))
+    folder = next((path for path in (*known, Path(name)) if name in (path.name, str(path))), Path(name))
+    file = folder / "profile.yaml"
+    if not file.exists():
+        refuse(2, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
+    executor = yaml.safe_load(file.read_text()).get("executor", "local")
+    plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
+    if executor != "local" and find_spec(plugin) is None:
+        refuse(2, f"--profile: {name} needs {plugin.replace('_', '-')}, which is not installed: make cluster")
+    return folder
+
+
+def take_lock(studies: str) -> int:
+    """Hold the folder's lock from here until this process, whatever it has become, ends; return its file."""
     LOCK.parent.mkdir(exist_ok=True)
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -83,6 +157,7 @@ def take_lock(studies: str) -> None:
     os.ftruncate(lock, 0)
     os.pwrite(lock, note.encode(), 0)
     os.set_inheritable(lock, True)  # through exec; never closed on purpose
+    return lock
 
 
 def clear_stale_locks() -> None:

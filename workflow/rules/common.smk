@@ -323,16 +323,6 @@ def study_metrics(wildcards):
     return chains + baselines + reused
 
 
-rule default:
-    default_target: True
-    input:
-        [
-            file
-            for study in (STUDIES if config["study"] == "all" else [config["study"]])
-            for file in study_files(study)
-        ],
-
-
 rule all:
     input:
         [file for study in STUDIES for file in study_files(study)],

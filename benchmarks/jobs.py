@@ -1,0 +1,175 @@
+"""The jobs of finished runs, as tables: what each needed, and what it waited for.
+
+    python benchmarks/jobs.py FOLDER STUDY [FOLDER STUDY ...]
+
+writes results/jobs-<study>.csv beside this file, one line a job, and workflow/resources.csv, from which
+the rules take what they ask of a cluster. FOLDER is a checkout in which the study was run by itself, with
+nothing else on the machine. Wall seconds and what a job waited for are Snakemake's own notes; memory and
+CPU time stand in its benchmark files (it looks at a job now and then: what lies between is missed).
+"""
+
+import base64
+import csv
+import json
+import math
+import re
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = Path(__file__).resolve().parent / "results"
+RESOURCES = ROOT / "workflow" / "resources.csv"
+LONG = 30.0  # seconds of a cell from which its method has a line of its own, and several cores
+COLUMNS = ("job", "rule", "name", "seconds", "cpu_seconds", "peak_mb", "priority", "after")
+
+
+@dataclass
+class Job:
+    """One job of a run: its rule, what tells it from others of the rule, what it needed."""
+
+    rule: str
+    name: str
+    seconds: float
+    cpu_seconds: float = math.nan
+    peak_mb: float = math.nan
+    priority: int = 0
+    after: list[int] = field(default_factory=list)  # places in the list of the jobs that it waits for
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Rule and, of sampling, the method: what resources are asked for by."""
+        return (self.rule, self.name.split("/")[2]) if self.rule.startswith("sample_") else (self.rule, "")
+
+
+def of_run(folder: Path, study: str) -> list[Job]:
+    """The jobs of a finished run, in the order in which they began. Raises SystemExit if there are none."""
+    notes: dict[tuple[str, str], dict] = {}
+    maker: dict[str, tuple[str, str]] = {}
+    for path, note in _metadata(folder):
+        if note.get("starttime") and f"/{study}/" in (log := (note["log"] or [""])[0]):
+            notes[note["rule"], log] = note
+            maker[path] = note["rule"], log
+    if not notes:
+        raise SystemExit(f"{folder}: no finished run of {study}; make figures first")
+    order = sorted(notes, key=lambda key: notes[key]["starttime"])
+    place = {key: number for number, key in enumerate(order)}
+    priorities = _priorities(folder)
+    jobs = []
+    for key in order:
+        note = notes[key]
+        name = key[1].removeprefix(f"logs/{study}/").removesuffix(".log")
+        cpu, peak = _benchmark(folder / "results" / study / "benchmarks", name)
+        job = Job(key[0], name, note["endtime"] - note["starttime"], cpu, peak, priorities.get(key[1], 0))
+        job.after = sorted({place[maker[file]] for file in note["input"] if file in maker} - {place[key]})
+        jobs.append(job)
+    return jobs
+
+
+def _metadata(folder: Path) -> list[tuple[str, dict]]:
+    """Snakemake's notes of every file that it made; long names are spread over folders."""
+    place = folder / ".snakemake" / "metadata"
+    found = []
+    for path in place.rglob("*"):
+        if path.is_file():
+            name = "".join(part.removeprefix("@") for part in path.relative_to(place).parts)
+            found.append((base64.b64decode(name).decode(), json.loads(path.read_text())))
+    return found
+
+
+def _priorities(folder: Path) -> dict[str, int]:
+    """Log file of a job -> its priority, as Snakemake's own logs print it."""
+    found = {}
+    for path in (folder / ".snakemake" / "log").glob("*.log"):
+        for log, priority in re.findall(
+            r"^    log: (\S+).*\n(?:    .*\n)*?    priority: (\d+)$", path.read_text(), re.M
+        ):
+            found[log] = int(priority)
+    return found
+
+
+def _benchmark(folder: Path, name: str) -> tuple[float, float]:
+    """CPU seconds and peak MB of a job; NaN where Snakemake never looked."""
+    for path in (folder / f"{name}.tsv", folder / f"{name.removeprefix('sampling/')}.tsv"):
+        if path.exists():
+            with open(path) as file:
+                used = list(csv.DictReader(file, delimiter="\t"))[-1]
+            return _number(used["cpu_time"]), _number(used["max_rss"])
+    return math.nan, math.nan
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def write(study: str, jobs: list[Job]) -> None:
+    """The table of a study's jobs."""
+    with open(RESULTS / f"jobs-{study}.csv", "w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        for number, job in enumerate(jobs):
+            used = (f"{value:.2f}" if value == value else "" for value in (job.cpu_seconds, job.peak_mb))
+            after = " ".join(map(str, job.after))
+            table.writerow([number, job.rule, job.name, f"{job.seconds:.2f}", *used, job.priority, after])
+
+
+def read(study: str) -> list[Job]:
+    """The table of a study's jobs, read."""
+    with open(RESULTS / f"jobs-{study}.csv") as file:
+        return [
+            Job(
+                line["rule"],
+                line["name"],
+                float(line["seconds"]),
+                _number(line["cpu_seconds"]),
+                _number(line["peak_mb"]),
+                int(line["priority"]),
+                [int(number) for number in line["after"].split()],
+            )
+            for line in csv.DictReader(file)
+        ]
+
+
+def studies() -> list[str]:
+    """The studies whose jobs are in a table."""
+    return sorted(path.stem.removeprefix("jobs-") for path in RESULTS.glob("jobs-*.csv"))
+
+
+def write_resources(runs: list[list[Job]]) -> None:
+    """The largest need of each rule over all runs; methods with long cells have a line of their own.
+
+    Rules without benchmark files are left out: they run where Snakemake itself does, a moment each.
+    """
+    kinds: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for jobs in runs:
+        long = {job.kind for job in jobs if job.seconds >= LONG}
+        for job in jobs:
+            kinds[job.kind if job.kind in long else (job.rule, "")].append(job)
+    with open(RESOURCES, "w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["rule", "method", "jobs", "seconds", "mem_mb"])
+        for (rule, method), jobs in sorted(kinds.items()):
+            peaks = [job.peak_mb for job in jobs if job.peak_mb == job.peak_mb]
+            longest = max(job.seconds for job in jobs)
+            if peaks:
+                table.writerow([rule, method, len(jobs), f"{longest:.1f}", f"{max(peaks):.0f}"])
+
+
+def main() -> None:
+    """Tables of the runs that the command line names, then the resources of all tables."""
+    words = sys.argv[1:]
+    if len(words) % 2:
+        raise SystemExit(__doc__)
+    for folder, study in zip(words[::2], words[1::2], strict=True):
+        jobs = of_run(Path(folder), study)
+        write(study, jobs)
+        print(f"{study}: {len(jobs)} jobs, {sum(job.seconds for job in jobs):.0f} s")
+    write_resources([read(study) for study in studies()])
+
+
+if __name__ == "__main__":
+    main()
