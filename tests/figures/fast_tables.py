@@ -12,7 +12,14 @@ from figures.synthetic import COLUMNS
 ROOT = Path(__file__).parents[2]
 Values = Callable[[str, str, str, str], float | None]  # model, method, epsilon, metric
 METRICS = (
-    *("symmetric_kl", "symmetric_kl_at_4000", "symmetric_kl_at_10000", "symmetric_kl_by_rows", "mean_error"),
+    *(
+        "symmetric_kl",
+        "symmetric_kl_at_4000",
+        "symmetric_kl_at_10000",
+        "symmetric_kl_by_1000000_rows",
+        "symmetric_kl_by_50000000_rows",
+        "mean_error",
+    ),
     *("rows_per_iteration", "acceptance_rate", "noise_fraction", "test_accuracy"),
 )
 

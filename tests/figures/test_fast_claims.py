@@ -89,3 +89,18 @@ def test_variants_are_judged_one_by_one():
         "mixture, dp-fast-mh-corrected",
         "mixture, dp-fast-mh-full-corrected",
     }
+
+
+def test_by_rows_a_cheap_chain_is_compared_where_it_is():
+    def cheap(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        if metric == "symmetric_kl_by_50000000_rows":
+            return None if method == "dp-fast-mh-corrected" else 0.5
+        if metric == "symmetric_kl_by_1000000_rows":
+            return 1.0 if method == "dp-fast-mh-corrected" else 9.0
+        return as_the_paper_says(model, method, epsilon, metric)
+
+    judged = claims.judge(STUDY, metrics_of(STUDY, cheap))
+    cases = next(entry for entry in judged["claims"] if entry["name"] == "faster-by-rows")["cases"]
+    numbers = {entry["case"]: entry["number"] for entry in cases}
+    assert numbers["mixture, dp-fast-mh-corrected"] == pytest.approx(9.0)
+    assert numbers["mixture, dp-fast-mh"] == pytest.approx(1.0)

@@ -28,7 +28,8 @@ FEW = 0.2  # of the rows
 BETTER = 0.01  # accuracy
 PREVIOUS = ("dp-penalty", "dp-barker")
 KL, ROWS, ACCURACY = "symmetric_kl", "rows_per_iteration", "test_accuracy"
-EARLY, LATER, BY_ROWS = "symmetric_kl_at_4000", "symmetric_kl_at_10000", "symmetric_kl_by_rows"
+EARLY, LATER = "symmetric_kl_at_4000", "symmetric_kl_at_10000"
+BY_ROWS = ("symmetric_kl_by_50000000_rows", "symmetric_kl_by_1000000_rows")
 
 
 def claims() -> list[Claim]:
@@ -232,8 +233,8 @@ def claims() -> list[Claim]:
             "E.1.1, Figure 4",
             "By rows used, DP-Fast MH and its full-batch version converge significantly faster than the "
             "penalty algorithm and Barker's.",
-            "at ε = 0.05, the smaller of the two others' divergences over its, after 100 million rows at "
-            f"most: above {EQUAL}",
+            "at ε = 0.05, the smaller of the two others' divergences over its, when 50 million rows have "
+            f"been looked at (a million, where a chain of its looks at fewer): above {EQUAL}",
             "mixture",
             _by_rows,
         ),
@@ -379,7 +380,8 @@ def _at_shown(
 def _by_rows(numbers: Numbers) -> list[Case]:
     cases = []
     for name, model, label in _fast(numbers, "mixture", fast.FAST):
-        ratios = [_one_ratio(numbers, model, other, label, BY_ROWS) for other in PREVIOUS]
+        reached = [m for m in BY_ROWS if numbers.median(model, label, fast.SHOWN_EPSILON, m) is not None]
+        ratios = [_one_ratio(numbers, model, other, label, reached[0]) for other in PREVIOUS if reached]
         known = [ratio for ratio in ratios if ratio is not None]
         cases.append(case(name, min(known, default=None), lambda ratio: ratio > EQUAL))
     return cases

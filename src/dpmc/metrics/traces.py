@@ -32,7 +32,7 @@ COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric",
 DISTANCE_EVERY = 500
 ACCURACY_EVERY = 100
 MILESTONES = (4_000, 10_000)  # iterations
-MILESTONE_ROWS = 1e8
+MILESTONE_ROWS = (1_000_000, 50_000_000)
 
 
 def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
@@ -82,14 +82,15 @@ def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
 def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
     """Return metric -> symmetric KL divergence at places that the paper speaks of, where a chain gets there.
 
-    After `MILESTONES` iterations (the next one of the trace), and at the last place before more than
-    `MILESTONE_ROWS` rows have been looked at.
+    After `MILESTONES` iterations (the next one of the trace), and at the last place before more than so many
+    rows of `MILESTONE_ROWS` have been looked at; nothing where the whole chain looks at fewer.
     """
     along, rows = divergences(chain, problem), rows_used(chain)
     values = {f"symmetric_kl_at_{m}": along[m + 1] for m in MILESTONES if m + 1 in along}
-    within = [iteration for iteration in along if rows[iteration] <= MILESTONE_ROWS]
-    if within:
-        values["symmetric_kl_by_rows"] = along[within[-1]]
+    for most in MILESTONE_ROWS:
+        within = [iteration for iteration in along if rows[iteration] <= most]
+        if within and rows[max(rows)] >= most:
+            values[f"symmetric_kl_by_{most}_rows"] = along[within[-1]]
     return values
 
 
