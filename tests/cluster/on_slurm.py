@@ -264,3 +264,22 @@ def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
     (number,) = re.findall(r"external jobid '(\d+)'", output)
     about = known_to_slurm(number)
     assert about["JobState"] == "COMPLETED" and about["TimeLimit"] == "00:10:00"
+
+
+def test_one_allocation_makes_a_study_inside_itself(tmp_path):
+    folder = project(tmp_path, "reduced", REDUCED)
+    (folder / ".venv").symlink_to(sys.prefix)
+    command = [
+        "sbatch",
+        "--wait",
+        "--parsable",
+        "--cpus-per-task=2",
+        "workflow/slurm/one_allocation.sh",
+        "reduced",
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+    number = done.stdout.strip()
+    log = (folder / f"dpmc-{number}.log").read_text()
+    assert done.returncode == 0, log[-3000:]
+    assert "100%" in log and not submitted(log)
+    assert list(folder.glob("results/reduced/metrics.csv"))
