@@ -6,9 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.common import Settings, settle, walk
 from dpmc.compiler import compilable
-from dpmc.errors import DpmcError
 from dpmc.privacy.events import FastMetropolisRelease, NonPrivateRelease
-from dpmc.privacy.fast_mechanism import FastRule, batch_epsilon, batch_multiplier, multiplier
+from dpmc.privacy.fast_mechanism import FastRule
 
 VARIANTS = ("published", "as_coded", "corrected")
 
@@ -80,31 +79,7 @@ class DPFastMH(NamedTuple):
         """
         if not is_corrected(self.rule):
             return (), (NonPrivateRelease("acceptance test"),)
-        rule, share = self.rule, 1.0 / n
-        least = batch_epsilon(rule.epsilon, rule.most_rows, share)
-        what = f"most_rows: {rule.most_rows} at epsilon {rule.epsilon:g}, delta {rule.delta:g} and n = {n}"
-        if least > 1.0:
-            raise DpmcError(
-                f"{what}: epsilon_0 = epsilon n/(6 most_rows) = {least:.3g} must be at most 1: "
-                f"most_rows must be at least {int(np.ceil(rule.epsilon * n / 6.0))}"
-            )
-        growth = rule.most_rows * share * np.expm1(least)
-        if growth > 1.0:
-            raise DpmcError(f"{what}: most_rows/n (exp(epsilon_0) - 1) = {growth:.3g} must be at most 1")
-        scale = batch_multiplier(rule.epsilon, rule.delta, rule.most_rows, share)
-        if not scale > 0.0:
-            raise DpmcError(f"{what}: 2.5 most_rows/n must be greater than delta, or there is no noise")
-        return (), (
-            FastMetropolisRelease(
-                "acceptance test",
-                rule.epsilon,
-                float(multiplier(rule.epsilon, rule.delta)),
-                n,
-                rule.most_rows,
-                float(least),
-                float(scale),
-            ),
-        )
+        return (), (corrected_release(self.rule, n),)
 
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
@@ -152,6 +127,13 @@ def read_rule(settings: Settings, batch_mean: float, most_rows: int) -> FastRule
         as_coded=as_coded,
         inverted=settings.flag("inverted_sensitivity", False) if as_coded and most_rows else False,
     )
+
+
+def corrected_release(rule: FastRule, n: int) -> FastMetropolisRelease:
+    """The event of one corrected iteration; DpmcError where its calibration is not valid."""
+    from dpmc.privacy import fast_mh  # and with it accountants, which a sampler otherwise does without
+
+    return fast_mh.corrected_release("acceptance test", rule.epsilon, rule.delta, n, rule.most_rows)
 
 
 def is_corrected(rule: FastRule) -> bool:

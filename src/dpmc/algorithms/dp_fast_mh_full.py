@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.algorithms.common import Settings
-from dpmc.algorithms.dp_fast_mh import is_corrected, read_rule, step, variant_of
+from dpmc.algorithms.dp_fast_mh import corrected_release, is_corrected, read_rule, step, variant_of
 from dpmc.compiler import compilable
-from dpmc.privacy.events import FastMetropolisRelease, NonPrivateRelease
-from dpmc.privacy.fast_mechanism import FastRule, multiplier
+from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.fast_mechanism import FastRule
 
 
 @compilable
@@ -61,8 +61,7 @@ class DPFastMHFull(NamedTuple):
         """Events before the first iteration, and of one iteration; exact ones where nothing is guaranteed."""
         if not is_corrected(self.rule):
             return (), (NonPrivateRelease("acceptance test"),)
-        scale = float(multiplier(self.rule.epsilon, self.rule.delta))
-        return (), (FastMetropolisRelease("acceptance test", self.rule.epsilon, scale, n),)
+        return (), (corrected_release(self.rule, n),)
 
     def iterate(self, door, noise, draws, i, state, record):
         """One iteration of every chain."""
