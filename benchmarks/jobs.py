@@ -60,8 +60,10 @@ def of_run(folder: Path, study: str) -> list[Job]:
     for key in order:
         note = notes[key]
         name = key[1].removeprefix(f"logs/{study}/").removesuffix(".log")
-        cpu, peak = _benchmark(folder / "results" / study / "benchmarks", name)
-        job = Job(key[0], name, note["endtime"] - note["starttime"], cpu, peak, priorities.get(key[1], 0))
+        wall, cpu, peak = _benchmark(folder / "results" / study / "benchmarks", name)
+        # Of files that were only touched since (`snakemake --touch`) the note says how long touching took.
+        seconds = max(note["endtime"] - note["starttime"], 0.0 if math.isnan(wall) else wall)
+        job = Job(key[0], name, seconds, cpu, peak, priorities.get(key[1], 0))
         job.after = sorted({place[maker[file]] for file in note["input"] if file in maker} - {place[key]})
         jobs.append(job)
     return jobs
@@ -89,14 +91,14 @@ def _priorities(folder: Path) -> dict[str, int]:
     return found
 
 
-def _benchmark(folder: Path, name: str) -> tuple[float, float]:
-    """CPU seconds and peak MB of a job; NaN where Snakemake never looked."""
+def _benchmark(folder: Path, name: str) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak MB of a job; NaN where Snakemake never looked."""
     for path in (folder / f"{name}.tsv", folder / f"{name.removeprefix('sampling/')}.tsv"):
         if path.exists():
             with open(path) as file:
                 used = list(csv.DictReader(file, delimiter="\t"))[-1]
-            return _number(used["cpu_time"]), _number(used["max_rss"])
-    return math.nan, math.nan
+            return _number(used["s"]), _number(used["cpu_time"]), _number(used["max_rss"])
+    return math.nan, math.nan, math.nan
 
 
 def _number(text: str) -> float:
