@@ -638,9 +638,7 @@ def test_presets() -> None:
 
 
 def test_resolve_names_what_is_wrong() -> None:
-    with pytest.raises(
-        DpmcError, match=r"'fourier'.*barker-pld, fast-mh-pld, rdp, replace-pld.*wor-pld"
-    ):
+    with pytest.raises(DpmcError, match=r"'fourier'.*barker-pld, fast-mh-pld, rdp, replace-pld.*wor-pld"):
         resolve("fourier", gaussian(1.0))
     with pytest.raises(DpmcError, match=r"'batch ratio'.*'zcdp'.*can: rdp, replace-pld, wor-pld"):
         resolve("zcdp", minibatch(1.0, 10, 100))
