@@ -150,14 +150,12 @@ def sample(options: argparse.Namespace) -> None:
     values, source = _hyperparameters(study, options)
     need = (max(seeds) + 1) * study.chains
     problem = _problem(study, options.model, options.data, starts=max(need, 20))
-    cell = dataclasses.replace(
-        _cell(study, problem, options.method, epsilon, values, source),
-        **{
-            name: value
-            for name in ("iterations", "thin")
-            if (value := _at_least(1, name, getattr(options, name))) is not None
-        },
-    )
+    given: dict[str, Any] = {
+        name: value
+        for name in ("iterations", "thin")
+        if (value := _at_least(1, name, getattr(options, name))) is not None
+    }
+    cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
     about = {
         "study": study.name,
         "algorithm": how.algorithm,
@@ -230,34 +228,13 @@ def speed(options: argparse.Namespace) -> None:
         problem = _problem(study, model, files.get(model))
         for (_, method), epsilon in cells:
             values, source = study.published_hyperparameters(model, method)
-            cell = _cell(study, problem, method, epsilon, values, source)
+            cell = study.cell(problem, method, epsilon, values, source)
             iterations, seconds = speed.seconds_per_iteration(cell)
             values_of_row = (study.name, model, method, epsilon, iterations, seconds)
             rows.append(dict(zip(speed.COLUMNS, values_of_row, strict=True)))
             if not options.quiet:
                 print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
     _write_table(options.output, speed.COLUMNS, rows)
-
-
-def _cell(study: Study, problem: Any, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
-    """What runs at (problem, method, ε) of a study."""
-    from dpmc.sampling import Cell
-
-    how = study.own_method(method)
-    return Cell(
-        problem=problem,
-        method=method,
-        algorithm=study.algorithm(method, values, problem.dimension, source, epsilon, problem.n),
-        epsilon=epsilon,
-        epsilon_kind=study.epsilon_kind,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-        iterations=study.iterations(problem.label, method),
-        thin=study.thin(problem.label, method),
-        most_iterations=how.most_iterations,
-        most_draws=how.most_draws,
-    )
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:

@@ -29,7 +29,7 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.randomness import stream
 from dpmc.studies import Study
-from dpmc.tuning import CLIP_LIMIT, cell_of, medians_of
+from dpmc.tuning import CLIP_LIMIT, medians_of
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
@@ -45,12 +45,10 @@ FREE: dict[str, tuple[str, ...]] = {
     "dp-barker": ("batch_size", "proposal_sd"),
     "dp-sgld": ("batch_size", "clip", "step_size"),
     "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
-    "dp-fast-mh": ("batch_mean", "most_rows", "clip", "proposal_sd"),
-    "dp-fast-mh-full": ("clip", "proposal_sd"),
 }
 #: Whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
-WHOLE_NUMBERS = ("steps", "batch_size", "most_rows")
+WHOLE_NUMBERS = ("steps", "batch_size")
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
@@ -72,8 +70,8 @@ class Trial:
     number: int
     stage: str  # search | final
     setting: dict[str, Any]  # the free hyperparameters
-    objective: float  # median MMD, or above 1.5 what is wrong, see the constants
-    verdict: str  # ok | pilot … | clipped … | too few iterations … | refused …
+    objective: float  # median MMD; above √2 something is wrong, see the constants
+    verdict: str  # ok | given up … | clipped … | too few iterations … | refused …
     seeds: int
     iterations: int = 0
     mmd: float = math.nan  # median over seeds
@@ -120,7 +118,7 @@ class Table:
         return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
 
     def add(self, trial: Trial) -> None:
-        """Append a trial, on disk before this returns."""
+        """Append a trial; it outlives the process when this returns."""
         with open(self.path, "a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
         self.trials.append(trial)
@@ -153,6 +151,10 @@ class Bench:
     """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting."""
 
     def __init__(self, study: Study, model: str, method: str, problem: Problem) -> None:
+        if study.epsilon_kind != "total":
+            raise DpmcError(
+                f"{study.path}: epsilon_kind: {study.epsilon_kind}: a search needs a total budget"
+            )
         self.study, self.model, self.method, self.problem = study, model, method, problem
         self.pinned, self.source = study.published_hyperparameters(model, method)
         algorithm = study.method(method).algorithm
@@ -178,9 +180,8 @@ class Bench:
 
     def cell(self, setting: dict[str, Any]) -> Any:
         """The cell at the tuning ε with these free hyperparameters."""
-        return cell_of(
-            self.study, self.model, self.method, {**self.pinned, **setting}, self.source, self.problem
-        )
+        epsilon = self.study.model(self.model).tuning_epsilon
+        return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
 
     def cost(self, cell: Any) -> float:
         """Rows that one chain looks at."""

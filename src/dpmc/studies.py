@@ -6,12 +6,16 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
+
+if TYPE_CHECKING:
+    from dpmc.problem import Problem
+    from dpmc.sampling import Cell
 
 TUNING_TRIALS = 100  #: settings that a search tries unless the study says otherwise
 
@@ -209,6 +213,31 @@ class Study:
         algorithm = algorithm_class(self.method(method).algorithm).read(settings)
         settings.finish()
         return algorithm
+
+    def cell(
+        self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str
+    ) -> "Cell":
+        """What runs at (problem, method, ε) with these hyperparameters, which come from `source`.
+
+        Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
+        """
+        from dpmc.sampling import Cell
+
+        how = self.own_method(method)
+        return Cell(
+            problem=problem,
+            method=method,
+            algorithm=self.algorithm(method, values, problem.dimension, source, epsilon, problem.n),
+            epsilon=epsilon,
+            epsilon_kind=self.epsilon_kind,
+            delta=self.delta_for(problem.n),
+            accountant=how.accountant,
+            chains=self.chains,
+            iterations=self.iterations(problem.label, method),
+            thin=self.thin(problem.label, method),
+            most_iterations=how.most_iterations,
+            most_draws=how.most_draws,
+        )
 
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
         """Everything in the study and the code that decides a cell's draws, as JSON."""

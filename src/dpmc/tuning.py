@@ -12,7 +12,7 @@ from dpmc.studies import Study
 if TYPE_CHECKING:
     from dpmc.metrics.cell import Row
     from dpmc.problem import Problem
-    from dpmc.sampling import Cell, Progress
+    from dpmc.sampling import Progress
 
 MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
@@ -56,7 +56,7 @@ def pinned(
     from dpmc.storage import ChainFile
 
     values, source = study.published_hyperparameters(model, method)
-    cell = cell_of(study, model, method, values, source, problem)
+    cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
     finished = sample(cell, list(range(study.tuning_seeds)), progress=progress)
     rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
@@ -71,28 +71,6 @@ def pinned(
             "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
         },
     }
-
-
-def cell_of(
-    study: Study, model: str, method: str, values: dict[str, Any], source: str, problem: Problem
-) -> Cell:
-    """The cell at the model's tuning ε with these hyperparameters, which come from `source`."""
-    from dpmc.sampling import Cell
-
-    spec, how = study.model(model), study.method(method)
-    return Cell(
-        problem=problem,
-        method=method,
-        algorithm=study.algorithm(method, values, problem.dimension, source, spec.tuning_epsilon, problem.n),
-        epsilon=spec.tuning_epsilon,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-        iterations=study.iterations(model, method),
-        epsilon_kind=study.epsilon_kind,
-        most_iterations=how.most_iterations,
-        most_draws=how.most_draws,
-    )
 
 
 def medians_of(rows: list[Row]) -> dict[str, float]:

@@ -248,3 +248,11 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
     assert values == found["dp-penalty"]["flat-banana-2d"] and "small.tuned.yaml" in source
     values, source = study.published_hyperparameters("flat-banana-2d", "rwmh")
     assert values == {"proposal_sd": 0.05} and "small.yaml" in source
+
+
+def test_a_budget_per_iteration_is_refused(tmp_path: Path, problem: Any) -> None:
+    path = write_study(tmp_path)
+    changed = STUDY.replace("seeds: 2", "seeds: 2\nepsilon_kind: per-iteration")
+    path.write_text(changed.replace("tuning_epsilon: 4", "tuning_epsilon: 4, iterations: 50"))
+    with pytest.raises(DpmcError, match="per-iteration: a search needs a total budget"):
+        Bench(load_study(path), "flat-banana-2d", "dp-penalty", problem)

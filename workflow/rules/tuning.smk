@@ -28,7 +28,7 @@ rule tuning:
 # goes on from it.
 rule search:
     input:
-        data=tuning_data,
+        data="data/{study}/{model}/tuning.nc",
         compiled=ancient(compiled_sampler),
         compiled_metrics=ancient(COMPILED_METRICS),
     output:
