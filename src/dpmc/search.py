@@ -54,8 +54,10 @@ FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned 
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
 DIGITS = 3  #: significant digits of a setting; what is tried is what is written down
 PILOT_SEEDS = 2  #: a hopeless setting is given up after so many seeds
-FINALISTS = 5  #: the best trials that are tried again, beside the pinned setting
-LONGEST = 12.0  #: a setting may cost this many times the pinned one
+FINALISTS = 5  #: so many of the best trials have to keep the rule on clipping with other seeds as well
+MOST_FINALISTS = 15  #: so many are tried again at most, beside the pinned setting
+HOPELESS = 1.3  #: a pilot is given up where each seed's MMD is so many times that of the best trial
+LONGEST = 6.0  #: a setting may cost this many times the pinned one
 MOST_ROWS = 5e8  #: or so many rows looked at by one chain, where that is more
 LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
 
@@ -169,6 +171,7 @@ class Bench:
             raise DpmcError(f"method: {method} has no free hyperparameters to search")
         self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
         self.start = {name: self.pinned[name] for name in self.free}
+        self.evaluator: Any = None  # built once: it depends on the problem and the kind of algorithm only
         self.longest = max(LONGEST * self.cost(self.cell(self.start)), MOST_ROWS)
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
@@ -191,11 +194,13 @@ class Bench:
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """The metric rows of these seeds' chains."""
         from dpmc.metrics.cell import cell_metrics
-        from dpmc.sampling import sample
+        from dpmc.sampling import build_evaluator, sample
         from dpmc.storage import ChainFile
 
-        chains = [ChainFile.of(c, {"study": self.study.name}) for c in sample(cell, list(seeds))]
-        return cell_metrics(chains, self.problem)
+        if self.evaluator is None:
+            self.evaluator = build_evaluator(cell.algorithm, self.problem)
+        runs = sample(cell, list(seeds), evaluator=self.evaluator)
+        return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
         """The cell of a setting, and objective and verdict if it need not be run at all.
@@ -256,12 +261,12 @@ class Bench:
 
 
 def _hopeless(trial: Trial, best: Trial | None) -> bool:
-    """Whether a pilot clips twice too much, or is half again as bad as the best trial with every seed."""
+    """Whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
         return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
     if best is None:
         return False
-    return all(own > 1.5 * other for own, other in zip(trial.values, best.values, strict=False))
+    return all(own > HOPELESS * other for own, other in zip(trial.values, best.values, strict=False))
 
 
 def _scaled(name: str, value: Any, factor: float) -> Any:
@@ -305,11 +310,7 @@ def search(
     known = Table(table, _key(bench, seeds))
     _propose_and_try(bench, known, trials, seeds, progress)
     total = len(problem.starts) // study.chains
-    finalists = _finalists(bench, known.searched()[:trials])
-    for setting in finalists:
-        if known.find("final", setting) is None:
-            known.add(bench.decide(len(known.trials), setting, range(seeds, max(total, seeds + 1))))
-    finals = [found for setting in finalists if (found := known.find("final", setting))]
+    finals = _finals(bench, known, trials, range(seeds, max(total, seeds + 1)))
     return _result(bench, known, finals, trials, seeds)
 
 
@@ -356,14 +357,20 @@ def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Ca
         yield number, [proposal.params[name] for name in free], functools.partial(ours.tell, proposal)
 
 
-def _finalists(bench: Bench, trials: list[Trial]) -> list[dict[str, Any]]:
-    """The settings of the best trials that were tried in full, and the pinned one."""
-    full = sorted((t for t in trials if t.feasible), key=lambda t: (t.objective, t.number))
-    settings = [bench.start]
-    for trial in full:
-        if trial.setting not in settings and len(settings) <= FINALISTS:
-            settings.append(trial.setting)
-    return settings
+def _finals(bench: Bench, known: Table, trials: int, seeds: range) -> list[Trial]:
+    """Try the pinned setting and the best trials again, with `seeds`, until enough of them are feasible."""
+    full = sorted((t for t in known.searched()[:trials] if t.feasible), key=lambda t: (t.objective, t.number))
+    others = {str(t.setting): t.setting for t in full if t.setting != bench.start}
+    finals: list[Trial] = []
+    for setting in [bench.start, *others.values()][: 1 + MOST_FINALISTS]:
+        if sum(trial.feasible for trial in finals[1:]) == FINALISTS:
+            break
+        found = known.find("final", setting)
+        if found is None:
+            found = bench.decide(len(known.trials), setting, seeds)
+            known.add(found)
+        finals.append(found)
+    return finals
 
 
 def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
@@ -426,7 +433,7 @@ def _key(bench: Bench, seeds: int) -> str:
     content = [
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
         [bench.pinned, bench.start, seeds, problem.dataset, version("optuna")],
-        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, LONGEST, MOST_ROWS, LEAST_ITERATIONS, CLIP_LIMIT],
+        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LONGEST, MOST_ROWS, LEAST_ITERATIONS, CLIP_LIMIT],
         hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
