@@ -72,10 +72,20 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         for_snakemake += ["--config", *options.config]
     command = [*SNAKEMAKE, *for_snakemake, "--"]
     left_out = look_for_images(studies, command)
-    command += [f"results/{study.name}/tuned.yaml" for study in studies] if options.tune else options.studies
+    command += tuning_targets(studies, options.studies) if options.tune else options.studies
     if left_out:
         sys.exit(run_incomplete(command, left_out, lock))
     os.execv(command[0], command)
+
+
+def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
+    """The files that `--tune` makes for the studies asked for; refuses studies that search nothing."""
+    wanted = [study for study in studies if "all" in asked or study.name in asked]
+    searched = [study.name for study in wanted if study.tuning_methods]
+    if not searched:
+        refuse(2, f"--tune: {', '.join(asked)}: tuning: mode: none, and no methods to search")
+    forms = ("results/{}/tuned.yaml", "figures/{}/search/lessons.png")
+    return [form.format(name) for name in searched for form in forms]
 
 
 def look_for_images(studies: "list[Study]", command: list[str]) -> list[str]:

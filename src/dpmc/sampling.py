@@ -24,7 +24,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 from dpmc.privacy.mechanisms import Door
-from dpmc.privacy.noise import LabNoise
+from dpmc.privacy.noise import LabNoise, ListeningNoise
 from dpmc.problem import Problem
 from dpmc.randomness import get_state, set_state, stream
 
@@ -130,6 +130,7 @@ class Run:
 
 
 Progress = Callable[[int, int], None]
+Listener = Callable[[np.ndarray], None]
 
 
 def sample(
@@ -139,13 +140,15 @@ def sample(
     checkpoint_seconds: float = 20.0,
     progress: Progress | None = None,
     evaluator: Any = None,
+    listener: Listener | None = None,
 ) -> list[storage.Chains]:
     """Return the finished chains of each seed.
 
     `checkpoint`: a file to which the state is saved every `checkpoint_seconds`, and from which a run that
     was killed goes on; the caller deletes it. `progress(done, total)` is called after every block.
     `evaluator`: what `build_evaluator` returned for this problem and kind of algorithm, for callers that
-    sample often; building it takes about as long as a short chain.
+    sample often; building it takes about as long as a short chain. `listener(sds)` is called after every block
+    with the standard deviations of the log ratios' noise (all chains, iterations), NaN where none was drawn.
 
     Raises DpmcError for a seed without a start point and for a budget that cannot be kept.
     """
@@ -174,7 +177,7 @@ def sample(
             _save(checkpoint, state, runs, done, m)
             saved = time.monotonic()
         began = time.monotonic()
-        record = _advance(advance, cell, door, state, runs, m)
+        record = _advance(advance, cell, door, state, runs, m, listener)
         for r, run in enumerate(runs):
             _keep(run, record, r, cell, done)
             run.ledger.perform(_cost(cell, m, first=done == 0))
@@ -295,7 +298,13 @@ def _next_block(size: int, seconds: float, cell: Cell, runs: int) -> int:
 
 
 def _advance(
-    advance: Callable[..., None], cell: Cell, door: Door, state: State, runs: list[Run], m: int
+    advance: Callable[..., None],
+    cell: Cell,
+    door: Door,
+    state: State,
+    runs: list[Run],
+    m: int,
+    listener: Listener | None = None,
 ) -> Record:
     """Draw the numbers of m iterations, run them, return what happened."""
     algorithm, d = cell.algorithm, cell.problem.dimension
@@ -317,12 +326,14 @@ def _advance(
         log_u,
         numbers("batch", (m, words_of(algorithm))),
     )
-    noise = LabNoise(
-        numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
-    )
+    normals = numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
+    heard = np.full((len(streams), m), np.nan)
+    noise = LabNoise(*normals) if listener is None else ListeningNoise(*normals, heard)
     record = Record.empty(len(streams), m, d)
     with np.errstate(over="ignore", invalid="ignore"):
         advance(algorithm, door, noise, draws, state, record)
+    if listener is not None:
+        listener(heard)
     return record
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
+from dpmc.metrics.comparing import median_error
 from dpmc.randomness import stream
 from dpmc.studies import Study
 from dpmc.tuning import CLIP_LIMIT, medians_of
@@ -45,6 +46,9 @@ FREE: dict[str, tuple[str, ...]] = {
     "dp-barker": ("batch_size", "proposal_sd"),
     "dp-sgld": ("batch_size", "clip", "step_size"),
     "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
+    # With a public bound of the rows, hence corrected.
+    "dp-fast-mh": ("proposal_sd", "batch_mean", "most_rows_per_epsilon", "clip"),
+    "dp-fast-mh-full": ("proposal_sd", "clip"),
 }
 #: Whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
@@ -57,8 +61,10 @@ PILOT_SEEDS = 2  #: a hopeless setting is given up after so many seeds
 FINALISTS = 5  #: so many of the best trials have to keep the rule on clipping with other seeds as well
 MOST_FINALISTS = 15  #: so many are tried again at most, beside the pinned setting
 HOPELESS = 1.3  #: a pilot is given up where each seed's MMD is so many times that of the best trial
-LONGEST = 6.0  #: a setting may cost this many times the pinned one
-MOST_ROWS = 5e8  #: or so many rows looked at by one chain, where that is more
+LONGEST = 6.0  #: a setting may cost this many times the pinned one,
+LONGEST_BY_GRADIENTS = 3.0  #: or this many, where gradients are computed,
+MOST_ROWS = 3e8  #: or so many rows looked at by one chain, where that is more
+ITERATION = 5000.0  #: rows that an iteration costs beside those it looks at
 LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
 
 #: Objectives of settings that are no candidates, all above any MMD (at most √2), the worse the higher.
@@ -153,16 +159,17 @@ class Bench:
     """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting."""
 
     def __init__(self, study: Study, model: str, method: str, problem: Problem) -> None:
-        if study.epsilon_kind != "total":
-            raise DpmcError(
-                f"{study.path}: epsilon_kind: {study.epsilon_kind}: a search needs a total budget"
-            )
         self.study, self.model, self.method, self.problem = study, model, method, problem
         self.pinned, self.source = study.published_hyperparameters(model, method)
         algorithm = study.method(method).algorithm
-        # What the method's label fixes by an option is not free.
+        # What the method's label fixes by an option, or an ε per iteration decides, is not free.
+        epsilon = study.model(model).tuning_epsilon
+        decided = study.settings(method, self.pinned, epsilon, problem.n)
         self.free = tuple(
-            name for name in FREE.get(algorithm, ()) if name not in study.method(method).options
+            name
+            for name in FREE.get(algorithm, ())
+            if name not in study.method(method).options
+            and (name not in decided or decided[name] == self.pinned.get(name))
         )
         for name in self.free:
             if name not in self.pinned:
@@ -172,7 +179,9 @@ class Bench:
         self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
         self.start = {name: self.pinned[name] for name in self.free}
         self.evaluator: Any = None  # built once: it depends on the problem and the kind of algorithm only
-        self.longest = max(LONGEST * self.cost(self.cell(self.start)), MOST_ROWS)
+        pinned = self.cell(self.start)
+        times = LONGEST_BY_GRADIENTS if pinned.algorithm.evaluations[1] else LONGEST
+        self.longest = max(times * self.cost(pinned), MOST_ROWS)
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """The free hyperparameters at ln(factor) each, rounded."""
@@ -187,20 +196,37 @@ class Bench:
         return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
 
     def cost(self, cell: Any) -> float:
-        """Rows that one chain looks at."""
+        """What one chain costs, in rows looked at."""
         rows = cell.algorithm.batch_size or self.problem.n
-        return float(cell.allowed_iterations() * sum(cell.algorithm.evaluations) * rows)
+        return float(cell.allowed_iterations() * (sum(cell.algorithm.evaluations) * rows + ITERATION))
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """The metric rows of these seeds' chains."""
         from dpmc.metrics.cell import cell_metrics
-        from dpmc.sampling import build_evaluator, sample
         from dpmc.storage import ChainFile
 
-        if self.evaluator is None:
-            self.evaluator = build_evaluator(cell.algorithm, self.problem)
-        runs = sample(cell, list(seeds), evaluator=self.evaluator)
+        runs = self.sample(cell, seeds)
         return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
+
+    def sample(self, cell: Any, seeds: Sequence[int], listener: Any = None) -> list[Any]:
+        """The chains of these seeds, by an evaluator that is built once."""
+        from dpmc.sampling import build_evaluator, draws_random_rows, sample
+
+        # That of a random number of rows holds their bounds, which depend on the setting.
+        if self.evaluator is None or draws_random_rows(cell.algorithm):
+            self.evaluator = build_evaluator(cell.algorithm, self.problem)
+        return sample(cell, list(seeds), evaluator=self.evaluator, listener=listener)
+
+    def noise_sd(self, setting: dict[str, Any], seed: int) -> float:
+        """Median sd of the noise of a log ratio in the second half of one run; NaN where there is none."""
+        cell, _, verdict = self.refusal(setting)
+        if verdict != "ok":
+            return math.nan
+        blocks: list[np.ndarray] = []
+        self.sample(cell, [seed], blocks.append)
+        sds = np.concatenate(blocks, axis=1)
+        late = sds[:, sds.shape[1] // 2 :]
+        return float(np.median(late[late > 0.0])) if (late > 0.0).any() else math.nan
 
     def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
         """The cell of a setting, and objective and verdict if it need not be run at all.
@@ -210,6 +236,7 @@ class Bench:
         try:
             cell = self.cell(setting)
             iterations = cell.allowed_iterations()
+            cell.releases()  # says where a guarantee cannot be given
         except DpmcError as error:
             return None, REFUSED, f"refused: {str(error).removeprefix(self.source)}"
         if iterations < LEAST_ITERATIONS:
@@ -397,6 +424,8 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
         "pinned": bench.pinned,
         "search": {
             "data": bench.problem.dataset,
+            "algorithm": bench.study.method(bench.method).algorithm,
+            "dimension": bench.problem.dimension,
             "epsilon": bench.study.model(bench.model).tuning_epsilon,
             "trials": trials,
             "feasible": sum(t.feasible for t in known.searched()[:trials]),
@@ -404,17 +433,19 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
             "final_seeds": chosen.seeds,
             "optimiser": f"optuna {version('optuna')}, TPE",
             "free": list(bench.free),
-            "chosen": _summary(chosen),
-            "pinned": _summary(pinned),
+            "chosen": _summary(bench, chosen, seeds),
+            "pinned": _summary(bench, pinned, seeds),
             "at_bound": at_bound,
             "cpu_seconds": round(sum(t.seconds for t in known.trials), 1),
         },
     }
 
 
-def _summary(trial: Trial) -> dict[str, Any]:
+def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
+    """What is written down of a finalist; `seed` is one that no trial has seen."""
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
+    values |= {"mmd_error": median_error(trial.values), "noise_sd": bench.noise_sd(trial.setting, seed)}
     return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": trial.verdict}
 
 
@@ -433,7 +464,8 @@ def _key(bench: Bench, seeds: int) -> str:
     content = [
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
         [bench.pinned, bench.start, seeds, problem.dataset, version("optuna")],
-        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LONGEST, MOST_ROWS, LEAST_ITERATIONS, CLIP_LIMIT],
+        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
+        [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
         hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

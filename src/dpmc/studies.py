@@ -68,6 +68,8 @@ class Study:
     tuning_mode: str
     tuning_seeds: int
     tuning_trials: int
+    tuning_methods: tuple[str, ...]  # that `make tune` searches; mode none: (), unless the study names some
+    tuning_models: tuple[str, ...]
     hyperparameters: str  # published | tuned
     settings_of: str  # the study whose hyperparameters
     models: dict[str, ModelSpec]
@@ -168,6 +170,9 @@ class Study:
         folder = self.path.parent.parent / "hyperparameters"
         names = [f"{self.settings_of}.tuned"] if self.hyperparameters == "tuned" else []
         paths = [folder / f"{name}.yaml" for name in (*names, self.settings_of)]
+        # A study that takes its settings from another has a file of what a search found, but none of its own.
+        if names and paths[0].exists() and not paths[1].exists():
+            paths.pop()
         return [(path, read_yaml(path)) for path in paths]
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
@@ -289,6 +294,10 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         tuning_mode=tuning.get("mode", "pinned"),
         tuning_seeds=tuning.get("seeds", 4),
         tuning_trials=tuning.get("trials", TUNING_TRIALS),
+        tuning_methods=tuple(
+            tuning.get("methods", () if tuning.get("mode") == "none" else content["methods"])
+        ),
+        tuning_models=tuple(tuning.get("models", models)),
         hyperparameters=content.get("hyperparameters", "published"),
         settings_of=content.get("settings_of", path.stem),
         models=models,
@@ -302,6 +311,12 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         else:
             study.methods[label] = _method(label, entry or {}, models, path)
     _check_lengths(study)
+    for key, wanted, known in (
+        ("methods", study.tuning_methods, study.methods),
+        ("models", study.tuning_models, study.models),
+    ):
+        for name in wanted:
+            _known(known, f"tuning: {key}", name, path)
     return study
 
 

@@ -253,9 +253,21 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
     assert values == {"proposal_sd": 0.05} and "small.yaml" in source
 
 
-def test_a_budget_per_iteration_is_refused(tmp_path: Path, problem: Any) -> None:
+def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:
     path = write_study(tmp_path)
     changed = STUDY.replace("seeds: 2", "seeds: 2\nepsilon_kind: per-iteration")
-    path.write_text(changed.replace("tuning_epsilon: 4", "tuning_epsilon: 4, iterations: 50"))
-    with pytest.raises(DpmcError, match="per-iteration: a search needs a total budget"):
-        Bench(load_study(path), "flat-banana-2d", "dp-penalty", problem)
+    path.write_text(changed.replace("tuning_epsilon: 4", "tuning_epsilon: 0.1, iterations: 50"))
+    study = load_study(path)
+    bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
+    assert bench.free == ("clip", "proposal_sd")  # ε decides tau
+    trial = bench.try_out(0, {**bench.start, "clip": 20.0}, 3, None)
+    assert trial.iterations == 50 and trial.feasible
+
+
+def test_the_noise_of_the_settings_is_that_of_their_formula(whole: Any, study: Study, problem: Any) -> None:
+    result, _ = whole
+    for which, setting in (("chosen", result["hyperparameters"]), ("pinned", result["pinned"])):
+        generator = np.random.default_rng(1)
+        moves = np.linalg.norm(generator.standard_normal((20000, 2)) * setting["proposal_sd"], axis=1)
+        sds = problem.temperature * 2.0 * setting["tau"] * np.sqrt(problem.n) * setting["clip"] * moves
+        assert result["search"][which]["noise_sd"] == pytest.approx(float(np.median(sds)), rel=0.15)

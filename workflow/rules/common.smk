@@ -237,7 +237,9 @@ def searches(wildcards):
     return [
         f"results/{study.name}/search/{model}/{method}.yaml"
         for model, method in pairs
-        if study.model(model).tuning_epsilon != "inf"
+        if model in study.tuning_models
+        and method in study.tuning_methods
+        and study.model(model).tuning_epsilon != "inf"
         and study.method(method).epsilons != ("inf",)
         and study.method(method).algorithm in FREE
     ]

@@ -71,3 +71,27 @@ rule tuned:
         ENVIRONMENT
     shell:
         "python {input.script} {input.found} > {output} 2> {log}"
+
+
+# What `make tune` asks for beside the settings.
+rule lessons:
+    input:
+        script="workflow/scripts/lessons.py",
+        found=searches,
+    output:
+        report(
+            "figures/{study}/search/lessons.png",
+            caption="../report/lessons.rst",
+            category="{study}",
+            subcategory="searches",
+            labels={"model": "all", "method": "all"},
+        ),
+    log:
+        "logs/{study}/search/lessons.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("figures/lessons.py", "figures/style.py"),
+    shell:
+        "python {input.script} {wildcards.study} {output} {input.found} 2> {log}"

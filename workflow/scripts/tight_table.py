@@ -14,7 +14,6 @@ Models that are one catalogue model on several data sets (labels with data: fres
 """
 
 import csv
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,16 @@ from dpmc.figures.accountings import look, pairs
 from dpmc.figures.boxes import Results, private_models
 from dpmc.figures.tight_iterations import allowed_iterations
 from dpmc.figures.tight_spent import spent_epsilon
+from dpmc.metrics.comparing import (
+    Row,
+    is_known,
+    mean_with_error,
+    median_error,
+    paired,
+    places,
+    text,
+    with_error,
+)
 from dpmc.studies import Study, load_study
 
 FULL = {
@@ -41,28 +50,6 @@ COLUMNS = (
     *(f"{way}_{name}" for way in WAYS for name in ONE_WAY),
     *(name + part for name in COMPARED for part in ("", "_error")),
 )
-Row = dict[str, object]
-
-
-def median_error(values: list[float]) -> float:
-    """Standard error of a median from the quartiles; NaN for fewer than two values."""
-    if len(values) < 2:
-        return math.nan
-    q1, q3 = np.quantile(values, [0.25, 0.75])
-    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(len(values))
-
-
-def mean_with_error(values: list[float]) -> tuple[float, float]:
-    """A mean and its standard error, NaN where there are too few values."""
-    if not values:
-        return math.nan, math.nan
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(np.mean(values)), error
-
-
-def paired(one: dict[str, float], other: dict[str, float]) -> tuple[float, float]:
-    """Mean over common seeds of one minus other, and its standard error."""
-    return mean_with_error([one[seed] - other[seed] for seed in one if seed in other])
 
 
 def rows(study: Study, results: Results) -> Iterator[Row]:
@@ -122,18 +109,6 @@ def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
         yield found
 
 
-def is_known(value: object) -> bool:
-    """Whether a value of a row is a number."""
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
-
-
-def text(value: object, digits: int = 6) -> str:
-    """A value as the table has it."""
-    if not is_known(value):
-        return "none"
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
     """The table for readers: one part per model, then places by median MMD."""
     title = {study.methods[m].algorithm: look(study, m).title for m in study.methods}
@@ -145,7 +120,7 @@ def markdown(study: Study, table: list[Row]) -> Iterator[str]:
                 yield f"\n## {style.MODEL_TITLES.get(model, model)}{sets}\n"
                 yield from of_model(part, title)
                 yield ""
-                yield from places(part, title)
+                yield from places(part, "algorithm", title, WAYS)
 
 
 def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
@@ -174,37 +149,6 @@ def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
             )
             + " |"
         )
-
-
-def with_error(one: Row, name: str, sign: str = "") -> str:
-    """A value ± its error."""
-    value, error = one[name], one[f"{name}_error"]
-    if not isinstance(value, float) or not is_known(value):
-        return "none"
-    return f"{value:{sign}.3f} ± {error:.3f}" if is_known(error) else f"{value:{sign}.3f}"
-
-
-def places(part: list[Row], title: dict[str, str]) -> Iterator[str]:
-    """Who is how many-th by median MMD at each ε, thesis → tight."""
-    algorithms = list(dict.fromkeys(str(one["algorithm"]) for one in part))
-    yield "| place by median MMD | " + " | ".join(title[algorithm] for algorithm in algorithms) + " |"
-    yield "| --- |" + " --- |" * len(algorithms)
-    for epsilon in dict.fromkeys(str(one["epsilon"]) for one in part):
-        cells = {str(one["algorithm"]): one for one in part if one["epsilon"] == epsilon}
-        order = {
-            way: sorted(
-                (a for a in cells if is_known(cells[a][f"{way}_mmd"])),
-                key=lambda a: float(str(cells[a][f"{way}_mmd"])),
-            )
-            for way in WAYS
-        }
-        entries = []
-        for algorithm in algorithms:
-            place = [
-                str(order[way].index(algorithm) + 1) if algorithm in order[way] else "none" for way in WAYS
-            ]
-            entries.append(place[0] if place[0] == place[1] else " → ".join(place))
-        yield f"| ε = {epsilon} | " + " | ".join(entries) + " |"
 
 
 def main() -> None:

@@ -51,3 +51,27 @@ class LabNoise(NamedTuple):
         """Fill `out` (d,) with independent draws from N(0, sd²)."""
         for k in range(out.shape[0]):
             out[k] = sd * self.gradient_normals[c, i, stage, k]
+
+
+@compilable
+class ListeningNoise(NamedTuple):
+    """The draws of `LabNoise`; it also writes down each log ratio's standard deviation, for the study of noise."""
+
+    ratio_normals: np.ndarray  # (chains, m)
+    gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)
+    heard: np.ndarray  # (chains, m), NaN where no log ratio was asked for
+
+    def corrected(self, c, i, sd):
+        """A draw from N(−sd²/2, sd²)."""
+        self.heard[c, i] = sd
+        return sd * self.ratio_normals[c, i] - 0.5 * sd * sd
+
+    def centred(self, c, i, sd):
+        """A draw from N(0, sd²)."""
+        self.heard[c, i] = sd
+        return sd * self.ratio_normals[c, i]
+
+    def vector(self, c, i, stage, sd, out):
+        """Fill `out` (d,) with independent draws from N(0, sd²)."""
+        for k in range(out.shape[0]):
+            out[k] = sd * self.gradient_normals[c, i, stage, k]

@@ -1,0 +1,141 @@
+"""What the searches of a study found: gain, length, acceptance, clipping and noise of the settings chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpmc.figures import style
+from dpmc.tuning import CLIP_LIMIT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dpmc.figures.style import MethodStyle
+    from dpmc.studies import Study
+
+Summary = dict[str, Any]  # of a search's chosen or pinned setting
+
+#: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with probability
+#: 2Φ(−s/2); its iterations grow as (s/step)², so what it diffuses for a budget goes as s² 2Φ(−s/2): greatest here.
+BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
+
+CAPTION = (
+    "What the searches found, by model (in the order of its dimension d, then of the ε tuned at) and "
+    "algorithm: the pinned setting (hollow) and the one chosen (full), both on seeds of tuning data that "
+    "no trial had seen. From above: median MMD with its standard error; iterations that the budget allows; "
+    "acceptance rate; fraction of clipped rows (log ratios; dotted: the rule, which DP Barker is exempt "
+    "from); median standard deviation of the noise in a log ratio, in nats. Dashed: acceptance rate and noise "
+    "that let a random walk of small steps diffuse most for its budget, 0.234 and 2.38."
+)
+
+ROWS: tuple[tuple[str, str, bool], ...] = (
+    ("mmd", "median MMD", False),
+    ("iterations", "iterations", True),
+    ("acceptance_rate", "acceptance", False),
+    ("ratio_clip_fraction", "clipped", False),
+    ("noise_sd", "noise sd, nats", True),
+)
+GROUP_WIDTH = 0.8
+
+
+def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
+    """Return the figure; `found` holds what searches wrote down, any number of a study's (model, method)."""
+    from matplotlib.figure import Figure
+
+    found = sorted(found, key=lambda one: (one["search"]["dimension"], order(study, one["model"])))
+    models = list(dict.fromkeys(one["model"] for one in found))
+    methods = [label for label in study.methods if any(one["method"] == label for one in found)]
+    every = style.method_styles(dict(study.methods))
+    styles = {label: every[label] for label in methods}
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, 1.35 * len(ROWS) + 0.8), layout="constrained", dpi=100)
+        axes = figure.subplots(len(ROWS), 1, sharex=True)
+        for one, (name, label, logarithmic) in zip(axes, ROWS, strict=True):
+            for group in range(0, len(models), 2):
+                one.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
+            _points(one, found, models, styles, name)
+            one.set(ylabel=label, xlim=(-0.5, len(models) - 0.5))
+            if logarithmic:
+                one.set_yscale("log")
+            else:
+                one.set_ylim(0, None)
+            one.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+        dashed = {"ls": (0, (4, 3)), "lw": 0.7, "color": style.GREY, "zorder": 1}
+        axes[2].axhline(BEST_ACCEPTANCE, **dashed)
+        axes[3].axhline(CLIP_LIMIT, **{**dashed, "ls": ":"})
+        axes[4].axhline(BEST_NOISE_SD, **dashed)
+        axes[-1].set_xticks(range(len(models)), [tick(study, model) for model in models])
+        axes[-1].tick_params(axis="x", length=0)
+        _legend(figure, styles)
+    return figure
+
+
+def order(study: Study, model: str) -> tuple[int, float]:
+    """Where a model stands among those of its dimension: in the order of the study, then of ε."""
+    ids = list(dict.fromkeys(spec.model for spec in study.models.values()))
+    spec = study.model(model)
+    return ids.index(spec.model), float(spec.tuning_epsilon)
+
+
+def tick(study: Study, model: str) -> str:
+    """A model's name in three short lines, with the ε tuned at."""
+    spec = study.model(model)
+    title = style.MODEL_TITLES.get(spec.model, spec.model)
+    name, _, dimension = title.partition(", ")
+    return "\n".join([*name.split(" ", 1), *([dimension] if dimension else []), f"ε = {spec.tuning_epsilon}"])
+
+
+def _points(
+    axes: Axes, found: Sequence[dict[str, Any]], models: list[str], styles: dict[str, MethodStyle], name: str
+) -> None:
+    """One quantity: for each search the pinned setting, the chosen one, and a line between them."""
+    slot = GROUP_WIDTH / len(styles)
+    value: Callable[[Summary], float | None] = _clipped if name == "ratio_clip_fraction" else _plain(name)
+    for one in found:
+        look = styles[one["method"]]
+        x = models.index(one["model"]) + (list(styles).index(one["method"]) + 0.5) * slot - GROUP_WIDTH / 2
+        pinned, chosen = (value(one["search"][which]) for which in ("pinned", "chosen"))
+        if pinned is not None and chosen is not None:
+            axes.plot([x, x], [pinned, chosen], lw=0.8, color=look.colour, zorder=2)
+        for place, face in ((pinned, "white"), (chosen, look.colour)):
+            if place is not None:
+                axes.plot(
+                    *([x], [place], look.marker),
+                    ms=4,
+                    mfc=face,
+                    mec=look.colour,
+                    mew=0.8,
+                    zorder=3,
+                    clip_on=False,
+                )
+        if name == "mmd":
+            chosen_one = one["search"]["chosen"]
+            axes.errorbar(
+                *([x], [chosen_one["mmd"]], [chosen_one.get("mmd_error", 0.0)]),
+                lw=0.8,
+                color=look.colour,
+                zorder=2,
+            )
+
+
+def _plain(name: str) -> Callable[[Summary], float | None]:
+    return lambda summary: summary.get(name)
+
+
+def _clipped(summary: Summary) -> float | None:
+    """The fraction that the rule is about: of log ratios, or of gradients where there are none."""
+    return summary.get("ratio_clip_fraction", summary.get("gradient_clip_fraction"))
+
+
+def _legend(figure: Figure, styles: dict[str, MethodStyle]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], ls="none", marker=look.marker, ms=4, mfc=look.colour, mec=look.colour)
+        for look in styles.values()
+    ]
+    handles.append(Line2D([], [], ls="none", marker="o", ms=4, mfc="white", mec=style.INK, mew=0.8))
+    titles = [*(look.title for look in styles.values()), "hollow: the pinned setting"]
+    figure.legend(handles, titles, loc="outside upper left", ncols=3, frameon=False, handletextpad=0.3)

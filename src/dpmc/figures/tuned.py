@@ -1,0 +1,292 @@
+"""MMD with the published settings and, beside it, with settings that a search found: all models of a study."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.figures import style
+from dpmc.figures.boxes import FEW_ITERATIONS, GROUP_WIDTH, LABELS, Results, draw_note, private_models
+from dpmc.figures.style import MethodStyle, model_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.studies import Study
+
+SUFFIX = "-tuned"
+COLUMNS = ("published", "tuned")
+METRIC = "mmd"
+ROW_HEIGHT, MOST_HEIGHT, ABOVE_AND_BELOW = 1.7, 8.5, 0.95  # inches: of a row, of the figure, of all but rows
+TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
+BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and as published
+
+NAME = "tuned"
+HOW_TO_READ = (
+    "Left the published settings, right those that a search found, on one vertical axis; every "
+    "algorithm runs with the same budget, accountant, rows and start points in both. A marker is "
+    "the median over independent chains, each with the whole budget, its bar reaches from quartile "
+    "to quartile. Right, a small hollow marker repeats the published median: the way from it down "
+    "to the full one is what tuning gained, and none is seen where the two coincide. Settings were "
+    "tuned at one budget for each model, the one on the coloured band with its number in bold, on "
+    "rows that these chains do not use, and kept at the others. Black lines are exact samples: a "
+    "chain among them cannot be told from the posterior by this metric. A small number above a bar "
+    "is the number of iterations, said where there are fewer than ten; a cross stands for a cell "
+    "without a value and has the reason above it."
+)
+CAPTION = (
+    "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
+    "against the privacy budget ε, of the algorithms that were tuned, one row per model. " + HOW_TO_READ
+)
+
+
+def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
+    """Return the figure, one row per model of the study that has a budget.
+
+    Raises DpmcError where no method has a tuned partner on any of them.
+    """
+    return draw_rows(metrics, study, private_models(study))
+
+
+def pairs(study: Study) -> dict[str, str]:
+    """Return published label -> tuned label: a method and the one called `<its label>-tuned`."""
+    return {label: label + SUFFIX for label in study.methods if label + SUFFIX in study.methods}
+
+
+def tuned_pairs(study: Study) -> dict[str, str]:
+    """Return the pairs of a study that has some.
+
+    Raises DpmcError where it has none.
+    """
+    found = pairs(study)
+    if not found:
+        raise DpmcError(f"study {study.name}: no method has a partner called <method>{SUFFIX}")
+    return found
+
+
+def pairs_on(study: Study, model: str) -> dict[str, str]:
+    """Return those of `tuned_pairs` of which both run on a model."""
+    return {
+        one: other
+        for one, other in tuned_pairs(study).items()
+        if model in study.methods[one].models and model in study.methods[other].models
+    }
+
+
+def looks(study: Study) -> dict[str, MethodStyle]:
+    """Return label -> style of the methods in pairs; a tuned method looks like its published partner."""
+    every = style.method_styles(dict(study.methods))
+    return {label: every[one] for one, other in tuned_pairs(study).items() for label in (one, other)}
+
+
+def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure:
+    """Return a figure with a row for each of the models (labels) that has pairs, and a legend above.
+
+    Raises DpmcError where none has.
+    """
+    from matplotlib.figure import Figure
+
+    rows = [model for model in models if pairs_on(study, model)]
+    if not rows:
+        raise DpmcError(f"study {study.name}: no method runs both published and tuned on {', '.join(models)}")
+    results = Results.of_study(metrics, study)
+    height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, height), layout="constrained", dpi=100)
+        axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
+        for two, model in zip(axes, rows, strict=True):
+            row = _Row(model, study, results)
+            for one, right in zip(two, (False, True), strict=True):
+                row.draw(one, right)
+            two[0].set_ylim(0.0, row.top())
+            row.write_notes(two, (height - ABOVE_AND_BELOW) / len(rows))
+            two[0].set_title(model_title(model, study.models[model].model))
+            two[0].set_ylabel(LABELS[METRIC])
+        kind = "total" if study.epsilon_kind == "total" else "per iteration"
+        for one, name in zip(axes[0], COLUMNS, strict=True):
+            one.set_title(f"{name}\n", loc="center", fontweight="bold")  # a line above the model's title
+        for one in axes[-1]:
+            one.set_xlabel(f"privacy budget ε ({kind})")
+        _legend(figure, study, rows, results)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The two panels of a model."""
+
+    model: str
+    study: Study
+    results: Results
+
+    @property
+    def epsilons(self) -> tuple[str, ...]:
+        return self.study.models[self.model].epsilons
+
+    def values(self, method: str, epsilon: str) -> list[float]:
+        return self.results.values(self.model, method, epsilon, METRIC)
+
+    def place(self, group: int, index: int) -> float:
+        """Where a method, the so-many-th of the row, stands in the group of an ε."""
+        return group + ((index + 0.5) / len(pairs_on(self.study, self.model)) - 0.5) * GROUP_WIDTH
+
+    def cells(self, right: bool) -> list[tuple[float, str, str, str]]:
+        """(x, ε, method drawn, published partner) of a panel, from left to right."""
+        return [
+            (self.place(group, index), epsilon, pair[right], pair[0])
+            for group, epsilon in enumerate(self.epsilons)
+            for index, pair in enumerate(pairs_on(self.study, self.model).items())
+        ]
+
+    def draw(self, axes: Axes, right: bool) -> None:
+        """Draw bands, exact samples, bars and markers of one panel, and its horizontal axis."""
+        styles, tuned_at = looks(self.study), self.study.models[self.model].tuning_epsilon
+        for group, epsilon in enumerate(self.epsilons):
+            if epsilon == tuned_at or group % 2 == 0:
+                colour = TUNED_AT if epsilon == tuned_at else style.BAND
+                axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
+        for value in self.results.baselines(self.model, METRIC):
+            axes.axhline(value, color="black", linewidth=0.3, zorder=1)
+        for x, epsilon, method, partner in self.cells(right):
+            if values := self.values(method, epsilon):
+                _draw_cell(axes, x, values, styles[method])
+            if right and (before := self.values(partner, epsilon)):
+                _draw_before(axes, x, before, styles[method])
+        axes.set_xticks(range(len(self.epsilons)), list(self.epsilons))
+        for label, epsilon in zip(axes.get_xticklabels(), self.epsilons, strict=True):
+            label.set_fontweight("bold" if epsilon == tuned_at else "normal")
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.5, len(self.epsilons) - 0.5)
+        axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+
+    def top(self) -> float:
+        """Where the vertical axis ends: above all that either panel has, and its remarks."""
+        highest, remarks = max(self.results.baselines(self.model, METRIC), default=0.0), False
+        for right in (False, True):
+            for _, epsilon, method, _ in self.cells(right):
+                if values := self.values(method, epsilon):
+                    highest = max(highest, float(np.quantile(values, 0.75)))
+                    remarks = remarks or bool(self.remark(method, epsilon))
+        return (1.25 if remarks else 1.08) * (highest or 1.0)
+
+    def remark(self, method: str, epsilon: str) -> str:
+        """What to write above a bar: iterations where they are few, chains with a value where some have none."""
+        length = self.results.iterations(self.model, method, epsilon)
+        found, chains = (
+            len(self.values(method, epsilon)),
+            self.results.seeds(self.model, method, epsilon),
+        )
+        few = str(length) if length is not None and length < FEW_ITERATIONS else ""
+        return f"{few} ({found} of {chains})".lstrip() if found < chains else few
+
+    def write_notes(self, two: Sequence[Axes], height: float) -> None:
+        """Write remarks above bars, and why values are missing; `height`: inches of the row."""
+        styles = looks(self.study)
+        letters = max(8, int((height * 72 - 40) / 4))  # of seven points, one below the other
+        for axes, right in zip(two, (False, True), strict=True):
+            missing: dict[str, list[tuple[float, str]]] = {}
+            for x, epsilon, method, _ in self.cells(right):
+                if values := self.values(method, epsilon):
+                    if remark := self.remark(method, epsilon):
+                        _write_remark(axes, x, values, remark, styles[method])
+                    continue
+                _draw_missing(axes, x, styles[method])
+                why = self.results.why_missing(self.model, method, epsilon, METRIC)
+                missing.setdefault(epsilon, []).append((x, why))
+            # One note for all of a group: two of them, side by side, would not have room.
+            for cells in missing.values():
+                reasons = dict.fromkeys(why for _, why in cells)
+                middle = sum(x for x, _ in cells) / len(cells)
+                draw_note(axes, middle, "\n".join(textwrap.fill(why, letters) for why in reasons))
+
+
+def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
+    """Draw a bar from quartile to quartile and a marker at the median."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    axes.vlines([x], [low], [high], color=look.colour, linewidth=BAR, zorder=3)
+    axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
+
+
+def _draw_before(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
+    """Draw the published median, hollow, small and faint."""
+    hollow = {"markerfacecolor": "white", "alpha": 0.6}
+    axes.plot([x], [float(np.median(values))], **{**_marker(look, HOLLOW), **hollow}, zorder=2)
+
+
+def _draw_missing(axes: Axes, x: float, look: MethodStyle) -> None:
+    """Draw a cross on the axis in place of a cell without values."""
+    cross = {**_marker(look, 3.0), "marker": "x"}
+    axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
+
+
+def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
+    """Marker settings of a method."""
+    return {
+        "color": look.colour,
+        "linestyle": "none",
+        "marker": look.marker,
+        "markersize": size,
+        "markeredgewidth": 0.7,
+    }
+
+
+def _write_remark(axes: Axes, x: float, values: Sequence[float], text: str, look: MethodStyle) -> None:
+    """Write a remark above a bar, upright if it is but a digit, in a darker shade of the method's colour."""
+    axes.annotate(
+        text,
+        (x, float(np.quantile(values, 0.75))),
+        xytext=(0, 2.5),
+        textcoords="offset points",
+        rotation=0 if len(text) == 1 else 90,
+        ha="center",
+        va="bottom",
+        fontsize=7,
+        color=style.mixed(look.colour, "#000000", 0.45),
+        zorder=6,
+    )
+
+
+def _legend(figure: Figure, study: Study, models: Sequence[str], results: Results) -> None:
+    """Explain methods, the hollow marker, exact samples and the band above the panels.
+
+    A method that is not the published algorithm has a star, and its departure is spelled out.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    styles = looks(study)
+    shown = dict.fromkeys(one for model in models for one in pairs_on(study, model))
+    methods = [label for label in study.methods if label in shown]
+    entries: list[tuple[Any, str]] = [
+        (
+            Line2D([], [], **_marker(styles[label], MARKER)),
+            styles[label].title + "*" * (label in results.variants),
+        )
+        for label in methods
+    ]
+    hollow = Line2D([], [], linestyle="none", marker="o", markersize=HOLLOW, color=style.GREY)
+    hollow.set_markerfacecolor("white")
+    entries.append((hollow, "published median"))
+    if lines := max(len(results.baselines(model, METRIC)) for model in models):
+        entries.append((Line2D([], [], color="black", linewidth=0.6), f"{lines} exact samples"))
+    if any(study.models[model].tuning_epsilon in study.models[model].epsilons for model in models):
+        entries.append((Patch(facecolor=TUNED_AT), "ε of the search"))
+    for departure in sorted({results.variants[label] for label in methods if label in results.variants}):
+        entries.append((Line2D([], [], linestyle="none"), "* " + departure.partition(": ")[0]))
+    figure.legend(
+        [handle for handle, _ in entries],
+        [label for _, label in entries],
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+        handlelength=1.8,
+        columnspacing=1.2,
+    )

@@ -1,0 +1,30 @@
+"""MMD with the published settings and with tuned ones on the flat and tempered bananas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpmc.figures.boxes import models_of
+from dpmc.figures.mmd_easy import MODELS
+from dpmc.figures.tuned import HOW_TO_READ, draw_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.studies import Study
+
+NAME = "tuned-easy"
+CAPTION = (
+    "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
+    "against the total privacy budget ε (δ = 0.1/n), on the flat and tempered bananas. " + HOW_TO_READ
+)
+
+
+def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
+    """Return the figure, one row per easy model of the study.
+
+    Raises DpmcError where the study has none, or no method has a tuned partner on any of them.
+    """
+    return draw_rows(metrics, study, models_of(study, MODELS))

@@ -1,0 +1,73 @@
+"""Medians and means of chains with their standard errors, for tables that compare cells."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
+
+
+def median_error(values: list[float]) -> float:
+    """Standard error of a median from the quartiles; NaN for fewer than two values."""
+    if len(values) < 2:
+        return math.nan
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(len(values))
+
+
+def mean_with_error(values: list[float]) -> tuple[float, float]:
+    """A mean and its standard error, NaN where there are too few values."""
+    if not values:
+        return math.nan, math.nan
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(np.mean(values)), error
+
+
+def paired(one: dict[str, float], other: dict[str, float]) -> tuple[float, float]:
+    """Mean over common seeds of one minus other, and its standard error."""
+    return mean_with_error([one[seed] - other[seed] for seed in one if seed in other])
+
+
+def is_known(value: object) -> bool:
+    """Whether a value of a row is a number."""
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def text(value: object, digits: int = 6) -> str:
+    """A value as the table has it."""
+    if not is_known(value):
+        return "none"
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def with_error(one: Row, name: str, sign: str = "") -> str:
+    """A value ± its error."""
+    value, error = one[name], one[f"{name}_error"]
+    if not isinstance(value, float) or not is_known(value):
+        return "none"
+    return f"{value:{sign}.3f} ± {error:.3f}" if is_known(error) else f"{value:{sign}.3f}"
+
+
+def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Sequence[str]) -> Iterator[str]:
+    """Markdown: who is how many-th by median MMD at each ε, `ways[0]` → `ways[1]`.
+
+    `key`: the column that says who; `titles`: what its values are called; `<way>_mmd` are the medians.
+    """
+    who = list(dict.fromkeys(str(one[key]) for one in part))
+    yield "| place by median MMD | " + " | ".join(titles[name] for name in who) + " |"
+    yield "| --- |" + " --- |" * len(who)
+    for epsilon in dict.fromkeys(str(one["epsilon"]) for one in part):
+        cells = {str(one[key]): one for one in part if one["epsilon"] == epsilon}
+        order = [_by_median(cells, way) for way in ways]
+        entries = []
+        for name in who:
+            place = [str(way.index(name) + 1) if name in way else "none" for way in order]
+            entries.append(" → ".join(place if len(set(place)) > 1 else place[:1]))
+        yield f"| ε = {epsilon} | " + " | ".join(entries) + " |"
+
+
+def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:
+    """Who has a median MMD, best first."""
+    medians = {name: float(str(m)) for name, one in cells.items() if is_known(m := one[f"{way}_mmd"])}
+    return sorted(medians, key=medians.__getitem__)

@@ -1,0 +1,22 @@
+"""The figure of what all searches of a study found.
+
+python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<model>/<method>.yaml ...
+"""
+
+import sys
+from pathlib import Path
+
+from dpmc.figures import lessons, style
+from dpmc.studies import load_study, read_yaml
+
+
+def main() -> None:
+    """Draw it."""
+    study, output, *files = sys.argv[1:]
+    figure = lessons.draw([read_yaml(Path(name)) for name in files], load_study(study))
+    with style.context():
+        style.save(figure, Path(output))
+
+
+if __name__ == "__main__":
+    main()
