@@ -147,8 +147,9 @@ def sample(
     `checkpoint`: a file to which the state is saved every `checkpoint_seconds`, and from which a run that
     was killed goes on; the caller deletes it. `progress(done, total)` is called after every block.
     `evaluator`: what `build_evaluator` returned for this problem and kind of algorithm, for callers that
-    sample often; building it takes about as long as a short chain. `listener(sds)` is called after every block
-    with the standard deviations of the log ratios' noise (all chains, iterations), NaN where none was drawn.
+    sample often; building it takes about as long as a short chain. `listener(sds)` is called after every
+    block with the standard deviations of the log ratios' noise (all chains, iterations), NaN where none
+    was drawn.
 
     Raises DpmcError for a seed without a start point and for a budget that cannot be kept.
     """

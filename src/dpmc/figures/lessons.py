@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Summary = dict[str, Any]  # of a search's chosen or pinned setting
 
 #: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with probability
-#: 2Φ(−s/2); its iterations grow as (s/step)², so what it diffuses for a budget goes as s² 2Φ(−s/2): greatest here.
+#: 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as s² 2Φ(−s/2), which
+#: is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
 CAPTION = (
@@ -26,8 +27,8 @@ CAPTION = (
     "algorithm: the pinned setting (hollow) and the one chosen (full), both on seeds of tuning data that "
     "no trial had seen. From above: median MMD with its standard error; iterations that the budget allows; "
     "acceptance rate; fraction of clipped rows (log ratios; dotted: the rule, which DP Barker is exempt "
-    "from); median standard deviation of the noise in a log ratio, in nats. Dashed: acceptance rate and noise "
-    "that let a random walk of small steps diffuse most for its budget, 0.234 and 2.38."
+    "from); median standard deviation of the noise in a log ratio, in nats. Dashed: acceptance rate and "
+    "noise that let a random walk of small steps diffuse most for its budget, 0.234 and 2.38."
 )
 
 ROWS: tuple[tuple[str, str, bool], ...] = (

@@ -55,7 +55,7 @@ class LabNoise(NamedTuple):
 
 @compilable
 class ListeningNoise(NamedTuple):
-    """The draws of `LabNoise`; it also writes down each log ratio's standard deviation, for the study of noise."""
+    """The draws of `LabNoise`; the standard deviation of each log ratio's noise is written down."""
 
     ratio_normals: np.ndarray  # (chains, m)
     gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)
