@@ -28,6 +28,7 @@ from typing import Any
 UNCOMPILED = (
     "cli.py",
     "commands.py",
+    "comparing.py",
     "datasets",
     "figures",
     "schemas",

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
-from dpmc.metrics.comparing import median_error
 from dpmc.randomness import stream
 from dpmc.studies import Study
 from dpmc.tuning import CLIP_LIMIT, medians_of

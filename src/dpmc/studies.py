@@ -52,6 +52,7 @@ class MethodSpec:
     models: tuple[str, ...]
     from_study: str = ""  # the study whose cells these are; "": this one, which runs them
     epsilons: tuple[str, ...] = ()  # canonical; (): the models' own
+    hyperparameters: str = ""  # published | tuned; "": as the study says
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Study:
         settings; where none was made, the published ones.
         """
         label, spec = self.model(model).settings_of, self.method(method)
-        for path, table in self._hyperparameters_files:
+        for path, table in self._hyperparameters_files[spec.hyperparameters or self.hyperparameters]:
             for key in (method, spec.settings_of):
                 found = (table or {}).get(key) or {}
                 if label in found:
@@ -165,15 +166,8 @@ class Study:
         )
 
     @functools.cached_property
-    def _hyperparameters_files(self) -> list[tuple[Path, Any]]:
-        """The files of the pinned hyperparameters and their contents, read once, in order of precedence."""
-        folder = self.path.parent.parent / "hyperparameters"
-        names = [f"{self.settings_of}.tuned"] if self.hyperparameters == "tuned" else []
-        paths = [folder / f"{name}.yaml" for name in (*names, self.settings_of)]
-        # A study that takes its settings from another has a file of what a search found, but none of its own.
-        if names and paths[0].exists() and not paths[1].exists():
-            paths.pop()
-        return [(path, read_yaml(path)) for path in paths]
+    def _hyperparameters_files(self) -> "_Files":
+        return _Files(self.path.parent.parent / "hyperparameters", self.settings_of)
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
         """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
@@ -265,6 +259,26 @@ class Study:
             },
             sort_keys=True,
         )
+
+
+class _Files(dict[str, list[tuple[Path, Any]]]):
+    """`published` and `tuned` -> files of pinned hyperparameters and their contents, in order of precedence.
+
+    Read when first asked for, once. DpmcError for a file that is not there.
+    """
+
+    def __init__(self, folder: Path, study: str) -> None:
+        super().__init__()
+        self.published, self.tuned = folder / f"{study}.yaml", folder / f"{study}.tuned.yaml"
+
+    def __missing__(self, kind: str) -> list[tuple[Path, Any]]:
+        """Read the files of a kind."""
+        files = [self.published] if kind == "published" else [self.tuned]
+        # A study that takes its settings from another has a file of what a search found, but none of its own.
+        if kind == "tuned" and self.published.exists():
+            files.append(self.published)
+        self[kind] = [(path, read_yaml(path)) for path in files]
+        return self[kind]
 
 
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
@@ -363,6 +377,7 @@ def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], pat
         most_draws=entry.get("most_draws"),
         models=tuple(entry.get("models", models)),
         epsilons=tuple(canonical_epsilon(e) for e in entry.get("epsilons", ())),
+        hyperparameters=entry.get("hyperparameters", ""),
     )
 
 

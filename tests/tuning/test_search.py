@@ -253,6 +253,41 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
     assert values == {"proposal_sd": 0.05} and "small.yaml" in source
 
 
+def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(tmp_path: Path) -> None:
+    path = write_study(tmp_path)
+    found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
+    tuned = "\n  found: {algorithm: dp-penalty, hyperparameters: tuned}\n  rwmh: {}"
+    path.write_text(STUDY.replace("\n  rwmh: {}", tuned))
+    (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
+    study = load_study(path)
+    assert study.published_hyperparameters("flat-banana-2d", "dp-penalty")[0] == PINNED
+    assert (
+        study.published_hyperparameters("flat-banana-2d", "found")[0] == found["dp-penalty"]["flat-banana-2d"]
+    )
+    # A study whose settings are all another's has a file of what was found, and no other.
+    (tmp_path / "config" / "hyperparameters" / "small.yaml").unlink()
+    path.write_text(path.read_text().replace("title: a search", "title: a search\nhyperparameters: tuned"))
+    values, _ = load_study(path).published_hyperparameters("flat-banana-2d", "dp-penalty")
+    assert values == found["dp-penalty"]["flat-banana-2d"]
+
+
+@pytest.mark.parametrize(
+    ("tuning", "methods"),
+    [
+        ("{mode: pinned}", ("dp-penalty", "fixed", "rwmh")),
+        ("{mode: none}", ()),
+        ("{mode: none, methods: [fixed]}", ("fixed",)),
+    ],
+)
+def test_a_study_says_what_is_searched(tmp_path: Path, tuning: str, methods: tuple[str, ...]) -> None:
+    path = write_study(tmp_path)
+    path.write_text(STUDY.replace("seeds: 2", f"seeds: 2\ntuning: {tuning}"))
+    assert load_study(path).tuning_methods == methods
+    path.write_text(STUDY.replace("seeds: 2", "seeds: 2\ntuning: {methods: [dp-penlty]}"))
+    with pytest.raises(DpmcError, match="tuning: methods: 'dp-penlty' is not in this study"):
+        load_study(path)
+
+
 def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:
     path = write_study(tmp_path)
     changed = STUDY.replace("seeds: 2", "seeds: 2\nepsilon_kind: per-iteration")

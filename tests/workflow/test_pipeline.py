@@ -28,6 +28,7 @@ STUDY = {
 
 def project(folder: Path, **config: object) -> Path:
     """A copy of the pipeline with one small study."""
+    folder.mkdir(exist_ok=True)
     for name in ("Snakefile", "environment.yml"):
         shutil.copy(ROOT / name, folder / name)
     for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
@@ -149,3 +150,41 @@ def test_a_mistake_stops_before_anything_runs(tmp_path, key, value, words):
         assert word in output
     assert not (folder / "results").exists()
     assert not (folder / "data/reduced").exists()
+
+
+def searching(folder: Path, **tuning: object) -> Path:
+    """A copy of the pipeline whose study is searched in a few trials."""
+    folder = project(folder)
+    study = {**STUDY, "seeds": 4, "tuning": {"seeds": 2, "trials": 12, "methods": ["dp-penalty", "dp-hmc"]}}
+    (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump({**study, **tuning}))
+    return folder
+
+
+def test_searches_killed_five_times_find_the_same_settings(tmp_path):
+    undisturbed = searching(tmp_path / "whole")
+    finish(start(undisturbed, "--tune", "--cores", "2"))
+    folder = searching(tmp_path / "killed")
+    moments = random.Random(5)
+    for _ in range(5):
+        process = start(folder, "--tune", "--cores", "2")
+        time.sleep(moments.uniform(2.0, 7.0))
+        kill_everything(process)
+    output = finish(start(folder, "--tune", "--cores", "2"))
+    assert (folder / "results/reduced/tuned.yaml").exists(), output
+    found = [(run / "results/reduced/tuned.yaml").read_text() for run in (undisturbed, folder)]
+    assert found[0] == found[1]
+    settings = yaml.safe_load(found[0])
+    assert {method: list(models) for method, models in settings.items()} == {
+        "dp-penalty": ["circle"],
+        "dp-hmc": ["circle"],
+    }
+    for name in ("lessons", "circle-dp-hmc"):
+        picture = (folder / f"figures/reduced/search/{name}.png").read_bytes()
+        assert picture == (undisturbed / f"figures/reduced/search/{name}.png").read_bytes()
+
+
+def test_a_study_that_searches_nothing_is_refused(tmp_path):
+    folder = searching(tmp_path, tuning={"mode": "none"})
+    process = start(folder, "--tune", "--cores", "1")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2 and "reduced: tuning: mode: none" in output

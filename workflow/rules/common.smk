@@ -16,6 +16,7 @@ from dpmc.figures import applies as figure_applies
 from dpmc.figures import endings as figure_endings
 from dpmc.figures import load as load_figure
 from dpmc.figures.accountings import pairs as two_accountings
+from dpmc.figures.tuned import pairs as published_and_tuned
 from dpmc.search import FREE
 from dpmc.studies import load_study, sources_version
 from dpmc.warmup import METRICS, combination, combinations
@@ -125,6 +126,7 @@ def study_files(study):
         *([f"results/{study}/clipping.csv"] if clipping else []),
         *([f"results/{study}/claims.yaml"] if study in CLAIMS else []),
         *([f"results/{study}/table.csv"] if two_accountings(STUDIES[study]) else []),
+        *([f"results/{study}/tuned_table.csv"] if published_and_tuned(STUDIES[study]) else []),
     ]
 
 
@@ -219,7 +221,10 @@ def tuning_settings(wildcards):
     """Everything that decides a tuning result; a change tunes anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
-    values, _ = study.published_hyperparameters(wildcards.model, wildcards.method)
+    try:
+        values, _ = study.published_hyperparameters(wildcards.model, wildcards.method)
+    except DpmcError as error:
+        raise WorkflowError(str(error)) from None
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
     return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
 

@@ -62,6 +62,29 @@ rule tight_table:
         "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
 
 
+rule tuned_table:
+    input:
+        script="workflow/scripts/tuned_table.py",
+        metrics="results/{study}/metrics.csv",
+    output:
+        table=report(
+            "results/{study}/tuned_table.csv",
+            caption="../report/tuned.rst",
+            category="{study}",
+            subcategory="tables",
+        ),
+        text="results/{study}/tuned_table.md",
+    log:
+        "logs/{study}/tables/tuned.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("comparing.py", "figures/tuned.py"),
+    shell:
+        "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
+
+
 rule claims:
     input:
         script="workflow/scripts/claims.py",

@@ -20,12 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.figures import read_metrics, style
-from dpmc.figures.accountings import look, pairs
-from dpmc.figures.boxes import Results, private_models
-from dpmc.figures.tight_iterations import allowed_iterations
-from dpmc.figures.tight_spent import spent_epsilon
-from dpmc.metrics.comparing import (
+from dpmc.comparing import (
     Row,
     is_known,
     mean_with_error,
@@ -35,6 +30,11 @@ from dpmc.metrics.comparing import (
     text,
     with_error,
 )
+from dpmc.figures import read_metrics, style
+from dpmc.figures.accountings import look, pairs
+from dpmc.figures.boxes import Results, private_models
+from dpmc.figures.tight_iterations import allowed_iterations
+from dpmc.figures.tight_spent import spent_epsilon
 from dpmc.studies import Study, load_study
 
 FULL = {

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Summary = dict[str, Any]  # of a search's chosen or pinned setting
 
-#: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with probability
-#: 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as s² 2Φ(−s/2), which
-#: is greatest here.
+#: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with
+#: probability 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as
+#: s² 2Φ(−s/2), which is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
 CAPTION = (

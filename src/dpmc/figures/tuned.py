@@ -1,4 +1,4 @@
-"""MMD with the published settings and, beside it, with settings that a search found: all models of a study."""
+"""MMD with the published settings, and beside it with those that a search found, on all models of a study."""
 
 from __future__ import annotations
 
@@ -26,25 +26,29 @@ SUFFIX = "-tuned"
 COLUMNS = ("published", "tuned")
 METRIC = "mmd"
 ROW_HEIGHT, MOST_HEIGHT, ABOVE_AND_BELOW = 1.7, 8.5, 0.95  # inches: of a row, of the figure, of all but rows
+TITLE_AND_TICKS = 25.0  # points of a row that are not its panels'
+ROWS_WITH_TICKS = 5  # of more rows, those like the one below have no labels of their budgets
+LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit high, and above its bar
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
 BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and as published
 
 NAME = "tuned"
 HOW_TO_READ = (
-    "Left the published settings, right those that a search found, on one vertical axis; every "
-    "algorithm runs with the same budget, accountant, rows and start points in both. A marker is "
-    "the median over independent chains, each with the whole budget, its bar reaches from quartile "
-    "to quartile. Right, a small hollow marker repeats the published median: the way from it down "
-    "to the full one is what tuning gained, and none is seen where the two coincide. Settings were "
-    "tuned at one budget for each model, the one on the coloured band with its number in bold, on "
-    "rows that these chains do not use, and kept at the others. Black lines are exact samples: a "
-    "chain among them cannot be told from the posterior by this metric. A small number above a bar "
-    "is the number of iterations, said where there are fewer than ten; a cross stands for a cell "
-    "without a value and has the reason above it."
+    "Left the published settings, right those that a search found, on one vertical axis; in both "
+    "every algorithm has the same ε, accountant, rows and start points. A marker is the median over "
+    "independent runs, its bar reaches from quartile to quartile. Right, a small hollow marker "
+    "repeats the published median: the way from it down to the full one is what tuning gained, and "
+    "none is seen where the two coincide. Settings were tuned at one ε for each model, the one on "
+    "the coloured band with its number in bold, on rows that these chains do not use, and kept at "
+    "the others. Black lines are exact samples: a chain among them cannot be told from the posterior "
+    "by this metric. A small number at a bar is the number of iterations, said where there are fewer "
+    "than ten, or of the runs that have a value, said where some have none; a cross stands for a "
+    "cell without any, with the reason above it."
 )
 CAPTION = (
     "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
-    "against the privacy budget ε, of the algorithms that were tuned, one row per model. " + HOW_TO_READ
+    "against ε, of the algorithms that were tuned, one row per model. Where nothing was published, "
+    "the settings on the left are those that the study ran with before the search. " + HOW_TO_READ
 )
 
 
@@ -103,11 +107,11 @@ def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure
         figure = Figure(figsize=(style.TEXT_WIDTH, height), layout="constrained", dpi=100)
         axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
         for two, model in zip(axes, rows, strict=True):
-            row = _Row(model, study, results)
+            row = _Row(model, study, results, (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS)
+            two[0].set_ylim(0.0, row.top())
             for one, right in zip(two, (False, True), strict=True):
                 row.draw(one, right)
-            two[0].set_ylim(0.0, row.top())
-            row.write_notes(two, (height - ABOVE_AND_BELOW) / len(rows))
+                row.write_notes(one, right)
             two[0].set_title(model_title(model, study.models[model].model))
             two[0].set_ylabel(LABELS[METRIC])
         kind = "total" if study.epsilon_kind == "total" else "per iteration"
@@ -115,8 +119,20 @@ def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure
             one.set_title(f"{name}\n", loc="center", fontweight="bold")  # a line above the model's title
         for one in axes[-1]:
             one.set_xlabel(f"privacy budget ε ({kind})")
+        if len(rows) > ROWS_WITH_TICKS:
+            _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
         _legend(figure, study, rows, results)
     return figure
+
+
+def _share_ticks(*columns: Sequence[Axes]) -> None:
+    """Leave the budgets away where the row below has the same."""
+    for column in columns:
+        names = [
+            [(tick.get_text(), tick.get_fontweight()) for tick in one.get_xticklabels()] for one in column
+        ]
+        for one, its, below in zip(column[:-1], names[:-1], names[1:], strict=True):
+            one.tick_params(axis="x", labelbottom=its != below)
 
 
 @dataclass(frozen=True)
@@ -126,12 +142,15 @@ class _Row:
     model: str
     study: Study
     results: Results
+    height: float  # of a panel, about, in points
 
     @property
     def epsilons(self) -> tuple[str, ...]:
+        """The budgets, from left to right."""
         return self.study.models[self.model].epsilons
 
     def values(self, method: str, epsilon: str) -> list[float]:
+        """What is drawn of a cell."""
         return self.results.values(self.model, method, epsilon, METRIC)
 
     def place(self, group: int, index: int) -> float:
@@ -175,37 +194,45 @@ class _Row:
                 if values := self.values(method, epsilon):
                     highest = max(highest, float(np.quantile(values, 0.75)))
                     remarks = remarks or bool(self.remark(method, epsilon))
-        return (1.25 if remarks else 1.08) * (highest or 1.0)
+        room = (GAP + 2 * DIGIT) / self.height if remarks else 0.07
+        return (highest or 1.0) / (1.0 - room)
 
     def remark(self, method: str, epsilon: str) -> str:
-        """What to write above a bar: iterations where they are few, chains with a value where some have none."""
+        """What to write above a bar: iterations where few, and how many chains have a value if not all."""
         length = self.results.iterations(self.model, method, epsilon)
-        found, chains = (
-            len(self.values(method, epsilon)),
-            self.results.seeds(self.model, method, epsilon),
-        )
-        few = str(length) if length is not None and length < FEW_ITERATIONS else ""
-        return f"{few} ({found} of {chains})".lstrip() if found < chains else few
+        found, chains = len(self.values(method, epsilon)), self.results.seeds(self.model, method, epsilon)
+        parts = [str(length)] if length is not None and length < FEW_ITERATIONS else []
+        parts += [f"{found} of {chains}"] if found < chains else []
+        return ", ".join(parts)
 
-    def write_notes(self, two: Sequence[Axes], height: float) -> None:
-        """Write remarks above bars, and why values are missing; `height`: inches of the row."""
+    def write_notes(self, axes: Axes, right: bool) -> None:
+        """Write remarks at bars, and why values are missing, into one panel."""
         styles = looks(self.study)
-        letters = max(8, int((height * 72 - 40) / 4))  # of seven points, one below the other
-        for axes, right in zip(two, (False, True), strict=True):
-            missing: dict[str, list[tuple[float, str]]] = {}
-            for x, epsilon, method, _ in self.cells(right):
-                if values := self.values(method, epsilon):
-                    if remark := self.remark(method, epsilon):
-                        _write_remark(axes, x, values, remark, styles[method])
-                    continue
+        missing: dict[str, list[tuple[float, str]]] = {}
+        slot, top = GROUP_WIDTH / len(pairs_on(self.study, self.model)), axes.get_ylim()[1]
+        last = (-1.0, 0.0)  # where the last remark stands: x, and points up
+        for x, epsilon, method, _ in self.cells(right):
+            values, remark = self.values(method, epsilon), self.remark(method, epsilon)
+            if not values:
                 _draw_missing(axes, x, styles[method])
                 why = self.results.why_missing(self.model, method, epsilon, METRIC)
                 missing.setdefault(epsilon, []).append((x, why))
+            elif remark:
+                bar = float(np.quantile(values, 0.75)) / top * self.height
+                height = bar + GAP
+                if len(remark) == 1 and x - last[0] < 1.5 * slot and abs(height - last[1]) < 0.9 * DIGIT:
+                    height = last[1] + DIGIT  # two digits side by side would be read as one number
+                _write_remark(axes, x, values, remark, height - bar, styles[method])
+                last = (x, height)
+        letters = int(0.94 * self.height / LETTER)
+        for cells in missing.values():
             # One note for all of a group: two of them, side by side, would not have room.
-            for cells in missing.values():
-                reasons = dict.fromkeys(why for _, why in cells)
-                middle = sum(x for x, _ in cells) / len(cells)
-                draw_note(axes, middle, "\n".join(textwrap.fill(why, letters) for why in reasons))
+            lines = [
+                textwrap.fill(why, letters, break_long_words=False)
+                for why in dict.fromkeys(w for _, w in cells)
+            ]
+            draw_note(axes, sum(x for x, _ in cells) / len(cells), "\n".join(lines))
+            axes.texts[-1].set_zorder(1.5)  # behind the neighbours' markers
 
 
 def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
@@ -217,7 +244,7 @@ def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle)
 
 def _draw_before(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
     """Draw the published median, hollow, small and faint."""
-    hollow = {"markerfacecolor": "white", "alpha": 0.6}
+    hollow = {"markerfacecolor": "white", "alpha": 0.75}
     axes.plot([x], [float(np.median(values))], **{**_marker(look, HOLLOW), **hollow}, zorder=2)
 
 
@@ -238,16 +265,24 @@ def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
     }
 
 
-def _write_remark(axes: Axes, x: float, values: Sequence[float], text: str, look: MethodStyle) -> None:
-    """Write a remark above a bar, upright if it is but a digit, in a darker shade of the method's colour."""
+def _write_remark(
+    axes: Axes, x: float, values: Sequence[float], text: str, gap: float, look: MethodStyle
+) -> None:
+    """Write a remark at a bar, in a darker shade of its colour; a digit stands `gap` points above.
+
+    What is longer than a digit stands on its end, above or below the bar, where there is more room.
+    """
+    low, high = (float(value) for value in np.quantile(values, [0.25, 0.75]))
+    digit = len(text) == 1
+    above = digit or axes.get_ylim()[1] - high >= low
     axes.annotate(
         text,
-        (x, float(np.quantile(values, 0.75))),
-        xytext=(0, 2.5),
+        (x, high if above else low),
+        xytext=(0, gap if above else -GAP),
         textcoords="offset points",
-        rotation=0 if len(text) == 1 else 90,
+        rotation=0 if digit else 90,
         ha="center",
-        va="bottom",
+        va="bottom" if above else "top",
         fontsize=7,
         color=style.mixed(look.colour, "#000000", 0.45),
         zorder=6,

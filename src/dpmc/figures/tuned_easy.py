@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 NAME = "tuned-easy"
 CAPTION = (
     "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
-    "against the total privacy budget ε (δ = 0.1/n), on the flat and tempered bananas. " + HOW_TO_READ
+    "against the total privacy budget ε of a run (δ = 0.1/n), on the flat and tempered bananas. "
+    + HOW_TO_READ
 )
 
 

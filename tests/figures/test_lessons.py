@@ -1,0 +1,97 @@
+"""The figure of what all searches of a study found: every number where it belongs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmc.figures import lessons
+from dpmc.studies import Study, load_study
+
+STUDY = """
+title: searched
+delta: 0.1/n
+seeds: 2
+models:
+  wide: {model: gauss-30d, epsilons: [4], tuning_epsilon: 4}
+  second: {model: flat-banana-2d, epsilons: [4], tuning_epsilon: 4}
+  first: {model: flat-banana-2d, epsilons: [2], tuning_epsilon: 2}
+methods:
+  dp-hmc: {}
+  dp-penalty: {}
+figures: []
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    path = tmp_path / "config" / "studies" / "searched.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(STUDY)
+    return load_study(path)
+
+
+def found(model: str, method: str, dimension: int, pinned: float, chosen: float) -> dict[str, Any]:
+    """What a search wrote down, every quantity made of one number."""
+
+    def summary(x: float) -> dict[str, float]:
+        return {
+            "mmd": x,
+            "mmd_error": 0.01,
+            "iterations": 1000 * x,
+            "acceptance_rate": x / 2,
+            "ratio_clip_fraction": x / 10,
+            "noise_sd": 3 * x,
+        }
+
+    search = {"dimension": dimension, "pinned": summary(pinned), "chosen": summary(chosen)}
+    return {"model": model, "method": method, "search": search}
+
+
+def points(axes: Any) -> dict[tuple[float, float], str]:
+    """(x, y) of each single marker -> its face."""
+    return {
+        (round(line.get_xdata()[0], 6), round(line.get_ydata()[0], 6)): str(line.get_markerfacecolor())
+        for line in axes.lines
+        if len(line.get_xdata()) == 1 and line.get_marker() not in ("None", "")
+    }
+
+
+def test_models_stand_by_dimension_then_budget_and_points_at_their_values(study: Study) -> None:
+    searches = [
+        found("wide", "dp-penalty", 30, 0.5, 0.4),
+        found("second", "dp-penalty", 2, 0.3, 0.1),
+        found("first", "dp-hmc", 2, 0.6, 0.2),
+    ]
+    figure = lessons.draw(searches, study)
+    labels = [text.get_text() for text in figure.axes[-1].get_xticklabels()]
+    assert [label.split("\n")[-1] for label in labels] == ["ε = 2", "ε = 4", "ε = 4"]
+    assert labels[2].startswith("Gaussian")
+    slot = lessons.GROUP_WIDTH / 2
+    mmd = points(figure.axes[0])
+    # dp-hmc is the study's first method: left of the middle; full is what was chosen
+    assert mmd[(round(0 - slot / 2, 6), 0.6)] == "white" != mmd[(round(0 - slot / 2, 6), 0.2)]
+    assert mmd[(round(1 + slot / 2, 6), 0.3)] == "white" != mmd[(round(1 + slot / 2, 6), 0.1)]
+    assert (round(2 + slot / 2, 6), 1.5) in points(figure.axes[4])
+    assert (round(2 + slot / 2, 6), 0.05) in points(figure.axes[3])
+    assert (round(2 + slot / 2, 6), 400.0) in points(figure.axes[1])
+
+
+def test_what_a_setting_does_not_have_is_left_out(study: Study) -> None:
+    one = found("second", "dp-penalty", 2, 0.3, 0.1)
+    del one["search"]["pinned"]["noise_sd"], one["search"]["chosen"]["ratio_clip_fraction"]
+    one["search"]["chosen"]["gradient_clip_fraction"] = 0.07
+    figure = lessons.draw([one], study)
+    assert len(points(figure.axes[4])) == 1
+    assert (0.0, 0.07) in points(figure.axes[3])
+
+
+def test_the_best_noise_of_a_small_step_walk_is_where_its_diffusion_is_greatest() -> None:
+    import numpy as np
+    from scipy.stats import norm
+
+    sds = np.linspace(0.5, 6.0, 5501)
+    diffusion = sds**2 * 2.0 * norm.cdf(-0.5 * sds)
+    best = sds[np.argmax(diffusion)]
+    assert best == pytest.approx(lessons.BEST_NOISE_SD, abs=1e-3)
+    assert 2.0 * norm.cdf(-0.5 * best) == pytest.approx(lessons.BEST_ACCEPTANCE, abs=1e-3)

@@ -1,0 +1,204 @@
+"""The table "tuned beside published": every number against one computed by hand, and what is counted."""
+
+import csv
+import importlib.util
+import math
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc.comparing import places
+from dpmc.errors import DpmcError
+from dpmc.figures.boxes import Results
+from figures.synthetic import COLUMNS, Method, Study, Table
+from figures.test_tuned import TunedModel
+
+ROOT = Path(__file__).parents[2]
+MODEL = "flat-banana-2d"
+# Five chains: quartiles 0.3 and 0.5, median 0.4; tuned 0.1 less, or 0.1 more.
+BASE = (0.2, 0.3, 0.4, 0.5, 0.7)
+ERROR = 1.2533 * 0.2 / 1.349 / math.sqrt(5)
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    place = importlib.util.spec_from_file_location("tuned_table", ROOT / "workflow/scripts/tuned_table.py")
+    assert place is not None and place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def made_up() -> Study:
+    """Two pairs and a method without a partner, on one model tuned at ε = 2."""
+    names = ("dp-penalty", "dp-sgld", "dp-hmc")
+    methods = {name: Method(name, (MODEL,)) for name in names}
+    methods |= {f"{name}-tuned": Method(name, (MODEL,)) for name in names[:2]}
+    return Study({MODEL: TunedModel(MODEL, ("1", "2", "3"), tuning_epsilon="2")}, methods)
+
+
+def cells(shifts: dict[tuple[str, str], float | None]) -> Iterator[tuple[str, str, float | None]]:
+    """(method, ε, what is added to each MMD; None: no MMD) of every cell; 0 where nothing is said."""
+    for method in made_up().methods:
+        for epsilon in ("1", "2", "3"):
+            yield method, epsilon, shifts.get((method, epsilon), 0.0)
+
+
+def frame(shifts: dict[tuple[str, str], float | None]) -> pd.DataFrame:
+    table = Table()
+    for method, epsilon, shift in cells(shifts):
+        tuned = method.endswith("-tuned")
+        for seed, value in enumerate(BASE):
+            table.add(MODEL, method, epsilon, seed, "iterations", (200 if tuned else 100) + seed)
+            table.add(MODEL, method, epsilon, seed, "acceptance_rate", (0.3 if tuned else 0.5) + 0.01 * seed)
+            table.add(MODEL, method, epsilon, seed, "gradient_clip_fraction", 0.06 + 0.001 * seed)
+            if not method.startswith("dp-sgld"):
+                table.add(MODEL, method, epsilon, seed, "ratio_clip_fraction", 0.02 + 0.001 * seed)
+            if shift is not None:
+                table.add(MODEL, method, epsilon, seed, "mmd", value + shift)
+    assert list(table.frame().columns) == COLUMNS
+    return table.frame()
+
+
+def rows(script: ModuleType, shifts: dict[tuple[str, str], float | None]) -> list[dict[str, Any]]:
+    of = made_up()
+    return list(script.rows(of, Results.of_study(frame(shifts), of)))
+
+
+def test_rows_are_models_pairs_and_budgets(script: ModuleType) -> None:
+    found = [(one["model"], one["method"], one["epsilon"], one["tuned_at"]) for one in rows(script, {})]
+    assert found == [(MODEL, m, e, "2") for m in ("dp-penalty", "dp-sgld") for e in ("1", "2", "3")]
+
+
+def test_the_numbers_are_those_computed_by_hand(script: ModuleType) -> None:
+    one = rows(script, {("dp-penalty-tuned", "1"): -0.1})[0]
+    assert one["chains"] == 5
+    assert (one["published_iterations"], one["tuned_iterations"]) == (100, 200)
+    assert (one["published_mmd"], one["tuned_mmd"]) == pytest.approx((0.4, 0.3))
+    assert one["published_mmd_error"] == pytest.approx(ERROR) == one["tuned_mmd_error"]
+    assert (one["published_acceptance_rate"], one["tuned_acceptance_rate"]) == pytest.approx((0.52, 0.32))
+    assert one["published_clip_fraction"] == pytest.approx(0.022)
+    assert one["difference"] == pytest.approx(-0.1)
+    assert one["difference_error"] == pytest.approx(math.sqrt(2) * ERROR)
+    assert one["z"] == pytest.approx(-0.1 / math.sqrt(2) / ERROR)
+
+
+def test_errors_of_both_sides_are_added_in_squares(script: ModuleType) -> None:
+    table = frame({})
+    wide = (table.method == "dp-penalty-tuned") & (table.epsilon == "3") & (table.metric == "mmd")
+    table.loc[wide, "value"] = [str(3 * value) for value in BASE]
+    of = made_up()
+    one = list(script.rows(of, Results.of_study(table, of)))[2]
+    assert one["difference_error"] == pytest.approx(math.hypot(ERROR, 3 * ERROR))
+    assert one["difference"] == pytest.approx(0.8)
+
+
+def test_gradients_stand_in_where_no_ratio_is_clipped(script: ModuleType) -> None:
+    by = {(one["method"], one["epsilon"]): one for one in rows(script, {})}
+    assert by["dp-sgld", "1"]["tuned_clip_fraction"] == pytest.approx(0.062)
+    assert by["dp-penalty", "1"]["tuned_clip_fraction"] == pytest.approx(0.022)
+
+
+def test_a_cell_without_values_is_not_compared(script: ModuleType) -> None:
+    one = rows(script, {("dp-penalty-tuned", "1"): None})[0]
+    assert one["chains"] == 0 and np.isnan(one["z"]) and np.isnan(one["difference"])
+    assert script.verdict(one) == "unknown" and one["published_mmd"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("z", "verdict"),
+    [(-2.01, "better"), (-2.0, "within"), (1.99, "within"), (2.01, "worse"), (math.nan, "unknown")],
+)
+def test_verdicts(script: ModuleType, z: float, verdict: str) -> None:
+    assert script.verdict({"z": z}) == verdict
+
+
+SHIFTS: dict[tuple[str, str], float | None] = {
+    ("dp-penalty-tuned", "1"): -0.3,
+    ("dp-penalty-tuned", "2"): 0.3,
+    ("dp-penalty-tuned", "3"): -0.1,
+    ("dp-sgld-tuned", "1"): 0.4,
+    ("dp-sgld-tuned", "2"): -0.3,
+    ("dp-sgld-tuned", "3"): None,
+}
+
+
+def test_the_summary_counts_and_lists_the_worse_ones_worst_first(script: ModuleType) -> None:
+    text = "\n".join(script.markdown(made_up(), rows(script, SHIFTS)))
+    assert "| at all ε: 6 | 2 | 1 | 2 | 1 |" in text
+    assert "| at the ε tuned at: 2 | 1 | 0 | 1 | 0 |" in text
+    listed = [line for line in text.splitlines() if line.startswith("- ")]
+    error, z = f"{math.sqrt(2) * ERROR:.3f}", [shift / math.sqrt(2) / ERROR for shift in (0.4, 0.3)]
+    assert listed == [
+        f"- flat banana, d = 2: DP-SGLD, ε = 1: +0.400 ± {error} (z = {z[0]:.3g})",
+        f"- flat banana, d = 2: DP penalty, ε = **2**: +0.300 ± {error} (z = {z[1]:.3g})",
+    ]
+
+
+def test_the_text_shows_cells_and_places(script: ModuleType) -> None:
+    shifts = {**SHIFTS, ("dp-sgld", "1"): 0.05, ("dp-sgld", "2"): -0.05, ("dp-sgld", "3"): 0.05}
+    lines = "\n".join(script.markdown(made_up(), rows(script, shifts))).splitlines()
+    error = f"{ERROR:.3f}"
+    whole = "| DP penalty | **2** | 100 → 200 | 0.52 → 0.32 | 0.022 → 0.022 | "
+    whole += f"0.400 ± {error} → 0.700 ± {error} |"
+    assert any(line.startswith(whole) for line in lines)
+    assert "| place by median MMD | DP penalty | DP-SGLD |" in lines
+    start = lines.index("| place by median MMD | DP penalty | DP-SGLD |")
+    assert lines[start + 2 :] == ["| ε = 1 | 1 | 2 |", "| ε = 2 | 2 | 1 |", "| ε = 3 | 1 | 2 → none |"]
+
+
+def test_places_change_hands() -> None:
+    part = [
+        {"who": who, "epsilon": "1", "a_mmd": a, "b_mmd": b}
+        for who, a, b in (("x", 0.1, 0.3), ("y", 0.2, 0.2), ("z", 0.3, 0.1))
+    ]
+    lines = list(places(part, "who", {"x": "X", "y": "Y", "z": "Z"}, ("a", "b")))
+    assert lines[2:] == ["| ε = 1 | 1 → 3 | 2 | 3 → 1 |"]
+
+
+def test_nothing_worse_is_said(script: ModuleType) -> None:
+    text = "\n".join(script.markdown(made_up(), rows(script, {})))
+    assert "Worse by more than 2 errors: none." in text
+    assert "| at all ε: 6 | 0 | 6 | 0 | 0 |" in text
+
+
+def test_a_study_without_pairs_is_refused(script: ModuleType) -> None:
+    of = made_up()
+    of.methods = {"dp-hmc": of.methods["dp-hmc"]}
+    with pytest.raises(DpmcError, match="no method has a partner called <method>-tuned"):
+        list(script.rows(of, Results.of_study(frame({}), of)))
+
+
+def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys) -> None:
+    table = frame(SHIFTS)
+    own = table.method.str.endswith("-tuned")
+    table["study"] = np.where(own, "mine", "base")
+    table.to_csv(tmp_path / "metrics.csv", index=False)
+    head = "delta: 0.1/n\nseeds: 5\nfigures: []\nmodels:\n"
+    head += f"  {MODEL}: {{epsilons: [1, 2, 3], tuning_epsilon: 2}}\nmethods:\n"
+    studies = tmp_path / "config/studies"
+    studies.mkdir(parents=True)
+    (studies / "base.yaml").write_text(f"title: the base\n{head}  dp-penalty: {{}}\n  dp-sgld: {{}}\n")
+    mine = "".join(
+        f"  {m}: {{from_study: base}}\n  {m}-tuned: {{algorithm: {m}}}\n" for m in ("dp-penalty", "dp-sgld")
+    )
+    (studies / "mine.yaml").write_text(f"title: my own\nsettings_of: base\n{head}{mine}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["tuned_table.py", "mine", "metrics.csv", "table.csv"])
+    script.main()
+    with open("table.csv", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [tuple(one) for one in written[:1]] == [script.COLUMNS] and len(written) == 6
+    assert float(written[0]["difference"]) == pytest.approx(-0.3)
+    assert (written[5]["tuned_mmd"], written[5]["z"], written[5]["chains"]) == ("none", "none", "0")
+    assert all(value != "" for one in written for value in one.values())
+    text = capsys.readouterr().out
+    assert text.startswith("# my own: tuned beside published\n")
+    assert "| at all ε: 6 | 2 | 1 | 2 | 1 |" in text and re.search(r"\bnan\b", text) is None

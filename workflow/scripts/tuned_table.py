@@ -1,0 +1,173 @@
+"""What tuning changes, method by method: iterations, acceptance, clipping and MMD, published beside tuned.
+
+    python workflow/scripts/tuned_table.py <study> results/<study>/metrics.csv table.csv > table.md
+
+One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. `published_` and
+`tuned_` columns: iterations of the shortest chain; medians over chains of MMD, acceptance rate and fraction
+clipped (of log ratios, or of gradients where there are none). The error of a median is 1.2533 σ/√m over m
+chains with σ = interquartile range / 1.349. `difference` is the tuned median minus the published one, its
+error the root of the sum of both squared, z their quotient. `chains`: those with an MMD, on the side with
+fewer. `tuned_at`: the ε that the search tuned at. What cannot be said is "none".
+
+Raises DpmcError for a study without pairs and a metrics file that cannot be read.
+"""
+
+import csv
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dpmc.comparing import Row, is_known, median_error, places, text, with_error
+from dpmc.figures import read_metrics
+from dpmc.figures.boxes import Results, private_models
+from dpmc.figures.style import model_title
+from dpmc.figures.tuned import looks, pairs_on, tuned_pairs
+from dpmc.studies import Study, load_study
+
+WAYS = ("published", "tuned")
+ONE_WAY = ("iterations", "mmd", "mmd_error", "acceptance_rate", "clip_fraction")
+COLUMNS = (
+    *("model", "method", "epsilon", "tuned_at", "chains"),
+    *(f"{way}_{name}" for way in WAYS for name in ONE_WAY),
+    *("difference", "difference_error", "z"),
+)
+CLIPPED = ("ratio_clip_fraction", "gradient_clip_fraction")
+LIMIT = 2.0  # standard errors within which two medians are called equal
+VERDICTS = {
+    "better": f"better by more than {LIMIT:g} errors",
+    "within": f"within {LIMIT:g} errors",
+    "worse": f"worse by more than {LIMIT:g} errors",
+    "unknown": "not comparable",
+}
+
+
+def rows(study: Study, results: Results) -> Iterator[Row]:
+    """One row for each model, pair and ε of the study; DpmcError where it has no pairs."""
+    tuned_pairs(study)
+    for model in private_models(study):
+        for pair in pairs_on(study, model).items():
+            for epsilon in study.models[model].epsilons:
+                yield row(study, results, model, epsilon, pair)
+
+
+def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[str, str]) -> Row:
+    """One row: a method with its published settings, and with those that a search found."""
+    tuned_at = study.models[model].tuning_epsilon
+    found: Row = {"model": model, "method": pair[0], "epsilon": epsilon, "tuned_at": tuned_at}
+    chains = []
+    for way, method in zip(WAYS, pair, strict=True):
+        cell = (model, method, epsilon)
+        values = results.values(*cell, "mmd")
+        chains.append(len(values))
+        ratio, gradient = (results.values(*cell, metric) for metric in CLIPPED)
+        found |= {
+            f"{way}_iterations": results.iterations(*cell),
+            f"{way}_mmd": median(values),
+            f"{way}_mmd_error": median_error(values),
+            f"{way}_acceptance_rate": median(results.values(*cell, "acceptance_rate")),
+            f"{way}_clip_fraction": median(ratio or gradient),
+        }
+    found["chains"] = min(chains)
+    published, tuned = (float(str(found[f"{way}_mmd"])) for way in WAYS)
+    error = math.hypot(*(float(str(found[f"{way}_mmd_error"])) for way in WAYS))
+    difference = tuned - published
+    z = difference / error if error > 0.0 else math.nan
+    return found | {"difference": difference, "difference_error": error, "z": z}
+
+
+def median(values: Sequence[float]) -> float:
+    """A median; NaN for no values."""
+    return float(np.median(values)) if values else math.nan
+
+
+def verdict(one: Row) -> str:
+    """A key of VERDICTS."""
+    z = float(str(one["z"]))
+    if math.isnan(z):
+        return "unknown"
+    return "better" if z < -LIMIT else "worse" if z > LIMIT else "within"
+
+
+def markdown(study: Study, table: list[Row]) -> Iterator[str]:
+    """The table for readers: the summary, then by model its cells and the places by median MMD."""
+    titles = {label: look.title for label, look in looks(study).items()}
+    yield from summary(study, table, titles)
+    for model in dict.fromkeys(str(one["model"]) for one in table):
+        part = [one for one in table if one["model"] == model]
+        yield f"\n## {name(study, model)}\n"
+        yield from of_model(part, titles)
+        yield ""
+        yield from places(part, "method", titles, WAYS)
+
+
+def summary(study: Study, table: list[Row], titles: dict[str, str]) -> Iterator[str]:
+    """How many cells are better, equal and worse, at all ε and at those tuned at; and which are worse."""
+    yield "\n## Summary\n"
+    yield f"| cells | {' | '.join(VERDICTS.values())} |"
+    yield "| --- |" + " --- |" * len(VERDICTS)
+    at_tuned = [one for one in table if one["epsilon"] == one["tuned_at"]]
+    for words, part in (("at all ε", table), ("at the ε tuned at", at_tuned)):
+        counts = Counter(verdict(one) for one in part)
+        yield f"| {words}: {len(part)} | {' | '.join(str(counts[key]) for key in VERDICTS)} |"
+    worse = sorted((one for one in table if verdict(one) == "worse"), key=lambda one: -float(str(one["z"])))
+    yield f"\nWorse by more than {LIMIT:g} errors:" + ("\n" if worse else " none.")
+    for one in worse:
+        where = f"{name(study, str(one['model']))}: {titles[str(one['method'])]}, ε = {epsilon(one)}"
+        yield f"- {where}: {with_error(one, 'difference', '+')} (z = {text(one['z'], 3)})"
+
+
+def name(study: Study, model: str) -> str:
+    """A model's title."""
+    return model_title(model, study.models[model].model)
+
+
+def epsilon(one: Row) -> str:
+    """A row's ε, bold where it was tuned at."""
+    return f"**{one['epsilon']}**" if one["epsilon"] == one["tuned_at"] else str(one["epsilon"])
+
+
+def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
+    """The cells of one model, published → tuned."""
+    heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − published", "z")
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- |" + " --- |" * (len(heads) - 1)
+    for one in part:
+        entries = (
+            titles[str(one["method"])],
+            epsilon(one),
+            *(
+                " → ".join(text(one[f"{way}_{what}"], 3) for way in WAYS)
+                for what in ("iterations", "acceptance_rate", "clip_fraction")
+            ),
+            " → ".join(with_error(one, f"{way}_mmd") for way in WAYS),
+            with_error(one, "difference", "+"),
+            f"{one['z']:+.1f}" if is_known(one["z"]) else "none",
+        )
+        yield f"| {' | '.join(entries)} |"
+
+
+def main() -> None:
+    """Write the table and print it for readers."""
+    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    table = list(rows(study, Results.of_study(read_metrics(metrics), study)))
+    with output.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([text(one[column]) for column in COLUMNS] for one in table)
+    print(f"# {study.title}: tuned beside published\n")
+    print(
+        "published → tuned. Median MMD ± its standard error; differences are tuned minus published,\n"
+        "negative where tuning helped, with the errors of both medians; z is the difference in these\n"
+        "errors. Iterations of the shortest chain; medians of the acceptance rate and of the fraction\n"
+        "clipped (log ratios, or gradients where there are none). A bold ε is the one tuned at. Were both\n"
+        "settings equally good, about one cell in 30 would be called better by chance, and as many worse."
+    )
+    print("\n".join(markdown(study, table)))
+
+
+if __name__ == "__main__":
+    main()
