@@ -95,3 +95,32 @@ def test_the_best_noise_of_a_small_step_walk_is_where_its_diffusion_is_greatest(
     best = sds[np.argmax(diffusion)]
     assert best == pytest.approx(lessons.BEST_NOISE_SD, abs=1e-3)
     assert 2.0 * norm.cdf(-0.5 * best) == pytest.approx(lessons.BEST_ACCEPTANCE, abs=1e-3)
+
+
+def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
+    import numpy as np
+    from scipy.stats import norm
+
+    from dpmc import datasets
+
+    problem = datasets.build("flat-banana-2d", "flat-banana-2d", "tuning", 2000, 4)
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    mu, tau, clip = 0.8, 0.3, 2.0
+    for factor, best in ((1.0, True), (0.5, False)):
+        # A step for which the noise has the best sd, and one for which it has half of that; both are small.
+        step = factor * lessons.BEST_NOISE_SD / (2.0 * tau * np.sqrt(2000) * clip * np.sqrt(2.0))
+        sd_of_noise = factor * lessons.BEST_NOISE_SD
+        k, rate = mu**2 * 2000 * tau**2, 2.0 * norm.cdf(-0.5 * sd_of_noise)
+        summary = {"iterations": k, "acceptance_rate": rate}
+        setting = {"tau": tau, "clip": clip, "proposal_sd": step}
+        one = {
+            "pinned": setting,
+            "hyperparameters": setting,
+            "search": {"algorithm": "dp-penalty", "pinned": dict(summary), "chosen": {}},
+        }
+        lessons.add_reach(one, problem)
+        made = one["search"]["pinned"]
+        assert made["reach"] == pytest.approx(step * np.sqrt(k * rate) / sd.max())
+        assert (made["reach"] == pytest.approx(made["most_reach"], rel=2e-3)) == best
+        assert made["reach"] <= made["most_reach"] * 1.002
+        assert one["search"]["chosen"] == {}

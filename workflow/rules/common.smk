@@ -250,6 +250,12 @@ def searches(wildcards):
     ]
 
 
+def searched_data(wildcards):
+    """The data on which a study's searches tried their settings."""
+    models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
+    return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
+
+
 def search_found(wildcards):
     """What a search found, in a study whose settings are searched; nothing in others."""
     found = f"results/{wildcards.study}/search/{wildcards.model}/{wildcards.method}.yaml"

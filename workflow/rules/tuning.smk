@@ -78,6 +78,7 @@ rule lessons:
     input:
         script="workflow/scripts/lessons.py",
         found=searches,
+        data=searched_data,
     output:
         report(
             "figures/{study}/search/lessons.png",

@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 
 from dpmc.figures import lessons, style
+from dpmc.problem import read_problem
 from dpmc.studies import load_study, read_yaml
 
 
 def main() -> None:
     """Draw it."""
     study, output, *files = sys.argv[1:]
-    figure = lessons.draw([read_yaml(Path(name)) for name in files], load_study(study))
+    found = [read_yaml(Path(name)) for name in files]
+    for one in found:
+        lessons.add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
+    figure = lessons.draw(found, load_study(study))
     with style.context():
         style.save(figure, Path(output))
 

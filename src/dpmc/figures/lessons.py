@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dpmc.figures import style
 from dpmc.tuning import CLIP_LIMIT
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpmc.figures.style import MethodStyle
+    from dpmc.problem import Problem
     from dpmc.studies import Study
 
 Summary = dict[str, Any]  # of a search's chosen or pinned setting
@@ -27,18 +31,46 @@ CAPTION = (
     "algorithm: the pinned setting (hollow) and the one chosen (full), both on seeds of tuning data that "
     "no trial had seen. From above: median MMD with its standard error; iterations that the budget allows; "
     "acceptance rate; fraction of clipped rows (log ratios; dotted: the rule, which DP Barker is exempt "
-    "from); median standard deviation of the noise in a log ratio, in nats. Dashed: acceptance rate and "
-    "noise that let a random walk of small steps diffuse most for its budget, 0.234 and 2.38."
+    "from); median standard deviation of the noise in a log ratio, in nats; for DP penalty, how far its "
+    "accepted steps diffuse in all (step √(iterations · acceptance)), in posterior standard deviations of "
+    "the component that it is least for, and, as a bar, the most that a walk with this clip can. Dashed: "
+    "acceptance rate and noise that let a walk of small steps diffuse most for its budget, 0.234 and 2.38."
 )
 
-ROWS: tuple[tuple[str, str, bool], ...] = (
-    ("mmd", "median MMD", False),
-    ("iterations", "iterations", True),
-    ("acceptance_rate", "acceptance", False),
-    ("ratio_clip_fraction", "clipped", False),
-    ("noise_sd", "noise sd, nats", True),
+ROWS = (
+    ("mmd", "median MMD", "linear"),
+    ("iterations", "iterations", "log"),
+    ("acceptance_rate", "acceptance", "linear"),
+    ("ratio_clip_fraction", "clipped", "symlog"),
+    ("noise_sd", "noise sd, nats", "log"),
+    ("reach", "reach, sd", "log"),
 )
 GROUP_WIDTH = 0.8
+
+
+def add_reach(one: dict[str, Any], problem: Problem) -> None:
+    """Add `reach` and `most_reach` to what a search of DP penalty wrote down; leave others as they are.
+
+    A walk of step h_i that is accepted at rate a diffuses h_i √(k a) in k iterations. The noise's variance is
+    s² = 4T²τ²n clip² Σ h_i², and k = μ² n τ² what a budget of μ (Gaussian differential privacy) allows. That
+    makes μ h_i √(s² a) / (2T clip √Σ h_i²), and s² a ≤ s² 2Φ(−s/2) ≤ 1.33: n, τ and the length of the step
+    drop out.
+    """
+    if one["search"]["algorithm"] != "dp-penalty":
+        return
+    known = np.isfinite(problem.posterior_covariance).all()
+    sd = np.sqrt(np.diag(problem.posterior_covariance)) if known else problem.reference.std(axis=0)
+    best = BEST_NOISE_SD * math.sqrt(BEST_ACCEPTANCE)
+    for which, setting in (("pinned", one["pinned"]), ("chosen", one["hyperparameters"])):
+        summary = one["search"][which]
+        if "acceptance_rate" not in summary:
+            continue
+        step = np.broadcast_to(np.asarray(setting["proposal_sd"], dtype=float), sd.shape)
+        mu = math.sqrt(summary["iterations"] / problem.n) / setting["tau"]
+        most = mu * best / (2.0 * problem.temperature * setting["clip"]) * step / np.linalg.norm(step)
+        made = step * math.sqrt(summary["iterations"] * summary["acceptance_rate"])
+        least = int(np.argmin(made / sd))
+        summary["reach"], summary["most_reach"] = float((made / sd)[least]), float((most / sd)[least])
 
 
 def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
@@ -51,16 +83,15 @@ def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
     every = style.method_styles(dict(study.methods))
     styles = {label: every[label] for label in methods}
     with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 1.35 * len(ROWS) + 0.8), layout="constrained", dpi=100)
+        figure = Figure(figsize=(style.TEXT_WIDTH, 1.3 * len(ROWS) + 0.8), layout="constrained", dpi=100)
         axes = figure.subplots(len(ROWS), 1, sharex=True)
-        for one, (name, label, logarithmic) in zip(axes, ROWS, strict=True):
+        for one, (name, label, scale) in zip(axes, ROWS, strict=True):
             for group in range(0, len(models), 2):
                 one.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
             _points(one, found, models, styles, name)
             one.set(ylabel=label, xlim=(-0.5, len(models) - 0.5))
-            if logarithmic:
-                one.set_yscale("log")
-            else:
+            one.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
+            if scale != "log":
                 one.set_ylim(0, None)
             one.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
         dashed = {"ls": (0, (4, 3)), "lw": 0.7, "color": style.GREY, "zorder": 1}
@@ -111,6 +142,8 @@ def _points(
                     zorder=3,
                     clip_on=False,
                 )
+        if name == "reach" and "most_reach" in one["search"]["chosen"]:
+            axes.plot([x], [one["search"]["chosen"]["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
         if name == "mmd":
             chosen_one = one["search"]["chosen"]
             axes.errorbar(
