@@ -14,6 +14,9 @@ PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 
 CLUSTER := .venv/.cluster-$(shell cksum requirements-cluster.lock | cut -d ' ' -f 1)
 
+# What `make tune` has made of the studies.
+searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figures/$(study)/search/lessons.png))
+
 # Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
@@ -31,18 +34,18 @@ cluster: $(CLUSTER) ## what a cluster needs besides: Snakemake's plugins for Slu
 figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from scratch or from where a run was stopped
 	.venv/bin/python workflow/run.py --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
-tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about 2 hours for the thesis: results/<study>/tuned.yaml
+tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about an hour for the thesis: results/<study>/tuned.yaml
 	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
 smoke: ## a small study through every rule, in minutes
 	$(MAKE) figures STUDY=smoke
 
-report: figures ## report.html: figures, settings and run times of a study
-	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY)
+report: figures ## report.html: figures, searches if there were any, settings and run times of a study
+	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
 gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of the repository
 	mkdir -p docs/gallery
-	cp $(foreach study,$(STUDY),figures/$(study)/*.png) docs/gallery/
+	cp $(foreach study,$(STUDY),figures/$(study)/*.png) $(filter %.png,$(searched)) docs/gallery/
 
 benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
 	.venv/bin/python benchmarks/run.py

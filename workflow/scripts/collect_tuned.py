@@ -19,7 +19,7 @@ def main() -> None:
         found = read_yaml(Path(name))
         methods.setdefault(found["method"], []).append(found)
     print("# Hyperparameters found by search, on tuning data: `make tune` writes this file anew as")
-    print("# results/<study>/tuned.yaml. Beside each: median MMD there, this setting < the pinned one.")
+    print("# results/<study>/tuned.yaml. Beside each: median MMD there, of this setting and of the pinned one.")
     for method, results in methods.items():
         print(f"\n{method}:")
         for found in results:
@@ -27,7 +27,7 @@ def main() -> None:
             search = found["search"]
             chosen, pinned = (search[which].get("mmd", float("nan")) for which in ("chosen", "pinned"))
             edge = f"; on the edge: {', '.join(search['at_bound'])}" if search["at_bound"] else ""
-            print(f"  {found['model']}: {{{values}}}  # {chosen:.3f} < {pinned:.3f}{edge}")
+            print(f"  {found['model']}: {{{values}}}  # {chosen:.3f}, {pinned:.3f}{edge}")
 
 
 if __name__ == "__main__":
