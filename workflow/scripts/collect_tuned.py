@@ -19,7 +19,9 @@ def main() -> None:
         found = read_yaml(Path(name))
         methods.setdefault(found["method"], []).append(found)
     print("# Hyperparameters found by search, on tuning data: `make tune` writes this file anew as")
-    print("# results/<study>/tuned.yaml. Beside each: median MMD there, of this setting and of the pinned one.")
+    print(
+        "# results/<study>/tuned.yaml. Beside each: median MMD there, of this setting and of the pinned one."
+    )
     for method, results in methods.items():
         print(f"\n{method}:")
         for found in results:
