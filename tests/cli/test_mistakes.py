@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc import datasets
+from dpmc import datasets, studies
 from dpmc.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +73,12 @@ def test_yaml_that_is_none(folder, capsys):
     assert "not valid YAML" in fails(capsys, *BUDGET)
     (folder / "config/studies/thesis.yaml").write_text("title: a\ntitle: b\n")
     assert "'title' stands twice" in fails(capsys, *BUDGET)
+
+
+def test_numbers_with_exponents(tmp_path):
+    (tmp_path / "numbers.yaml").write_text("a: 7e-05\nb: -1E3\nc: 2.e+1\nd: e5\ne: 12\nf: 1e\n")
+    read = studies.read_yaml(tmp_path / "numbers.yaml")
+    assert read == {"a": 7e-5, "b": -1000.0, "c": 20.0, "d": "e5", "e": 12, "f": "1e"}
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "four"])

@@ -288,6 +288,20 @@ def test_a_study_says_what_is_searched(tmp_path: Path, tuning: str, methods: tup
         load_study(path)
 
 
+STUDIES = sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
+    study = load_study(name)
+    for model, method in dict.fromkeys((model, method) for model, method, _ in study.cells()):
+        free = search.FREE.get(study.method(method).algorithm, ())
+        if model in study.tuning_models and method in study.tuning_methods and free:
+            values, _ = study.published_hyperparameters(model, method)
+            for given in set(free) & set(values):
+                assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
+
+
 def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:
     path = write_study(tmp_path)
     changed = STUDY.replace("seeds: 2", "seeds: 2\nepsilon_kind: per-iteration")
