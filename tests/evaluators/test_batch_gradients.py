@@ -138,7 +138,6 @@ FAULTS = {
     ),
     "only whole blocks": ("range(0, b, BLOCK)", "range(0, b - b % BLOCK, BLOCK)"),
     "padding that counts": ("rows = min(BLOCK, b - first)", "rows = BLOCK"),
-    "rows of the block before": ("            block[q, j] = 0.0", "            pass"),
     "the bound squared": ("clip_factors(factors, rows, bound)", "clip_factors(factors, rows, bound * bound)"),
     "weights of the chain before": ("weights, counts[c] = 0.0, 0", "weights, counts[c] = 1.0, 0"),
     "sums of the chain before": ("            weighted[:] = 0.0\n", ""),

@@ -14,11 +14,21 @@ import numpy as np
 
 from dpmc.compiler import compilable
 from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
-from dpmc.evaluators.dense import affine_block, clip_factors, clip_ratios, squared_norms, weighted_sums
+from dpmc.evaluators.dense import (
+    affine_block,
+    affine_block_of_two,
+    clip_factors,
+    clip_ratios,
+    squared_norms,
+    weighted_sums,
+)
 from dpmc.evaluators.tree import Tree, certain_gradients, certain_ratios, order_rows
 
 #: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
 BLOCK = 256
+#: With more statistics than this a border of clipping crosses most blocks, however short they are; then loops
+#: of twice the length cost less.
+FEW_STATISTICS = 4
 
 
 @compilable
@@ -35,14 +45,15 @@ class AffineEvaluator(NamedTuple):
         statistics = np.ascontiguousarray(statistics, dtype=float)
         n, k = statistics.shape
         needed = statistics if one_component or k == 1 else statistics[:, :0]
-        ordered = statistics[order_rows(statistics, BLOCK)]
-        blocks = aligned((-(-n // BLOCK), k, BLOCK))
+        rows = BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
+        ordered = statistics[order_rows(statistics, rows)]
+        blocks = aligned((-(-n // rows), k, rows))
         for i in range(k):
             column = blocks[:, i].reshape(-1)
             column[:n] = ordered[:, i]
             column[n:] = 0.0
-            blocks[:, i] = column.reshape(-1, BLOCK)
-        return cls(blocks, Tree.build(ordered, BLOCK), SortedColumns.build(needed))
+            blocks[:, i] = column.reshape(-1, rows)
+        return cls(blocks, Tree.build(ordered, rows), SortedColumns.build(needed))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""
@@ -78,15 +89,28 @@ class AffineEvaluator(NamedTuple):
                 sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c])
         if todo.shape[0] == 0:
             return
-        work = np.empty(self.blocks.shape[2])
+        work = np.empty((2, self.blocks.shape[2]))
         for b in range(self.blocks.shape[0]):
-            rows = min(n - b * work.shape[0], work.shape[0])
-            for c in range(chains):
-                if todo[c, b]:
-                    affine_block(self.blocks[b], columns[c], slopes[c], active[c], gamma[c], work)
-                    part, clipped = clip_ratios(work, rows, bound[c])
-                    sums[c] += part
-                    counts[c] += clipped
+            rows = min(n - b * work.shape[1], work.shape[1])
+            c = next_unread(todo, 0, b)
+            while c < chains:
+                other = next_unread(todo, c + 1, b)
+                if other < chains and same_columns(columns, active, c, other):
+                    affine_block_of_two(
+                        self.blocks[b],
+                        columns[c],
+                        (slopes[c], slopes[other]),
+                        active[c],
+                        (gamma[c], gamma[other]),
+                        (work[0], work[1]),
+                    )
+                    add_clipped(work[0], rows, bound[c], sums, counts, c)
+                    add_clipped(work[1], rows, bound[other], sums, counts, other)
+                    c = next_unread(todo, other + 1, b)
+                else:
+                    affine_block(self.blocks[b], columns[c], slopes[c], active[c], gamma[c], work[0])
+                    add_clipped(work[0], rows, bound[c], sums, counts, c)
+                    c = other
 
     def unread(self, chains):
         """Marks (chains, blocks) of blocks that must be read, none yet; made only where a tree is asked.
@@ -152,6 +176,34 @@ class AffineEvaluator(NamedTuple):
                 for j in range(k):
                     total += linear[c, i, j] * weighted[c, j]
                 sums[c, i] = total
+
+
+@compilable
+def next_unread(todo, first, b):
+    """The first chain from `first` on that must read block `b`; the number of chains if none must."""
+    c = first
+    while c < todo.shape[0] and not todo[c, b]:
+        c += 1
+    return c
+
+
+@compilable
+def same_columns(columns, active, one, other):
+    """Whether two chains look at the same statistics."""
+    if active[one] != active[other]:
+        return False
+    for q in range(active[one]):
+        if columns[one, q] != columns[other, q]:
+            return False
+    return True
+
+
+@compilable
+def add_clipped(ratios, rows, bound, sums, counts, c):
+    """Add the clipped sum of a block's ratios and the number clipped to those of chain `c`."""
+    part, clipped = clip_ratios(ratios, rows, bound)
+    sums[c] += part
+    counts[c] += clipped
 
 
 @compilable

@@ -1,6 +1,6 @@
 """Clipped sums over one block of rows, each statistic a contiguous column: the passes that read rows.
 
-Columns are taken four, two or one at a time: a pass over one column alone would wait for the first cache
+Columns are taken eight or four at a time: a pass over one column alone would wait for the first cache
 level, where it reads and writes its intermediate result. Blocks are padded with rows of zeros, so that
 loops have one length; what the padding gives is left out of every sum.
 """
@@ -17,26 +17,76 @@ SMALLEST_SQUARE, LARGEST_SQUARE = 1e-36, 1e36
 def affine_block(block, columns, slopes, active, constant, out):
     """Write constant + Σ_q slopes_q block[columns_q] over q < active into `out` (rows,)."""
     size = out.shape[0]
-    for j in range(size):
-        out[j] = constant
-    q = 0
-    while q + 4 <= active:
+    q = active % 4
+    if q == 0:
+        for j in range(size):
+            out[j] = constant
+    elif q == 1:
+        a, t = slopes[0], block[columns[0]]
+        for j in range(size):
+            out[j] = constant + a * t[j]
+    elif q == 2:
+        a, b = slopes[0], slopes[1]
+        t, u = block[columns[0]], block[columns[1]]
+        for j in range(size):
+            out[j] = constant + (a * t[j] + b * u[j])
+    else:
+        a, b, c = slopes[0], slopes[1], slopes[2]
+        t, u, v = block[columns[0]], block[columns[1]], block[columns[2]]
+        for j in range(size):
+            out[j] = (constant + a * t[j]) + (b * u[j] + c * v[j])
+    if active % 8 >= 4:
         a, b, c, d = slopes[q], slopes[q + 1], slopes[q + 2], slopes[q + 3]
         t, u = block[columns[q]], block[columns[q + 1]]
         v, w = block[columns[q + 2]], block[columns[q + 3]]
         for j in range(size):
             out[j] += (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
         q += 4
-    if q + 2 <= active:
-        a, b = slopes[q], slopes[q + 1]
+    while q < active:
+        a, b, c, d = slopes[q], slopes[q + 1], slopes[q + 2], slopes[q + 3]
+        e, f, g, h = slopes[q + 4], slopes[q + 5], slopes[q + 6], slopes[q + 7]
         t, u = block[columns[q]], block[columns[q + 1]]
+        v, w = block[columns[q + 2]], block[columns[q + 3]]
+        tt, uu = block[columns[q + 4]], block[columns[q + 5]]
+        vv, ww = block[columns[q + 6]], block[columns[q + 7]]
         for j in range(size):
-            out[j] += a * t[j] + b * u[j]
-        q += 2
-    if q < active:
-        a, t = slopes[q], block[columns[q]]
-        for j in range(size):
-            out[j] += a * t[j]
+            first = (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
+            out[j] += first + ((e * tt[j] + f * uu[j]) + (g * vv[j] + h * ww[j]))
+        q += 8
+
+
+@compilable(**ROW_SUMS)
+def affine_block_of_two(block, columns, slopes, active, constants, out):
+    """`affine_block` for two chains that look at the same columns; slopes, constants and `out` are pairs.
+
+    A number is loaded once for both. What is added is what a chain alone would add, in its order.
+    """
+    one, two = out
+    p, s = slopes
+    q = active % 4
+    affine_block(block, columns, p, q, constants[0], one)
+    affine_block(block, columns, s, q, constants[1], two)
+    if active % 8 >= 4:
+        a, b, c, d, e, f, g, h = p[q], p[q + 1], p[q + 2], p[q + 3], s[q], s[q + 1], s[q + 2], s[q + 3]
+        t, u = block[columns[q]], block[columns[q + 1]]
+        v, w = block[columns[q + 2]], block[columns[q + 3]]
+        for j in range(one.shape[0]):
+            one[j] += (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
+            two[j] += (e * t[j] + f * u[j]) + (g * v[j] + h * w[j])
+        q += 4
+    while q < active:
+        a, b, c, d, e, f, g, h = p[q], p[q + 1], p[q + 2], p[q + 3], p[q + 4], p[q + 5], p[q + 6], p[q + 7]
+        i, k, m, n, r, x, y, z = s[q], s[q + 1], s[q + 2], s[q + 3], s[q + 4], s[q + 5], s[q + 6], s[q + 7]
+        t, u = block[columns[q]], block[columns[q + 1]]
+        v, w = block[columns[q + 2]], block[columns[q + 3]]
+        tt, uu = block[columns[q + 4]], block[columns[q + 5]]
+        vv, ww = block[columns[q + 6]], block[columns[q + 7]]
+        for j in range(one.shape[0]):
+            first = (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
+            one[j] += first + ((e * tt[j] + f * uu[j]) + (g * vv[j] + h * ww[j]))
+            first = (i * t[j] + k * u[j]) + (m * v[j] + n * w[j])
+            two[j] += first + ((r * tt[j] + x * uu[j]) + (y * vv[j] + z * ww[j]))
+        q += 8
 
 
 @compilable(**ROW_SUMS)
@@ -58,10 +108,11 @@ def squared_norms(block, columns, slopes, active, constants, work, out):
 
     Components with one statistic each, nearly all in the models at hand, are squared four at a time.
     """
-    size = out.shape[0]
+    size, d = out.shape[0], constants.shape[0]
+    affine_block(block, columns[0], slopes[0], active[0], constants[0], out)
     for j in range(size):
-        out[j] = 0.0
-    i, d = 0, constants.shape[0]
+        out[j] *= out[j]
+    i = 1
     while i < d:
         if i + 4 <= d and active[i] == active[i + 1] == active[i + 2] == active[i + 3] == 1:
             a, b, c, e = slopes[i, 0], slopes[i + 1, 0], slopes[i + 2, 0], slopes[i + 3, 0]
@@ -73,6 +124,11 @@ def squared_norms(block, columns, slopes, active, constants, work, out):
                 second = (r + c * v[j]) ** 2 + (s + e * w[j]) ** 2
                 out[j] += first + second
             i += 4
+        elif active[i] == 1:
+            a, p, t = slopes[i, 0], constants[i], block[columns[i, 0]]
+            for j in range(size):
+                out[j] += (p + a * t[j]) ** 2
+            i += 1
         else:
             affine_block(block, columns[i], slopes[i], active[i], constants[i], work)
             for j in range(size):
@@ -84,29 +140,31 @@ def squared_norms(block, columns, slopes, active, constants, work, out):
 def clip_factors(squares, rows, bound):
     """Turn squared norms into factors min(1, bound/norm), in place; return (Σ factors, number clipped).
 
-    Only the first `rows` count; the padding's factors meet statistics of 0. Dividing by the root of the
+    Only the first `rows` count; the factors of the rest are 0. Dividing by the root of the
     larger of the square and bound² leaves an unclipped gradient as it is, without a branch. The inverse
     root begins in single precision, where it is four times cheaper; two of Newton's steps make it exact to
     rounding.
     """
     size = squares.shape[0]
     limit = bound * bound
-    largest, clipped = 0.0, 0
+    clipped, outside, total = 0, 0, 0.0
     for j in range(rows):
         clipped += squares[j] > limit
-        largest = max(largest, squares[j])
-    if limit > SMALLEST_SQUARE and largest < LARGEST_SQUARE:
-        for j in range(size):
+        outside += not squares[j] < LARGEST_SQUARE
+    if limit > SMALLEST_SQUARE and outside == 0:
+        for j in range(rows):
             square = max(squares[j], limit)
             root = np.float64(np.float32(1.0) / np.sqrt(np.float32(square)))
             root *= 1.5 - 0.5 * square * root * root
-            squares[j] = bound * root * (1.5 - 0.5 * square * root * root)
+            root *= bound * (1.5 - 0.5 * square * root * root)
+            squares[j] = root
+            total += root
     else:
-        for j in range(size):
+        for j in range(rows):
             squares[j] = bound / np.sqrt(max(squares[j], limit))
-    total = 0.0
-    for j in range(rows):
-        total += squares[j]
+            total += squares[j]
+    for j in range(rows, size):
+        squares[j] = 0.0
     return total, clipped
 
 
@@ -115,7 +173,30 @@ def weighted_sums(block, weights, sums):
     """Add Σ_j weights_j t(x_j) over the rows of a block (k, rows) to `sums` (k,)."""
     size, k = weights.shape[0], sums.shape[0]
     i = 0
-    while i + 4 <= k:
+    while i + 8 <= k:
+        p, q, r, s = block[i], block[i + 1], block[i + 2], block[i + 3]
+        t, u, v, w = block[i + 4], block[i + 5], block[i + 6], block[i + 7]
+        a = b = c = d = e = f = g = h = 0.0
+        for j in range(size):
+            weight = weights[j]
+            a += weight * p[j]
+            b += weight * q[j]
+            c += weight * r[j]
+            d += weight * s[j]
+            e += weight * t[j]
+            f += weight * u[j]
+            g += weight * v[j]
+            h += weight * w[j]
+        sums[i] += a
+        sums[i + 1] += b
+        sums[i + 2] += c
+        sums[i + 3] += d
+        sums[i + 4] += e
+        sums[i + 5] += f
+        sums[i + 6] += g
+        sums[i + 7] += h
+        i += 8
+    if i + 4 <= k:
         t, u, v, w = block[i], block[i + 1], block[i + 2], block[i + 3]
         a = b = c = d = 0.0
         for j in range(size):
