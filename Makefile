@@ -43,9 +43,10 @@ smoke: ## a small study through every rule, in minutes
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
-gallery: figures ## docs/gallery: the figures of a study as PNG, for readers of the repository
-	mkdir -p docs/gallery
-	cp $(foreach study,$(STUDY),figures/$(study)/*.png) $(filter %.png,$(searched)) docs/gallery/
+gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, for readers of the repository
+	for study in $(STUDY); do \
+	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
+	        -not -path '*/search/*' -o -name lessons.png) docs/gallery/$$study/; done
 
 benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
 	.venv/bin/python benchmarks/run.py
