@@ -79,7 +79,7 @@ def single_iterations(cell: sampling.Cell, starts: np.ndarray, builder: Builder)
 
 def cell_of(study: Study, problem: Problem, method: str) -> sampling.Cell:
     """A cell at the ε of tuning, 4 or for the circle 1."""
-    values, source = study.published_hyperparameters(problem.label, method)
+    values, source = study.pinned_hyperparameters(problem.label, method)
     return sampling.Cell(
         problem=problem,
         method=method,

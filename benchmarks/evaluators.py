@@ -89,7 +89,7 @@ def measure(study: Study, label: str) -> list[list[Any]]:
     model, statistics = problem.model, problem.model.statistics(problem.rows)
     n, k, d = problem.n, statistics.shape[1], problem.dimension
     settings = {
-        method: study.published_hyperparameters(label, method)[0]
+        method: study.pinned_hyperparameters(label, method)[0]
         for method in ("dp-penalty", "dp-penalty-guided", "dp-hmc")
     }
     theta = positions(problem, CHAINS[0])

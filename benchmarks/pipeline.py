@@ -134,7 +134,7 @@ def seconds_per_evaluation(study: Study, job: Job, folder: Path) -> tuple[float,
     """CPU seconds of one log ratio and one gradient of one chain, at positions of the job's own chains."""
     spec = study.model(job.model)
     problem = datasets.build(job.model, spec.model, spec.data, spec.n)
-    values, source = study.published_hyperparameters(job.model, job.method)
+    values, source = study.pinned_hyperparameters(job.model, job.method)
     algorithm = study.algorithm(job.method, values, problem.dimension, source)
     place = f"chains/{job.model}/{job.method}/eps-{job.epsilon}"
     chains = [

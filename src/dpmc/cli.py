@@ -50,11 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DpmcError as error:
         print(f"dpmc: error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        return 141
+    except OSError as error:  # of a file, by and large
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"dpmc: error: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("dpmc: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        return 141
     return 0
 
 
@@ -136,9 +140,7 @@ def _tune(command: argparse.ArgumentParser) -> None:
         "--search", action="store_true", help="search for better ones than the pinned (default: try those)"
     )
     command.add_argument("--trials", type=int, metavar="N", help="settings to try (default: as in the study)")
-    command.add_argument(
-        "--seeds", type=int, metavar="N", help="chains of a trial (default: as in the study)"
-    )
+    command.add_argument("--seeds", type=int, metavar="N", help="runs of a trial (default: as in the study)")
     command.add_argument(
         "--table",
         type=Path,

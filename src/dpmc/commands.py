@@ -71,6 +71,11 @@ def tune(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     study.own_method(options.method)
+    if options.output.is_dir():
+        raise DpmcError(f"--output: {options.output}: is a folder, must be a file")
+    for name in ("trials", "seeds", "table", "figure"):
+        if getattr(options, name) is not None and not options.search:
+            raise DpmcError(f"--{name}: only with --search")
     if options.search:
         result = _search(study, options)
     elif not tuning.is_tried(study, options.model, options.method):
@@ -86,12 +91,15 @@ def tune(options: argparse.Namespace) -> None:
 def _search(study: Study, options: argparse.Namespace) -> dict[str, Any]:
     """What a search of hyperparameters finds; its figure is drawn if one is asked for."""
     from dpmc import search
-    from dpmc.figures import search as figure
-    from dpmc.figures import style
+    from dpmc.figures import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
-    table = options.table or options.output.with_suffix(".csv")
+    table = options.table or options.output.with_suffix(".trials.csv")
+    if table in (options.output, options.data):
+        raise DpmcError(f"--table: {table}: is a file of another option, must be one of its own")
+    if options.figure and options.figure.suffix[1:].lower() not in FORMATS:
+        raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(FORMATS)}")
     problem = _tuning_problem(study, options)
     name = f"search {options.model} {options.method}"
     result = search.search(
@@ -104,14 +112,22 @@ def _search(study: Study, options: argparse.Namespace) -> dict[str, Any]:
         seeds=_at_least(1, "seeds", options.seeds, study.tuning_seeds) or 1,
         progress=_progress(name, options.quiet, "trials"),
     )
-    found = result["search"]
-    for parameter in found["at_bound"]:
+    for parameter in result["search"]["at_bound"]:
         print(f"dpmc: warning: {name}: {parameter} lies on the edge of what was searched", file=sys.stderr)
-    if options.figure is not None:
-        with style.context():
-            drawn = figure.draw(search.read(table), result, f"{options.model}: {options.method}")
-        style.save(drawn, options.figure)
+    if options.figure:
+        _draw_search(table, result, options.figure)
     return result
+
+
+def _draw_search(table: Path, result: dict[str, Any], output: Path) -> None:
+    """Write the figure of a search."""
+    from dpmc import trials
+    from dpmc.figures import search as figure
+    from dpmc.figures import style
+
+    with style.context():
+        drawn = figure.draw(trials.read(table), result, f"{result['model']}: {result['method']}")
+    style.save(drawn, output)
 
 
 def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
@@ -227,7 +243,7 @@ def speed(options: argparse.Namespace) -> None:
         models.definition(study.model(model).model)
         problem = _problem(study, model, files.get(model))
         for (_, method), epsilon in cells:
-            values, source = study.published_hyperparameters(model, method)
+            values, source = study.pinned_hyperparameters(model, method)
             cell = study.cell(problem, method, epsilon, values, source)
             iterations, seconds = speed.seconds_per_iteration(cell)
             values_of_row = (study.name, model, method, epsilon, iterations, seconds)
@@ -374,7 +390,7 @@ def _problem(
 def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Hyperparameters and where they come from: a file, or the study's published ones."""
     if options.hyperparameters is None:
-        return study.published_hyperparameters(options.model, options.method)
+        return study.pinned_hyperparameters(options.model, options.method)
     path = options.hyperparameters
     content = read_yaml(path)
     if isinstance(content, dict) and "hyperparameters" in content:

@@ -34,6 +34,7 @@ UNCOMPILED = (
     "schemas",
     "search.py",
     "studies.py",
+    "trials.py",
     "tuning.py",
     "warmup.py",
 )

@@ -13,24 +13,27 @@ setting, and those seeds alone decide.
 
 from __future__ import annotations
 
-import csv
 import functools
 import hashlib
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc import datasets
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
+from dpmc.models import definition
 from dpmc.randomness import stream
 from dpmc.studies import Study
-from dpmc.tuning import CLIP_LIMIT, medians_of
+from dpmc.trials import Table, Trial, open_table
+from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
@@ -58,6 +61,7 @@ FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned 
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
 DIGITS = 3  #: significant digits of a setting; what is tried is what is written down
 PILOT_SEEDS = 2  #: a hopeless setting is given up after so many seeds
+LEAST_FINAL_SEEDS = 2  #: of a finalist: a median of fewer has no standard error
 FINALISTS = 5  #: so many of the best trials have to keep the rule on clipping with other seeds as well
 MOST_FINALISTS = 15  #: so many are tried again at most, beside the pinned setting
 HOPELESS = 1.3  #: a pilot is given up where each seed's MMD is so many times that of the best trial
@@ -71,88 +75,23 @@ LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One setting and what came of it; a row of the table."""
+def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
+    """What a search may choose for a study's cell; () where there is nothing to search, or to search by.
 
-    number: int
-    stage: str  # search | final
-    setting: dict[str, Any]  # the free hyperparameters
-    objective: float  # median MMD; above √2 something is wrong, see the constants
-    verdict: str  # ok | given up … | clipped … | too few iterations … | refused …
-    seeds: int
-    iterations: int = 0
-    mmd: float = math.nan  # median over seeds
-    acceptance_rate: float = math.nan
-    ratio_clip_fraction: float = math.nan
-    gradient_clip_fraction: float = math.nan
-    values: list[float] = field(default_factory=list)  # MMD of each seed
-    seconds: float = 0.0  # CPU time
+    What the method's label fixes by an option, or an ε per iteration decides, is not free. Without a budget
+    to tune at, or exact draws to compare chains with, nothing is.
 
-    @property
-    def feasible(self) -> bool:
-        """Whether the setting may be chosen."""
-        return self.verdict == "ok"
-
-
-class Table:
-    """The trials of a search on disk: written one by one, read back after a kill.
-
-    The first line names what the trials belong to (a hash of all that decides them); a table of something
-    else is begun anew. A last line that a kill cut off is dropped.
+    Raises DpmcError where the study has no setting for the cell.
     """
-
-    def __init__(self, path: Path, key: str) -> None:
-        self.path = path
-        self.trials: list[Trial] = []
-        head = f"# trials of {key}\n"
-        if path.exists():
-            text = path.read_text()
-            whole = text[: text.rfind("\n") + 1]
-            if whole.startswith(head):
-                if whole != text:
-                    path.write_text(whole)
-                self.trials = read(path)
-                return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(head + ",".join(f.name for f in fields(Trial)) + "\n")
-
-    def searched(self) -> list[Trial]:
-        """The trials of the search proper, without those of finalists."""
-        return [trial for trial in self.trials if trial.stage == "search"]
-
-    def find(self, stage: str, setting: dict[str, Any]) -> Trial | None:
-        """The trial of this setting at this stage, if there was one."""
-        return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
-
-    def add(self, trial: Trial) -> None:
-        """Append a trial; it outlives the process when this returns."""
-        with open(self.path, "a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
-        self.trials.append(trial)
-
-
-def _to_row(trial: Trial) -> list[str]:
-    """A trial as text; numbers in full, so that reading gives the same bits."""
-    return [
-        json.dumps(value) if isinstance(value, dict | list) else str(value)
-        for value in asdict(trial).values()
-    ]
-
-
-def _from_row(row: dict[str, str]) -> Trial:
-    kinds: dict[str, Callable[[str], Any]] = {
-        **{name: int for name in ("number", "seeds", "iterations")},
-        **{name: str for name in ("stage", "verdict")},
-        **{name: json.loads for name in ("setting", "values")},
-    }
-    return Trial(**{name: kinds.get(name, float)(text) for name, text in row.items()})
-
-
-def read(path: Path) -> list[Trial]:
-    """The trials of a table on disk."""
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    return [_from_row(row) for row in csv.DictReader(lines)]
+    spec, how, about = study.model(model), study.method(method), definition(study.model(model).model)
+    names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
+    private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
+    if not names or not private or not hasattr(about.model, "posterior"):
+        return ()
+    pinned, _ = study.pinned_hyperparameters(model, method)
+    decided = study.settings(method, pinned, spec.tuning_epsilon, spec.n or about.n)
+    kept = {**pinned, **decided}
+    return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
 
 
 class Bench:
@@ -160,22 +99,13 @@ class Bench:
 
     def __init__(self, study: Study, model: str, method: str, problem: Problem) -> None:
         self.study, self.model, self.method, self.problem = study, model, method, problem
-        self.pinned, self.source = study.published_hyperparameters(model, method)
-        algorithm = study.method(method).algorithm
-        # What the method's label fixes by an option, or an ε per iteration decides, is not free.
-        epsilon = study.model(model).tuning_epsilon
-        decided = study.settings(method, self.pinned, epsilon, problem.n)
-        self.free = tuple(
-            name
-            for name in FREE.get(algorithm, ())
-            if name not in study.method(method).options
-            and (name not in decided or decided[name] == self.pinned.get(name))
-        )
-        for name in self.free:
-            if name not in self.pinned:
-                raise DpmcError(f"{self.source}: {name}: needed, a search goes out from it")
+        self.pinned, self.source = study.pinned_hyperparameters(model, method)
+        self.free = free_hyperparameters(study, model, method)
         if not self.free:
-            raise DpmcError(f"method: {method} has no free hyperparameters to search")
+            raise DpmcError(
+                f"{model}, {method}: nothing to search: no free hyperparameters, budget or exact draws"
+            )
+        algorithm = study.method(method).algorithm
         self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
         self.start = {name: self.pinned[name] for name in self.free}
         self.evaluator: Any = None  # built once: it depends on the problem and the kind of algorithm only
@@ -276,7 +206,7 @@ class Bench:
         """The trial whose chains have these metrics."""
         medians = medians_of(rows)
         values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
-        clipped = medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction", 0.0))
+        clipped = clip_fraction(medians)
         objective, verdict = medians.get("mmd", REFUSED), "ok"
         if len(values) < seeds:
             objective, verdict = REFUSED, "no MMD for some seeds"
@@ -326,19 +256,36 @@ def search(
     problem : tuning data, with exact draws to compare with.
     table : CSV file of the trials; a search that was killed goes on from it.
     trials : settings to try. The same number gives the same answer; a larger one goes on from the table.
-    seeds : chains of a trial; finalists use the other start points that the data set has.
+    seeds : runs of a trial, each of as many chains as the study's; finalists have the other seeds that the
+        data set has start points for.
 
-    Raises DpmcError for a model without exact draws or free hyperparameters, for hyperparameters that are
-    missing, and where no setting is feasible.
+    Raises DpmcError where there is nothing to search, for data that chains are evaluated on, for
+    hyperparameters that are missing, and where no setting is feasible.
     """
-    if len(problem.reference) < 2:
-        raise DpmcError(f"model: {model} has no exact draws, a search has nothing to compare chains with")
-    bench = Bench(study, model, method, problem)
-    known = Table(table, _key(bench, seeds))
-    _propose_and_try(bench, known, trials, seeds, progress)
+    _check_data(study, model, problem.dataset)
     total = len(problem.starts) // study.chains
-    finals = _finals(bench, known, trials, range(seeds, max(total, seeds + 1)))
-    return _result(bench, known, finals, trials, seeds)
+    if total - seeds < LEAST_FINAL_SEEDS:
+        left = max(0, total - seeds)
+        raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
+    bench = Bench(study, model, method, problem)
+    with open_table(table, _key(bench, seeds)) as known:
+        if known.set_aside:
+            print(f"dpmc: {table}: trials of another search, now {known.set_aside}", file=sys.stderr)
+        _propose_and_try(bench, known, trials, seeds, progress)
+        finals = _finals(bench, known, trials, range(seeds, total), progress)
+        return _result(bench, known, finals, trials, seeds)
+
+
+def _check_data(study: Study, model: str, dataset: str) -> None:
+    """Raises DpmcError for data of ours other than the model's tuning data: chains are evaluated on them."""
+    evaluated = study.model(model).data
+    tuning = datasets.tuning_set(evaluated)
+    if tuning == evaluated:
+        raise DpmcError(
+            f"{study.path}: models: {model}: data: {tuning}: a search would see what it is judged on"
+        )
+    if datasets.is_public(dataset) and dataset != tuning:
+        raise DpmcError(f"--data: {dataset}: a search of {model} takes {tuning}, which no evaluation uses")
 
 
 def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
@@ -348,11 +295,17 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
         best = min((t for t in done[:number] if t.feasible), key=lambda t: t.objective, default=None)
         if number < len(done):
             trial = done[number]
+            if trial.setting != setting:
+                raise DpmcError(
+                    f"{known.path}: trial {number} is not what the search proposes; remove the file"
+                )
         else:
             same = next((t for t in done if t.setting == setting), None)  # rounding met a setting again
             trial = replace(same, number=number) if same else bench.try_out(number, setting, seeds, best)
             known.add(trial)
         tell(trial.objective)
+        if trial.feasible and (best is None or trial.objective < best.objective):
+            best = trial
         if progress is not None:
             progress(number + 1, trials, f"best {best.objective:.4f}" if best else "nothing feasible yet")
 
@@ -384,14 +337,19 @@ def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Ca
         yield number, [proposal.params[name] for name in free], functools.partial(ours.tell, proposal)
 
 
-def _finals(bench: Bench, known: Table, trials: int, seeds: range) -> list[Trial]:
+def _finals(bench: Bench, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Try the pinned setting and the best trials again, with `seeds`, until enough of them are feasible."""
     full = sorted((t for t in known.searched()[:trials] if t.feasible), key=lambda t: (t.objective, t.number))
     others = {str(t.setting): t.setting for t in full if t.setting != bench.start}
     finals: list[Trial] = []
     for setting in [bench.start, *others.values()][: 1 + MOST_FINALISTS]:
-        if sum(trial.feasible for trial in finals[1:]) == FINALISTS:
+        feasible = sum(trial.feasible for trial in finals[1:])
+        if feasible == FINALISTS:
             break
+        if progress is not None:
+            progress(
+                trials, trials, f"{len(finals)} finalists with {len(seeds)} more seeds, {feasible} feasible"
+            )
         found = known.find("final", setting)
         if found is None:
             found = bench.decide(len(known.trials), setting, seeds)
@@ -406,7 +364,7 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
 
     candidates = [trial for trial in finals if trial.feasible]
     if not candidates:
-        tried = known.searched()
+        tried = known.searched()[:trials]
         closest = min(tried, key=lambda t: t.objective)
         raise DpmcError(
             f"search: {bench.model} {bench.method}: none of {len(tried)} settings is feasible; "
@@ -462,10 +420,14 @@ def _key(bench: Bench, seeds: int) -> str:
     epsilon = bench.study.model(bench.model).tuning_epsilon
     problem = bench.problem
     content = [
+        [bench.study.name, bench.model, bench.method],
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
         [bench.pinned, bench.start, seeds, problem.dataset, version("optuna")],
         [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
         [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
-        hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
+        *(
+            hashlib.sha256(array.tobytes()).hexdigest()
+            for array in (problem.rows, problem.starts, problem.reference)
+        ),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -150,21 +150,33 @@ class Study:
             )
         return spec
 
-    def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """The study's pinned hyperparameters of a cell, and where they stand.
+    def settings_are_tuned(self, method: str) -> bool:
+        """Whether a method's hyperparameters are those that a search found."""
+        return (self.method(method).hyperparameters or self.hyperparameters) == "tuned"
 
-        With `hyperparameters: tuned` those that a search found, under the method's label or that of its
-        settings; where none was made, the published ones.
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """The hyperparameters of a cell that stand in config/hyperparameters, and where.
+
+        They are looked up under the method's label, else that of its settings; and there under the model's,
+        else that of its settings. `hyperparameters: tuned` asks for those that a search found; an algorithm
+        that is never searched has the published ones.
+
+        Raises DpmcError where none stand.
         """
-        label, spec = self.model(model).settings_of, self.method(method)
-        for path, table in self._hyperparameters_files[spec.hyperparameters or self.hyperparameters]:
+        from dpmc.search import FREE
+
+        spec = self.method(method)
+        tuned = self.settings_are_tuned(method)
+        files = self._hyperparameters_files["tuned" if tuned else "published"]
+        if tuned and spec.algorithm not in FREE:
+            files = [*files, *self._hyperparameters_files["published"]]
+        for path, table in files:
             for key in (method, spec.settings_of):
-                found = (table or {}).get(key) or {}
-                if label in found:
-                    return found[label], f"{path}: {key}: {model}"
-        raise DpmcError(
-            f"{path}: {spec.settings_of}: {model}: missing; give hyperparameters here or by --hyperparameters"
-        )
+                for label in (model, self.model(model).settings_of):
+                    if label in table.get(key, {}):
+                        return table[key][label], f"{path}: {key}: {label}"
+        hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
+        raise DpmcError(f"{files[0][0]}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
     @functools.cached_property
     def _hyperparameters_files(self) -> "_Files":
@@ -263,23 +275,31 @@ class Study:
 
 
 class _Files(dict[str, list[tuple[Path, Any]]]):
-    """`published` and `tuned` -> files of pinned hyperparameters and their contents, in order of precedence.
+    """`published` and `tuned` -> files of pinned hyperparameters and their contents: method, model, name.
 
-    Read when first asked for, once. DpmcError for a file that is not there.
+    Read when first asked for, once. DpmcError for a file that is not there, or of another form.
     """
 
     def __init__(self, folder: Path, study: str) -> None:
         super().__init__()
-        self.published, self.tuned = folder / f"{study}.yaml", folder / f"{study}.tuned.yaml"
+        self.paths = {"published": folder / f"{study}.yaml", "tuned": folder / f"{study}.tuned.yaml"}
 
     def __missing__(self, kind: str) -> list[tuple[Path, Any]]:
-        """Read the files of a kind."""
-        files = [self.published] if kind == "published" else [self.tuned]
-        # A study that takes its settings from another has a file of what a search found, but none of its own.
-        if kind == "tuned" and self.published.exists():
-            files.append(self.published)
-        self[kind] = [(path, read_yaml(path)) for path in files]
+        """Read the file of a kind."""
+        path = self.paths[kind]
+        content = read_yaml(path)
+        _check_mappings(content, str(path), ("methods", "models", "hyperparameters"))
+        self[kind] = [(path, content)]
         return self[kind]
+
+
+def _check_mappings(content: Any, where: str, of: tuple[str, ...]) -> None:
+    """Raises DpmcError unless `content` is a mapping of mappings, as deep as `of` has names."""
+    if not isinstance(content, dict):
+        raise DpmcError(f"{where}: is {content!r}, must be a mapping of {of[0]}")
+    if len(of) > 1:
+        for key, value in content.items():
+            _check_mappings(value, f"{where}: {key}", of[1:])
 
 
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:

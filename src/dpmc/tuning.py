@@ -29,7 +29,7 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
-    values, source = study.published_hyperparameters(model, method)
+    values, source = study.pinned_hyperparameters(model, method)
     spec = study.model(model)
     about = definition(spec.model)
     epsilon = study.epsilons(model, method)[0]
@@ -55,7 +55,7 @@ def pinned(
     from dpmc.sampling import sample
     from dpmc.storage import ChainFile
 
-    values, source = study.published_hyperparameters(model, method)
+    values, source = study.pinned_hyperparameters(model, method)
     cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
     finished = sample(cell, list(range(study.tuning_seeds)), progress=progress)
     rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
@@ -80,6 +80,11 @@ def medians_of(rows: list[Row]) -> dict[str, float]:
         for name in MEDIANS
         if any(row["metric"] == name for row in rows)
     }
+
+
+def clip_fraction(medians: dict[str, float]) -> float:
+    """Median fraction of clipped log ratios; of gradients, where no ratio is asked for; 0 where none ran."""
+    return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction", 0.0))
 
 
 def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dict[str, Any]:

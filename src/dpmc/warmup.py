@@ -87,7 +87,7 @@ def _different(study: Study, model: str, methods: list[str], dimension: int) -> 
     """The methods with their algorithms, without those whose types have been seen."""
     seen = set()
     for method in methods:
-        values, source = study.published_hyperparameters(model, method)
+        values, source = study.pinned_hyperparameters(model, method)
         epsilon, n = study.epsilons(model, method)[0], _rows_of(study, model)
         algorithm = study.algorithm(method, values, dimension, source, epsilon, n)
         types = (type(algorithm), *(type(value) for value in algorithm))

@@ -46,7 +46,7 @@ def catalogue(patch: pytest.MonkeyPatch) -> None:
 class PaperStudy(Study):
     """The study with the clip bounds of its comparison."""
 
-    def published_hyperparameters(self, model: str, method: str) -> tuple[dict[str, float], str]:
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, float], str]:
         return CHOSEN[method, model], "made up"
 
 

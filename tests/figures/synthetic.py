@@ -45,6 +45,9 @@ class Study:
     epsilon_kind: str = "total"
     seeds: int = 10
 
+    def settings_are_tuned(self, method: str) -> bool:
+        return method.endswith("-tuned")
+
 
 def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:
     return Study({m: Model(m) for m in models}, {a: Method(a, models) for a in methods})

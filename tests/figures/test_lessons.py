@@ -113,11 +113,8 @@ def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
         k, rate = mu**2 * 2000 * tau**2, 2.0 * norm.cdf(-0.5 * sd_of_noise)
         summary = {"iterations": k, "acceptance_rate": rate}
         setting = {"tau": tau, "clip": clip, "proposal_sd": step}
-        one = {
-            "pinned": setting,
-            "hyperparameters": setting,
-            "search": {"algorithm": "dp-penalty", "pinned": dict(summary), "chosen": {}},
-        }
+        search = {"algorithm": "dp-penalty", "free": ["tau", "clip"], "pinned": dict(summary), "chosen": {}}
+        one = {"pinned": setting, "hyperparameters": setting, "search": search}
         lessons.add_reach(one, problem)
         made = one["search"]["pinned"]
         assert made["reach"] == pytest.approx(step * np.sqrt(k * rate) / sd.max())

@@ -81,7 +81,7 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert points.shape == (trajectory.STEPS + 1, 2)
     assert np.array_equal(points, trajectory.trajectory(thesis, "circle", problem))
     # Leapfrog: without the gradients' steps the points would be equally spaced on a line.
-    values, _ = thesis.published_hyperparameters("circle", "dp-hmc")
+    values, _ = thesis.pinned_hyperparameters("circle", "dp-hmc")
     kick = np.diff(points, n=2, axis=0) / values["step_size"] ** 2  # = gradient, M = 1
     noise_sd = 2.0 * values["tau_g"] * np.sqrt(problem.n) * values["clip_g"]
     gradients = np.empty_like(kick)
@@ -98,7 +98,7 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
 
 
 def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
-    values, source = thesis.published_hyperparameters("circle", "dp-hmc")
+    values, source = thesis.pinned_hyperparameters("circle", "dp-hmc")
     algorithm = thesis.algorithm("dp-hmc", {**values, "steps": trajectory.STEPS}, 2, source)
     once, each = algorithm.releases(100_000)
     assert get("tight").iterations(once, each, trajectory.EPSILON, 1e-6) > 10

@@ -187,7 +187,8 @@ def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys)
     studies.mkdir(parents=True)
     (studies / "base.yaml").write_text(f"title: the base\n{head}  dp-penalty: {{}}\n  dp-sgld: {{}}\n")
     mine = "".join(
-        f"  {m}: {{from_study: base}}\n  {m}-tuned: {{algorithm: {m}}}\n" for m in ("dp-penalty", "dp-sgld")
+        f"  {m}: {{from_study: base}}\n  {m}-tuned: {{algorithm: {m}, hyperparameters: tuned}}\n"
+        for m in ("dp-penalty", "dp-sgld")
     )
     (studies / "mine.yaml").write_text(f"title: my own\nsettings_of: base\n{head}{mine}")
     monkeypatch.chdir(tmp_path)

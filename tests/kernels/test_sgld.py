@@ -678,5 +678,5 @@ def test_the_study_has_the_published_settings() -> None:
     for label, (algorithm, _, _) in zip(
         ("dp-sgld-published", "dp-sgld", "dp-sgnht-published", "dp-sgnht"), PUBLISHED[:4], strict=True
     ):
-        values, source = study.published_hyperparameters("paper-banana", label)
+        values, source = study.pinned_hyperparameters("paper-banana", label)
         assert study.algorithm(label, values, 2, source) == algorithm

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import yaml
 from dpmc import datasets, search
 from dpmc.cli import main
 from dpmc.errors import DpmcError
-from dpmc.search import Bench, Trial
+from dpmc.search import Bench
 from dpmc.studies import Study, load_study
+from dpmc.trials import Trial, open_table, read
 
 STUDY = """
 title: a search
@@ -67,7 +69,7 @@ def whole(
 
 def test_the_setting_is_the_best_of_the_finalists_on_seeds_no_trial_has_seen(whole: Any) -> None:
     result, table = whole
-    trials = search.read(table)
+    trials = read(table)
     searched = [t for t in trials if t.stage == "search"]
     finals = [t for t in trials if t.stage == "final"]
     assert len(searched) == 18 and all(t.seeds <= 3 for t in searched)
@@ -86,7 +88,7 @@ def test_the_setting_is_the_best_of_the_finalists_on_seeds_no_trial_has_seen(who
 
 
 def test_final_chains_are_not_those_of_the_trials(whole: Any) -> None:
-    trials = search.read(whole[1])
+    trials = read(whole[1])
     finals = {tuple(t.setting.items()).__repr__(): t for t in trials if t.stage == "final"}
     for trial in trials:
         final = finals.get(tuple(trial.setting.items()).__repr__())
@@ -104,7 +106,7 @@ def test_a_search_that_was_cut_off_anywhere_has_the_same_answer(
     left.write_bytes(text[: int(share * len(text))])
     again = run(study, problem, left)
     assert again["hyperparameters"] == result["hyperparameters"]
-    ours, theirs = search.read(left), search.read(table)
+    ours, theirs = read(left), read(table)
     assert [t.setting for t in ours] == [t.setting for t in theirs]
     assert [t.values for t in ours] == [t.values for t in theirs]
 
@@ -121,15 +123,93 @@ def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: An
     run(study, problem, table, trials=20)
     at_once = tmp_path / "at_once.csv"
     run(study, problem, at_once, trials=20)
-    settings = [[t.setting for t in search.read(p) if t.stage == "search"] for p in (table, at_once)]
+    settings = [[t.setting for t in read(p) if t.stage == "search"] for p in (table, at_once)]
     assert settings[0] == settings[1] and len(settings[0]) == 20
 
 
-def test_trials_of_something_else_are_not_taken(study: Study, problem: Any, tmp_path: Path) -> None:
+def test_trials_of_something_else_are_not_taken_and_not_lost(
+    study: Study, problem: Any, tmp_path: Path, capsys: Any
+) -> None:
     table = tmp_path / "trials.csv"
     run(study, problem, table, trials=2)
+    before = table.read_text()
     run(study, problem, table, trials=2, seeds=4)
-    assert {t.seeds for t in search.read(table) if t.stage == "search" and t.verdict == "ok"} == {4}
+    assert {t.seeds for t in read(table) if t.stage == "search" and t.verdict == "ok"} == {4}
+    assert (tmp_path / "trials.csv.old").read_text() == before
+    assert "trials of another search" in capsys.readouterr().err
+
+
+def test_another_method_or_study_has_other_trials(study: Study, problem: Any) -> None:
+    twins = replace(study, methods={**study.methods, "twin": study.methods["dp-penalty"]})
+    studies = [(study, "dp-penalty"), (twins, "twin"), (replace(study, name="another"), "dp-penalty")]
+    keys = {search._key(Bench(one, "flat-banana-2d", method, problem), 3) for one, method in studies}
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("content", ["1.0,2.0\n3.0,4.0\n", "notes", "\udcff"])
+def test_a_file_that_is_no_table_is_left_alone(
+    content: str, study: Study, problem: Any, tmp_path: Path
+) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(DpmcError, match="is no table of trials"):
+        run(study, problem, table, trials=2)
+    assert table.read_bytes() == content.encode(errors="surrogateescape")
+
+
+@pytest.mark.parametrize("where", [5, 20, 40, 80])
+def test_a_table_cut_off_in_its_head_is_begun_anew(
+    where: int, whole: Any, study: Study, problem: Any, tmp_path: Path
+) -> None:
+    table = tmp_path / "trials.csv"
+    table.write_bytes(whole[1].read_bytes()[:where])
+    run(study, problem, table, trials=2)
+    searched = [t for t in read(table) if t.stage == "search"]
+    assert [t.setting for t in searched] == [t.setting for t in read(whole[1])[:2]]
+
+
+def test_a_damaged_table_is_said(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
+    table = tmp_path / "trials.csv"
+    lines = whole[1].read_text().splitlines(keepends=True)
+    table.write_text("".join([*lines[:4], "4,search,{},many\n", *lines[5:]]))
+    with pytest.raises(DpmcError, match="trials.csv: line 5 is damaged"):
+        run(study, problem, table)
+    table.write_text("".join([*lines[:4], *lines[5:]]))  # a row is missing
+    with pytest.raises(DpmcError, match="trial 2 is not what the search proposes"):
+        run(study, problem, table)
+
+
+def test_a_second_process_waits(whole: Any, tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib as p, dpmc.trials as t\nwith t.open_table(p.Path(sys.argv[1]), 'k'): print('in')"
+    )
+    table = tmp_path / "trials.csv"
+    with open_table(table, "k"):
+        other = subprocess.Popen(
+            [sys.executable, "-c", code, str(table)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert other.stderr is not None and "waiting for another process" in other.stderr.readline()
+        assert other.poll() is None
+    assert other.communicate(timeout=60)[0] == "in\n"
+
+
+def test_data_that_chains_are_judged_on_are_refused(study: Study, tmp_path: Path) -> None:
+    published = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 8)
+    with pytest.raises(DpmcError, match="takes tuning, which no evaluation uses"):
+        run(study, published, tmp_path / "trials.csv")
+    spec = replace(study.models["flat-banana-2d"], data="tuning")
+    same = replace(study, models={"flat-banana-2d": spec})
+    with pytest.raises(DpmcError, match="data: tuning: a search would see what it is judged on"):
+        run(same, published, tmp_path / "trials.csv")
+
+
+def test_finalists_need_seeds_of_their_own(study: Study, problem: Any, tmp_path: Path) -> None:
+    with pytest.raises(DpmcError, match="seeds: 7 of 8 leaves finalists 1, must leave 2"):
+        run(study, problem, tmp_path / "trials.csv", seeds=7)
+    assert not (tmp_path / "trials.csv").exists()
 
 
 def test_settings_without_enough_iterations_or_too_costly_run_nothing(
@@ -244,13 +324,63 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
     found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
     with pytest.raises(DpmcError, match=r"small.tuned.yaml: no such file"):
-        load_study(path).published_hyperparameters("flat-banana-2d", "dp-penalty")
+        load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
     study = load_study(path)
-    values, source = study.published_hyperparameters("flat-banana-2d", "fixed")  # by its settings_of
+    values, source = study.pinned_hyperparameters("flat-banana-2d", "fixed")  # by its settings_of
     assert values == found["dp-penalty"]["flat-banana-2d"] and "small.tuned.yaml" in source
-    values, source = study.published_hyperparameters("flat-banana-2d", "rwmh")
+    values, source = study.pinned_hyperparameters("flat-banana-2d", "rwmh")
     assert values == {"proposal_sd": 0.05} and "small.yaml" in source
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- a", "must be a mapping of methods"),
+        ("dp-penalty: 5", "dp-penalty: is 5, must be a mapping of models"),
+        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: is None, must be a mapping of hyperparameters"),
+        ("dp-penlty: {flat-banana-2d: {tau: 1}}", "hyperparameters are missing; no search found any"),
+        ("dp-penalty: {flat-bananas: {tau: 1}}", "hyperparameters are missing; no search found any"),
+    ],
+)
+def test_a_mistake_in_a_file_of_tuned_settings_is_said(tmp_path: Path, content: str, message: str) -> None:
+    path = write_study(tmp_path)
+    path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
+    (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(content)
+    with pytest.raises(DpmcError, match=f"small.tuned.yaml.*{message}"):
+        load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--trials", "3"), "--trials: only with --search"),
+        (("--figure", "a.png"), "--figure: only with --search"),
+        (("--search", "--figure", "a.xyz"), "--figure: a.xyz: must end in .pdf, .png, .svg"),
+        (("--search", "--table", "found.yaml"), "is a file of another option"),
+        (("--search", "--data", "none.csv"), "none.csv: No such file"),
+        (("--search", "--output", "config"), "config: is a folder"),
+        (("--search", "--method", "fixed"), "nothing to search"),
+    ],
+)
+def test_mistakes_in_the_options_of_a_search(
+    tmp_path: Path, monkeypatch: Any, capsys: Any, arguments: tuple[str, ...], message: str
+) -> None:
+    write_study(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    cell = (
+        "--study",
+        "small",
+        "--model",
+        "flat-banana-2d",
+        "--method",
+        "dp-penalty",
+        "--output",
+        "found.yaml",
+    )
+    assert main(("tune", *cell, *arguments)) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "found.yaml").exists()
 
 
 def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(tmp_path: Path) -> None:
@@ -260,14 +390,12 @@ def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(t
     path.write_text(STUDY.replace("\n  rwmh: {}", tuned))
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
     study = load_study(path)
-    assert study.published_hyperparameters("flat-banana-2d", "dp-penalty")[0] == PINNED
-    assert (
-        study.published_hyperparameters("flat-banana-2d", "found")[0] == found["dp-penalty"]["flat-banana-2d"]
-    )
+    assert study.pinned_hyperparameters("flat-banana-2d", "dp-penalty")[0] == PINNED
+    assert study.pinned_hyperparameters("flat-banana-2d", "found")[0] == found["dp-penalty"]["flat-banana-2d"]
     # A study whose settings are all another's has a file of what was found, and no other.
     (tmp_path / "config" / "hyperparameters" / "small.yaml").unlink()
     path.write_text(path.read_text().replace("title: a search", "title: a search\nhyperparameters: tuned"))
-    values, _ = load_study(path).published_hyperparameters("flat-banana-2d", "dp-penalty")
+    values, _ = load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
     assert values == found["dp-penalty"]["flat-banana-2d"]
 
 
@@ -297,7 +425,7 @@ def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
     for model, method in dict.fromkeys((model, method) for model, method, _ in study.cells()):
         free = search.FREE.get(study.method(method).algorithm, ())
         if model in study.tuning_models and method in study.tuning_methods and free:
-            values, _ = study.published_hyperparameters(model, method)
+            values, _ = study.pinned_hyperparameters(model, method)
             for given in set(free) & set(values):
                 assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
 

@@ -207,7 +207,7 @@ def test_the_thesis_accounted_for_tightly() -> None:
 def test_the_study_of_fresh_data_runs_both_accountings() -> None:
     study = load_study(ROOT / "config/studies/thesis-tight-fresh.yaml")
     for model, method, _ in study.cells():
-        values, source = study.published_hyperparameters(model, method)
+        values, source = study.pinned_hyperparameters(model, method)
         study.algorithm(method, values, 2, source)
     assert [spec.data for spec in study.models.values()] == 2 * ["fresh-0", "fresh-1", "fresh-2"]
     assert len(pairs(study)) == 3

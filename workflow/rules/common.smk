@@ -17,7 +17,7 @@ from dpmc.figures import endings as figure_endings
 from dpmc.figures import load as load_figure
 from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
-from dpmc.search import FREE
+from dpmc.search import free_hyperparameters
 from dpmc.studies import load_study, sources_version
 from dpmc.warmup import METRICS, combination, combinations
 
@@ -222,7 +222,7 @@ def tuning_settings(wildcards):
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     try:
-        values, _ = study.published_hyperparameters(wildcards.model, wildcards.method)
+        values, _ = study.pinned_hyperparameters(wildcards.model, wildcards.method)
     except DpmcError as error:
         raise WorkflowError(str(error)) from None
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
@@ -236,7 +236,7 @@ def search_settings(wildcards):
 
 
 def searches(wildcards):
-    """What the searches of a study find: for each model with a budget to tune at and each method that has a choice."""
+    """What the searches of a study find: for each model and method that there is something to search for."""
     study = STUDIES[wildcards.study]
     pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
     return [
@@ -244,9 +244,7 @@ def searches(wildcards):
         for model, method in pairs
         if model in study.tuning_models
         and method in study.tuning_methods
-        and study.model(model).tuning_epsilon != "inf"
-        and study.method(method).epsilons != ("inf",)
-        and study.method(method).algorithm in FREE
+        and free_hyperparameters(study, model, method)
     ]
 
 

@@ -424,7 +424,7 @@ def _chosen_bounds(numbers: Numbers) -> list[Case]:
             private, key = keys[algorithm]
             method, number, name = _method(numbers, private), None, f"{private}, {model_id}"
             if compared and method:
-                values, _ = numbers.study.published_hyperparameters(compared, method)
+                values, _ = numbers.study.pinned_hyperparameters(compared, method)
                 below = [bound for bound in by_bound if bound <= float(values[key])]
                 name += f", bound {values[key]:g}"
                 number = _increase(numbers, label, by_bound, max(below)) if below else None

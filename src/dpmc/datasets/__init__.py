@@ -93,7 +93,10 @@ def read_rows(path: Path) -> np.ndarray:
 
     Raises DpmcError naming the first line that cannot be read.
     """
-    lines = path.read_text().splitlines()
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError:
+        raise DpmcError(f"{path}: is no text, must be rows as CSV") from None
     skip = 0 if lines and _numbers(lines[0]) is not None else 1
     rows = [_numbers(line) for line in lines[skip:] if line.strip()]
     for index, row in enumerate(rows):

@@ -84,7 +84,7 @@ def iterations(study: Study, method: str, accountant: str) -> list[int]:
     from dpmc.privacy.events import SubsampledGaussianRelease
 
     definition = models.definition(MODEL)
-    values, source = study.published_hyperparameters(MODEL, method)
+    values, source = study.pinned_hyperparameters(MODEL, method)
     algorithm = study.algorithm(method, values, len(definition.true_theta), source)
     once, each = algorithm.releases(definition.n)
     delta = study.delta_for(definition.n)

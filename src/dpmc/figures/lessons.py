@@ -56,7 +56,7 @@ def add_reach(one: dict[str, Any], problem: Problem) -> None:
     makes μ h_i √(s² a) / (2T clip √Σ h_i²), and s² a ≤ s² 2Φ(−s/2) ≤ 1.33: n, τ and the length of the step
     drop out.
     """
-    if one["search"]["algorithm"] != "dp-penalty":
+    if one["search"]["algorithm"] != "dp-penalty" or not {"tau", "clip"} <= set(one["search"]["free"]):
         return
     known = np.isfinite(problem.posterior_covariance).all()
     sd = np.sqrt(np.diag(problem.posterior_covariance)) if known else problem.reference.std(axis=0)

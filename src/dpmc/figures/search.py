@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpmc.search import Trial
+    from dpmc.trials import Trial
 
 CAPTION = (
     "A search of hyperparameters on tuning data. First panel: median MMD of each trial that clips less than "
@@ -24,8 +24,10 @@ def draw(trials: list[Trial], result: dict[str, Any], title: str) -> Figure:
     """Draw the trials of one search; `result` as `dpmc.search.search` returns it."""
     from matplotlib.figure import Figure
 
-    searched = [trial for trial in trials if trial.stage == "search"]
-    names, chosen, pinned = result["search"]["free"], result["hyperparameters"], result["pinned"]
+    searched = [trial for trial in trials if trial.stage == "search"][: result["search"]["trials"]]
+    names, pinned = result["search"]["free"], result["pinned"]
+    setting = {name: result["hyperparameters"][name] for name in names}
+    chosen = next(trial for trial in searched if trial.setting == setting)
     columns = 3
     rows = -(-(len(names) + 2) // columns)
     figure = Figure(figsize=(style.TEXT_WIDTH, 1.75 * rows), layout="constrained")
@@ -34,7 +36,7 @@ def draw(trials: list[Trial], result: dict[str, Any], title: str) -> Figure:
         spare.remove()
     _history(axes[0], searched)
     for axis, name in zip(axes[1:], names, strict=False):
-        _slice(axis, searched, name, _number(pinned[name]), _number(chosen[name]))
+        _slice(axis, searched, name, _number(pinned[name]), chosen)
     _clipping(axes[len(names) + 1], searched)
     figure.suptitle(title, x=0.01, ha="left", fontsize=9)
     return figure
@@ -57,7 +59,7 @@ def _history(axis: Axes, trials: list[Trial]) -> None:
     axis.set(xlabel="trial", ylabel="median MMD", title="objective")
 
 
-def _slice(axis: Axes, trials: list[Trial], name: str, pinned: float, chosen: float) -> None:
+def _slice(axis: Axes, trials: list[Trial], name: str, pinned: float, chosen: Trial) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     feasible = [trial for trial in trials if trial.feasible]
@@ -67,9 +69,7 @@ def _slice(axis: Axes, trials: list[Trial], name: str, pinned: float, chosen: fl
     axis.scatter(x, y, s=6, c=[trial.number for trial in feasible], cmap="viridis_r", lw=0)
     axis.plot(others, [1.0] * len(others), "|", ms=4, color=style.GREY, transform=axis.get_xaxis_transform())
     axis.axvline(pinned, ls="--", lw=0.8, color=style.GREY)
-    at = min((value for place, value in zip(x, y, strict=True) if place == chosen), default=None)
-    if at is not None:
-        axis.plot([chosen], [at], "s", ms=5, mfc="none", mec="#D55E00")
+    axis.plot([_number(chosen.setting[name])], [chosen.objective], "s", ms=5, mfc="none", mec="#D55E00")
     axis.set(xscale="log", xlabel=name, title=name)
     axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -80,12 +80,8 @@ def _clipping(axis: Axes, trials: list[Trial]) -> None:
     from dpmc.tuning import CLIP_LIMIT
 
     run = [trial for trial in trials if trial.seeds]
-    fractions = [
-        trial.gradient_clip_fraction
-        if trial.ratio_clip_fraction != trial.ratio_clip_fraction
-        else trial.ratio_clip_fraction
-        for trial in run
-    ]
-    axis.plot([trial.number for trial in run], fractions, ".", ms=3, color=style.INK)
+    axis.plot(
+        [trial.number for trial in run], [trial.clip_fraction for trial in run], ".", ms=3, color=style.INK
+    )
     axis.axhline(CLIP_LIMIT, ls=":", lw=0.8, color=style.GREY)
     axis.set(xlabel="trial", ylabel="fraction clipped", title="clipping", ylim=(0, None))

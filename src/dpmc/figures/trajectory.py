@@ -90,7 +90,7 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     from dpmc.randomness import stream
     from dpmc.sampling import build_evaluator, compiled_iterations
 
-    values, source = study.published_hyperparameters(label, METHOD)
+    values, source = study.pinned_hyperparameters(label, METHOD)
     d = problem.dimension
     algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
     delta = study.delta_for(problem.n)

@@ -61,8 +61,12 @@ def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
 
 
 def pairs(study: Study) -> dict[str, str]:
-    """Return published label -> tuned label: a method and the one called `<its label>-tuned`."""
-    return {label: label + SUFFIX for label in study.methods if label + SUFFIX in study.methods}
+    """Return published label -> tuned label: `<the same>-tuned`, with hyperparameters that a search found."""
+    return {
+        label: label + SUFFIX
+        for label in study.methods
+        if label + SUFFIX in study.methods and study.settings_are_tuned(label + SUFFIX)
+    }
 
 
 def tuned_pairs(study: Study) -> dict[str, str]:
