@@ -17,6 +17,7 @@ from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, PRESETS, pld, profiles, rdp, resolve
 from dpmc.privacy.accountants.profiles import Amplified, BarkerTest, ReplacePair, Shift
+from dpmc.privacy.accountants.tight import log_delta
 from dpmc.privacy.events import (
     BarkerRelease,
     GaussianRelease,
@@ -687,3 +688,21 @@ def test_nothing_released_costs_nothing(name: str) -> None:
     assert accountant.delta((), 1.0) == 0.0
     with pytest.raises(DpmcError, match="releases nothing"):
         accountant.iterations((), (), 1.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "count", "epsilon"),
+    [
+        (2e3, 64_000_000, 3.0),
+        (1e13, 10**18, 1e-4),
+        (1e16, 10**18, 1e-7),
+        (1e16, 1, 1e-17),
+        (3e8, 10**16, 1.0),
+    ],
+)
+def test_rounding_never_lowers_delta(multiplier: float, count: int, epsilon: float) -> None:
+    """All rows in each batch: the exact curve is known; at these numbers losses drown in rounding."""
+    profile = Amplified(Shift(1.0 / multiplier), 1.0)
+    distribution = pld.discretised(profile, pld.grid_step(profile.scale, epsilon))
+    exact = math.exp(log_delta(count / (2.0 * multiplier**2), epsilon))
+    assert pld.delta([(distribution, count)], epsilon) >= exact

@@ -149,6 +149,7 @@ def _problem(
         reference, baselines = _exact_draws(posterior, label, dataset)
         mean, covariance = posterior.mean(), posterior.covariance()
     true_theta = np.array(definition.true_theta)
+    public = reference if is_public(dataset) else _simulated_draws(definition, label, len(rows))
     problem = Problem(
         label=label,
         model_id=model_id,
@@ -156,7 +157,7 @@ def _problem(
         model=model,
         rows=np.asarray(rows, dtype=float),
         temperature=temperature,
-        starts=_starts(model, label, dataset, reference, true_theta, starts),
+        starts=_starts(model, label, dataset, public, true_theta, starts),
         true_theta=true_theta,
         reference=reference,
         baselines=baselines,
@@ -171,10 +172,25 @@ def _problem(
     return problem
 
 
+def _simulated_draws(definition: Definition, label: str, n: int) -> np.ndarray:
+    """Exact draws (draws, d) for n simulated rows in place of somebody's own: what they say is public.
+
+    No ε covers start points, so that they must not tell of the rows.
+    """
+    model = definition.model
+    if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
+        return np.empty((0, len(definition.true_theta)))
+    rows = model.simulate(stream("rows for start points", label), np.array(definition.true_theta), n)
+    return _exact_draws(model.posterior(rows, definition.temperature(n)), label, "start points")[0]
+
+
 def _starts(
-    model: Any, label: str, dataset: str, reference: np.ndarray, true_theta: np.ndarray, number: int
+    model: Any, label: str, dataset: str, public: np.ndarray, true_theta: np.ndarray, number: int
 ) -> np.ndarray:
-    """Start points (number, d): Section 5.2 of the thesis; for two models, the DP-fast MH paper's scripts."""
+    """Start points (number, d): Section 5.2 of the thesis; for two models, the DP-fast MH paper's scripts.
+
+    `public`: posterior draws (draws, d) whose spread they may have, or none.
+    """
     generator, d = stream("start", dataset, label), len(true_theta)
     if isinstance(model, Mixture):
         return np.asarray(np.tile(model.start, (number, 1)))
@@ -183,7 +199,7 @@ def _starts(
     if isinstance(model, Circle):
         scale, centre = 1.0, np.array([0.0, 1.0])
     else:
-        scale = float(reference.std(axis=0).mean()) if len(reference) else 0.1
+        scale = float(public.std(axis=0).mean()) if len(public) else 0.1
         centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
     if dataset == "published":
         return published.starts(centre, scale, number)

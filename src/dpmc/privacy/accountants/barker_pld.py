@@ -20,6 +20,6 @@ class BarkerPld(BatchAccountant):
     """Barker tests by the symmetric profile of their worst batch."""
 
     name: ClassVar[str] = "barker-pld"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (BarkerRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, SubsampledGaussianRelease)

@@ -34,7 +34,7 @@ class FastMetropolisPld(BatchAccountant):
     """Bits of DP-Fast MH by the worst of their tests."""
 
     name: ClassVar[str] = "fast-mh-pld"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (FastMetropolisRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (
         GaussianRelease,
@@ -98,4 +98,4 @@ def _moment(profile: Profile, s: float) -> tuple[float, float]:
     if isinstance(profile, Shift):
         return 0.5 * s * (s + 1.0) * profile.d**2, 0.0
     pair = discretised(profile, grid_step(profile.scale, 0.0))
-    return pair.tilted(s)[0], pair.infinite
+    return pair.tilted(s)[0] + 2.0**-50, pair.infinite

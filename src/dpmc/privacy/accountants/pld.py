@@ -105,8 +105,10 @@ def discretised(profile: Profile, step: float) -> Discretised:
     losses: Array = step * index.astype(np.float64)
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
-    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q.
-    to_right = np.clip((in_p - in_q) / -np.expm1(-np.diff(losses)), 0.0, in_p)
+    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. What
+    # rounding may have taken from the difference is added: P mass further right raises the whole curve.
+    lost = 2.0**-51 * upper[:-1]
+    to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)
     last = float(lower[-1]) * math.exp(float(losses[-1]))
     positive = to_right.copy()
     positive[:-1] += in_p[1:] - to_right[1:]
@@ -141,10 +143,10 @@ def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     log_factor = _log_moment(parts, tilt) - tilt * epsilon
     # Losses above the window: at most their tilted mass, times the largest factor that undoes it.
     end = (start + points - 1) * parts[0][0].step
-    above = math.exp(min(0.0, log_factor - NEGLIGIBLE - tilt * (end - epsilon)))
+    rounding = 2.0**-50 * (sum(count for _, count in parts) + tilt * epsilon + 8.0)  # of the exponents
+    above = math.exp(min(0.0, log_factor + rounding - NEGLIGIBLE - tilt * (end - epsilon)))
     value, error = _pairing(parts, tilt, epsilon, start, points)
-    rounding = 2.0**-50 * (sum(count for _, count in parts) + tilt * epsilon + 8.0)
-    inside = math.exp(min(0.0, log_factor + math.log(value + error + math.ulp(0.0)))) * (1.0 + rounding)
+    inside = math.exp(min(0.0, log_factor + rounding + math.log(value + error + math.ulp(0.0))))
     return min(1.0, infinite + inside + above)
 
 

@@ -21,7 +21,7 @@ class ReplacePld(LossDistributionAccountant):
     """Subsampled Gaussian releases as the published figures account for them."""
 
     name: ClassVar[str] = "replace-pld"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
 

@@ -21,6 +21,6 @@ class WithoutReplacementPld(BatchAccountant):
     """Subsampled Gaussian releases by the profile that no single release exceeds."""
 
     name: ClassVar[str] = "wor-pld"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, BarkerRelease)
