@@ -692,13 +692,7 @@ def test_nothing_released_costs_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("multiplier", "count", "epsilon"),
-    [
-        (2e3, 64_000_000, 3.0),
-        (1e13, 10**18, 1e-4),
-        (1e16, 10**18, 1e-7),
-        (1e16, 1, 1e-17),
-        (3e8, 10**16, 1.0),
-    ],
+    [(1e13, 10**18, 1e-4), (1e16, 10**18, 1e-7), (1e17, 10**18, 1e-8), (1e16, 1, 1e-17)],
 )
 def test_rounding_never_lowers_delta(multiplier: float, count: int, epsilon: float) -> None:
     """All rows in each batch: the exact curve is known; at these numbers losses drown in rounding."""
