@@ -239,13 +239,16 @@ def searches(wildcards):
     """What the searches of a study find: for each model and method that there is something to search for."""
     study = STUDIES[wildcards.study]
     pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
-    return [
-        f"results/{study.name}/search/{model}/{method}.yaml"
-        for model, method in pairs
-        if model in study.tuning_models
-        and method in study.tuning_methods
-        and free_hyperparameters(study, model, method)
-    ]
+    try:
+        return [
+            f"results/{study.name}/search/{model}/{method}.yaml"
+            for model, method in pairs
+            if model in study.tuning_models
+            and method in study.tuning_methods
+            and free_hyperparameters(study, model, method)
+        ]
+    except DpmcError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def searched_data(wildcards):
