@@ -23,7 +23,7 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
@@ -73,9 +73,23 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     command = [*SNAKEMAKE, *for_snakemake, "--"]
     left_out = look_for_images(studies, command)
     command += tuning_targets(studies, options.studies) if options.tune else options.studies
+    compile_first(command, lock)
     if left_out:
         sys.exit(run_incomplete(command, left_out, lock))
     os.execv(command[0], command)
+
+
+def compile_first(command: list[str], lock: int) -> None:
+    """Compile anew what a kill cut off or other sources were compiled to; exit if that fails.
+
+    Together with the rest it would be all that is made: jobs that take an `ancient` file which is there and
+    made anew are passed over, whatever else they lack (Snakemake 9, DAG.update_needrun).
+    """
+    if any(Path("results").glob("*/compiled/*.txt")):
+        end = command.index("--")
+        status = run_to_end([*command[:end], "--until", "compile", *command[end:]], lock)
+        if status != 0:
+            sys.exit(status)
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
@@ -106,14 +120,25 @@ def look_for_images(studies: "list[Study]", command: list[str]) -> list[str]:
 
 
 def run_incomplete(command: list[str], left_out: list[str], lock: int) -> int:
-    """Run Snakemake, which has the lock too, say at the end what was left out, and return the exit status."""
-    process = subprocess.Popen(command, pass_fds=[lock])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to Snakemake as well
-    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    status = process.wait()
+    """Run Snakemake, say at the end what was left out, and return the exit status."""
+    status = run_to_end(command, lock)
     for line in left_out:
         print(f"dpmc: left out: {line}", file=sys.stderr)
     return status or INCOMPLETE
+
+
+def run_to_end(command: list[str], lock: int) -> int:
+    """Run Snakemake, which has the lock too and gets our signals, and return its exit status."""
+    process = subprocess.Popen(command, pass_fds=[lock])
+    signals: dict[int, Any] = {
+        signal.SIGINT: signal.SIG_IGN,  # a terminal sends it to Snakemake as well
+        signal.SIGTERM: lambda *_: process.terminate(),
+    }
+    before = {number: signal.signal(number, action) for number, action in signals.items()}
+    status = process.wait()
+    for number, action in before.items():
+        signal.signal(number, action)
+    return status
 
 
 def check_studies(studies: list[str]) -> "list[Study]":

@@ -1,5 +1,6 @@
 """The pipeline on a reduced grid: equal bits however it is run, and after kills at random moments."""
 
+import base64
 import hashlib
 import random
 import shutil
@@ -86,6 +87,22 @@ def test_five_kills(whole, tmp_path):
     assert bits(folder) == whole[1]
     assert not list(folder.glob("results/**/.checkpoint-*")), output
     assert not list(folder.glob("results/**/*.tmp"))
+
+
+def test_a_compiled_file_that_must_be_made_anew_is_not_all_that_is_made(tmp_path):
+    folder = project(tmp_path)
+    compiled = "results/reduced/compiled/metrics.txt"
+    process = start(folder, "--cores", "2")
+    for _ in range(1200):
+        if (folder / compiled).exists():
+            break
+        time.sleep(0.05)
+    kill_everything(process)
+    # As if the kill had come after the file was written, and before Snakemake wrote down that it was.
+    marks = folder / ".snakemake/incomplete"
+    (marks / base64.b64encode(compiled.encode()).decode()).touch()
+    output = finish(start(folder, "--cores", "2"))
+    assert (folder / "figures/reduced/circle.png").exists(), output
 
 
 def kill_everything(process: subprocess.Popen) -> None:

@@ -4,9 +4,10 @@ U_i = −T ln p(x_i|θ), r_i = U_i(θ) − U_i(θ'), |r_i| ≤ c_i M with M = �
 Poisson(λ + CM) rows are drawn with replacement, row i with probability c_i/C; with v = r_i/(c_i M) and
 h = CM/(2λ + CM) it is kept with probability (1 − hv)/(1 + h), and the rows kept make the log ratio
 ℓ_1 = Σ 2 artanh(hv) (Algorithm 1 in shorter words). On all rows ℓ_2 = Σ r_i. Over the random numbers of a
-minibatch the test is reversible (Zhang, Cooper and De Sa 2020) where no row is clipped, and remains so if *which* of the two tests is
-made depends on λ + CM only. It does not if it depends on the number drawn, as Algorithm 2 has it: given that
-number, the rows not kept count as well (Theorem 3 is wrong there; docs/dp-fast-mh.md has the error's size).
+minibatch the test is reversible (Zhang, Cooper and De Sa 2020) where no row is clipped, and remains so if
+*which* of the two tests is made depends on λ + CM only. It does not if it depends on the number drawn, as
+Algorithm 2 has it: given that number, the rows not kept count as well (Theorem 3 is wrong there;
+docs/dp-fast-mh.md has the error's size).
 """
 
 from typing import NamedTuple
