@@ -7,7 +7,7 @@ import pytest
 
 from dpmc import evaluators
 from dpmc.compiler import compiled
-from dpmc.evaluators.batch import BatchEvaluator, draw_batch
+from dpmc.evaluators.batch import BatchEvaluator, draw_batch, lay_out
 from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
@@ -129,6 +129,15 @@ def test_the_generic_evaluator_agrees_and_counts_what_is_no_number_as_nothing() 
     found, clipped = problem.ask(bound, evaluator=GenericEvaluator(lost))
     assert (found == 0.0).all()
     assert (clipped == 300).all()
+
+
+def test_nothing_of_a_batch_before_stays_in_the_block() -> None:
+    """A statistic that overflowed would make NaN of another chain's sum, though its weight there is 0."""
+    block = np.zeros((2, 8))
+    chosen = np.arange(5)
+    lay_out(np.full((5, 2), np.inf), chosen, 0, 5, block)
+    lay_out(np.ones((5, 2)), chosen, 0, 3, block)
+    np.testing.assert_array_equal(block, [[1.0] * 3 + [0.0] * 5] * 2)
 
 
 FAULTS = {

@@ -94,12 +94,15 @@ def sum_batches(evaluator, model, theta, proposal, bound, words, i, sums, square
 def lay_out(table, chosen, first, rows, block):
     """Write rows chosen[first : first + rows] of a table (n, k) as columns into a block (k, BLOCK).
 
-    What stands behind them stays: it has no weight (`clip_factors`).
+    The block is filled up with zeros: of a row that overflowed in a batch before, a weight of 0 makes NaN.
     """
     for j in range(rows):
         row = chosen[first + j]
         for q in range(block.shape[0]):
             block[q, j] = table[row, q]
+    for j in range(rows, block.shape[1]):
+        for q in range(block.shape[0]):
+            block[q, j] = 0.0
 
 
 @compilable
