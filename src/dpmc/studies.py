@@ -166,21 +166,22 @@ class Study:
         from dpmc.search import FREE
 
         spec = self.method(method)
-        tuned = self.settings_are_tuned(method)
-        files = self._hyperparameters_files["tuned" if tuned else "published"]
-        if tuned and spec.algorithm not in FREE:
-            files = [*files, *self._hyperparameters_files["published"]]
-        for path, table in files:
-            for key in (method, spec.settings_of):
-                for label in (model, self.model(model).settings_of):
-                    if label in table.get(key, {}):
-                        return table[key][label], f"{path}: {key}: {label}"
+        tuned = self.settings_are_tuned(method) and spec.algorithm in FREE
+        path = self.path.parent.parent / f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
+        if path not in self._settings_read:
+            self._settings_read[path] = _read_settings(path)
+        table = self._settings_read[path]
+        for key in (method, spec.settings_of):
+            for label in (model, self.model(model).settings_of):
+                if label in table.get(key, {}):
+                    return table[key][label], f"{path}: {key}: {label}"
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
-        raise DpmcError(f"{files[0][0]}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
+        raise DpmcError(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
     @functools.cached_property
-    def _hyperparameters_files(self) -> "_Files":
-        return _Files(self.path.parent.parent / "hyperparameters", self.settings_of)
+    def _settings_read(self) -> dict[Path, Any]:
+        """Files of hyperparameters that were asked for, and what stands in them."""
+        return {}
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
         """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
@@ -274,23 +275,11 @@ class Study:
         )
 
 
-class _Files(dict[str, list[tuple[Path, Any]]]):
-    """`published` and `tuned` -> files of pinned hyperparameters and their contents: method, model, name.
-
-    Read when first asked for, once. DpmcError for a file that is not there, or of another form.
-    """
-
-    def __init__(self, folder: Path, study: str) -> None:
-        super().__init__()
-        self.paths = {"published": folder / f"{study}.yaml", "tuned": folder / f"{study}.tuned.yaml"}
-
-    def __missing__(self, kind: str) -> list[tuple[Path, Any]]:
-        """Read the file of a kind."""
-        path = self.paths[kind]
-        content = read_yaml(path)
-        _check_mappings(content, str(path), ("methods", "models", "hyperparameters"))
-        self[kind] = [(path, content)]
-        return self[kind]
+def _read_settings(path: Path) -> Any:
+    """A file of hyperparameters: method, model, name. DpmcError if it is not there, or of another form."""
+    content = read_yaml(path)
+    _check_mappings(content, str(path), ("methods", "models", "hyperparameters"))
+    return content
 
 
 def _check_mappings(content: Any, where: str, of: tuple[str, ...]) -> None:
