@@ -1,7 +1,9 @@
 """Medians and means of chains with their standard errors, for tables that compare cells."""
 
+import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -47,6 +49,14 @@ def with_error(one: Row, name: str, sign: str = "") -> str:
     if not isinstance(value, float) or not is_known(value):
         return "none"
     return f"{value:{sign}.3f} ± {error:.3f}" if is_known(error) else f"{value:{sign}.3f}"
+
+
+def write(path: Path, columns: Sequence[str], table: Sequence[Row]) -> None:
+    """Write rows as CSV; a column that a row lacks is "none"."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([text(one.get(column)) for column in columns] for one in table)
 
 
 def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Sequence[str]) -> Iterator[str]:

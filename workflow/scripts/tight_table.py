@@ -13,7 +13,6 @@ Models that are one catalogue model on several data sets (labels with data: fres
 `data_sets` > 1: means over data sets of what their rows say, with standard errors between data sets.
 """
 
-import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from dpmc.comparing import (
     places,
     text,
     with_error,
+    write,
 )
 from dpmc.figures import read_metrics, style
 from dpmc.figures.accountings import look, pairs
@@ -156,10 +156,7 @@ def main() -> None:
     study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     single = list(rows(study, Results.of_study(read_metrics(metrics), study)))
     table = single + list(over_data_sets(study, single))
-    with output.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([text(one.get(column)) for column in COLUMNS] for one in table)
+    write(output, COLUMNS, table)
     print(f"# {study.title}: both ways, side by side\n")
     print(
         "thesis → tight, one number where both are one chain. Median MMD ± its standard error;\n"

@@ -12,7 +12,6 @@ fewer. `tuned_at`: the ε that the search tuned at. What cannot be said is "none
 Raises DpmcError for a study without pairs and a metrics file that cannot be read.
 """
 
-import csv
 import math
 import sys
 from collections import Counter
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.comparing import Row, is_known, median_error, places, text, with_error
+from dpmc.comparing import Row, is_known, median_error, places, text, with_error, write
 from dpmc.figures import read_metrics
 from dpmc.figures.boxes import Results, private_models
 from dpmc.figures.style import model_title
@@ -154,10 +153,7 @@ def main() -> None:
     """Write the table and print it for readers."""
     study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     table = list(rows(study, Results.of_study(read_metrics(metrics), study)))
-    with output.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([text(one[column]) for column in COLUMNS] for one in table)
+    write(output, COLUMNS, table)
     print(f"# {study.title}: tuned beside published\n")
     print(
         "published → tuned. Median MMD ± its standard error; differences are tuned minus published,\n"
