@@ -206,7 +206,7 @@ class Bench:
         """The trial whose chains have these metrics."""
         medians = medians_of(rows)
         values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
-        clipped = clip_fraction(medians)
+        clipped = clip_fraction(medians) or 0.0
         objective, verdict = medians.get("mmd", REFUSED), "ok"
         if len(values) < seeds:
             objective, verdict = REFUSED, "no MMD for some seeds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,9 +83,9 @@ def medians_of(rows: list[Row]) -> dict[str, float]:
     }
 
 
-def clip_fraction(medians: dict[str, float]) -> float:
-    """Median fraction of clipped log ratios; of gradients, where no ratio is asked for; 0 where none ran."""
-    return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction", 0.0))
+def clip_fraction(medians: Mapping[str, float]) -> float | None:
+    """Median fraction of clipped log ratios; of gradients, where no ratio is asked for; None: of nothing."""
+    return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction"))
 
 
 def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -181,7 +181,8 @@ def _simulated_draws(definition: Definition, label: str, n: int) -> np.ndarray:
     if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
         return np.empty((0, len(definition.true_theta)))
     rows = model.simulate(stream("rows for start points", label), np.array(definition.true_theta), n)
-    return _exact_draws(model.posterior(rows, definition.temperature(n)), label, "start points")[0]
+    posterior = model.posterior(rows, definition.temperature(n))
+    return np.asarray(posterior.draws(stream("posterior for start points", label), REFERENCE_DRAWS))
 
 
 def _starts(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.figures import style
-from dpmc.tuning import CLIP_LIMIT
+from dpmc.tuning import CLIP_LIMIT, clip_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,17 +25,6 @@ Summary = dict[str, Any]  # of a search's chosen or pinned setting
 #: probability 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as
 #: s² 2Φ(−s/2), which is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
-
-CAPTION = (
-    "What the searches found, by model (in the order of its dimension d, then of the ε tuned at) and "
-    "algorithm: the pinned setting (hollow) and the one chosen (full), both on seeds of tuning data that "
-    "no trial had seen. From above: median MMD with its standard error; iterations that the budget allows; "
-    "acceptance rate; fraction of clipped rows (log ratios; dotted: the rule, which DP Barker is exempt "
-    "from); median standard deviation of the noise in a log ratio, in nats; for DP penalty, how far its "
-    "accepted steps diffuse in all (step √(iterations · acceptance)), in posterior standard deviations of "
-    "the component that it is least for, and, as a bar, the most that a walk with this clip can. Dashed: "
-    "acceptance rate and noise that let a walk of small steps diffuse most for its budget, 0.234 and 2.38."
-)
 
 ROWS = (
     ("mmd", "median MMD", "linear"),
@@ -138,7 +127,9 @@ def _points(
 ) -> None:
     """One quantity: for each search the pinned setting, the chosen one, and a line between them."""
     slot = GROUP_WIDTH / len(styles)
-    value: Callable[[Summary], float | None] = _clipped if name == "ratio_clip_fraction" else _plain(name)
+    value: Callable[[Summary], float | None] = (
+        clip_fraction if name == "ratio_clip_fraction" else _plain(name)
+    )
     for one in found:
         look = styles[one["method"]]
         x = models.index(one["model"]) + (list(styles).index(one["method"]) + 0.5) * slot - GROUP_WIDTH / 2
@@ -170,11 +161,6 @@ def _points(
 
 def _plain(name: str) -> Callable[[Summary], float | None]:
     return lambda summary: summary.get(name)
-
-
-def _clipped(summary: Summary) -> float | None:
-    """The fraction that the rule is about: of log ratios, or of gradients where there are none."""
-    return summary.get("ratio_clip_fraction", summary.get("gradient_clip_fraction"))
 
 
 def _legend(figure: Figure, styles: dict[str, MethodStyle]) -> None:

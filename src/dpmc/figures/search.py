@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
     from dpmc.trials import Trial
 
-CAPTION = (
-    "A search of hyperparameters on tuning data. First panel: median MMD of each trial that clips less than "
-    "the rule allows (dots), the best so far (line), and the others (ticks on the upper edge: refused, given "
-    "up, or clipped). Then the same trials over each free hyperparameter; the dashed line is the pinned "
-    "setting, the square the chosen one. Last panel: the fraction clipped; the rule is the dotted line."
-)
-
 
 def draw(trials: list[Trial], result: dict[str, Any], title: str) -> Figure:
     """Draw the trials of one search; `result` as `dpmc.search.search` returns it."""
