@@ -1,12 +1,13 @@
 """A finished study: CPU per chain and iterations per second beside the public code, and where the time went.
 
-Snakemake's own benchmark files look at a job every half second, after a quarter of a minute only every thirty
-seconds: what a job uses after the last look is missing. So --jobs runs one job of each cell again and takes
-the kernel's word for its CPU time.
+CPU time is the kernel's count, which every dpmc command writes at the end of its log. (Snakemake's own files
+look at a job every half second, after a quarter of a minute only every thirty seconds: what a job uses after
+the last look is missing.) --jobs runs one job of each cell again, compiled beforehand.
 """
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -39,7 +40,7 @@ class Job:
     iterations: int  # of each chain
     ratios: int  # per iteration
     gradients: int
-    cpu: float  # seconds; NaN where Snakemake never looked
+    cpu: float  # seconds
     peak: float  # MB
 
     @property
@@ -54,8 +55,9 @@ def jobs_of(study: Study, folder: Path) -> list[Job]:
     for model, method, epsilon in study.cells():
         place = f"{model}/{method}/eps-{epsilon}"
         chains = sorted((folder / "results" / study.name / "chains" / place).glob("seed-*.nc"))
-        benchmark = folder / "results" / study.name / "benchmarks" / f"{place}.tsv"
-        if not chains or not benchmark.exists():
+        logs = folder / "logs" / study.name / "sampling"
+        used = [used_by(log) for log in (logs / f"{place}.log", *logs.glob(f"{place}-seed-*.log"))]
+        if not chains or not any(used):
             continue
         with storage.reading(chains[0]) as file:
             iterations, ratios, gradients = (
@@ -66,11 +68,17 @@ def jobs_of(study: Study, folder: Path) -> list[Job]:
                     "gradient_evaluations_per_iteration",
                 )
             )
-        used = pd.read_csv(benchmark, sep="\t", na_values="-").iloc[-1]
-        cpu, peak = (pd.to_numeric(used[name], errors="coerce") for name in ("cpu_time", "max_rss"))
         counts = (len(chains), iterations, ratios, gradients)
-        found.append(Job(model, method, epsilon, *counts, float(cpu), float(peak)))
+        cpu, peak = sum(one[1] for one in used if one), max(one[2] for one in used if one)
+        found.append(Job(model, method, epsilon, *counts, cpu, peak))
     return found
+
+
+def used_by(log: Path) -> tuple[str, float, float] | None:
+    """Command, CPU seconds and peak MB from the last line of a finished command's log; None without one."""
+    text = log.read_text() if log.exists() else ""
+    last = re.search(r"^(\w+): ([\d.]+) s CPU, at most (\d+) MB in a process\n\Z", text, re.MULTILINE)
+    return (last[1], float(last[2]), float(last[3])) if last else None
 
 
 def run_job(study: Study, model: str, method: str, epsilon: str, data: Path) -> tuple[float, float]:
@@ -122,7 +130,7 @@ def against_reference(study: Study, jobs: list[Job], exact: bool) -> None:
         *("model", "method", "ε", "iterations", "CPU s per chain", "iterations per s"),
         *("public code, CPU s", "ms per iteration", "times less CPU", "times more per s", "peak MB"),
     )
-    source = "jobs run again under wait4" if exact else "Snakemake's benchmark files"
+    source = "run again, compiled beforehand" if exact else "of the run"
     table("study", header, rows, f"## CPU per chain in jobs of {study.seeds} seeds ({source})")
     if ratios:
         median, least = statistics.median(ratios), min(ratios)
@@ -177,18 +185,31 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
         name = study.method(job.method).algorithm
         group = groups.setdefault(name, [0, 0.0, 0.0, 0.0])
         group[0] += 1
-        group[1] += 0.0 if np.isnan(job.cpu) else job.cpu
-        group[3] = max(group[3], 0.0 if np.isnan(job.peak) else job.peak)
+        group[1] += job.cpu
+        group[3] = max(group[3], job.peak)
     for (_, method), seconds in rows_seconds.items():
         groups[study.method(method).algorithm][2] += seconds
     lines = [[name, *values] for name, values in groups.items()]
     sums = np.array([line[1:4] for line in lines], dtype=float).sum(axis=0)
     lines.append(["all sampling jobs", int(sums[0]), *sums[1:], max(line[4] for line in lines)])
-    header = ("algorithm", "jobs", "CPU s by benchmark files", "CPU s in rows, estimated", "peak MB")
+    header = ("algorithm", "jobs", "CPU s", "CPU s in rows, estimated", "peak MB")
     table("study-rows", header, lines, "## Evaluating rows")
     total = cpu or float(sums[1])
-    what = "the whole run" if cpu else "the sampling jobs, by benchmark files"
+    what = "the whole run" if cpu else "the sampling jobs"
     print(f"\nin rows: {sums[2]:.0f} s of {total:.0f} s CPU of {what}: overhead {1.0 - sums[2] / total:.0%}")
+
+
+def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
+    """Print what the commands of a run used, and what is left for Snakemake and for scripts."""
+    logs = (folder / "logs" / study.name).rglob("*.log")
+    used = [one for one in map(used_by, logs) if one]
+    rows: list[list[Any]] = []
+    for command in dict.fromkeys(sorted(name for name, _, _ in used)):
+        seconds = [one[1] for one in used if one[0] == command]
+        rows.append([command, len(seconds), sum(seconds), sum(seconds) / len(seconds)])
+    if cpu:
+        rows.append(["all else", "", cpu - sum(row[2] for row in rows), ""])
+    table("study-cpu", ("command", "jobs", "CPU s", "of one"), rows, "## CPU by command")
 
 
 def wall_by_rule(study: Study, folder: Path) -> None:
@@ -221,6 +242,7 @@ def main(study: Study, folder: str, cpu: float | None, exact: bool) -> None:
         return
     against_reference(study, jobs, exact)
     share_of_rows(study, jobs, place, cpu)
+    cpu_by_command(study, place, cpu)
     wall_by_rule(study, place)
-    peak = max(job.peak for job in jobs if not np.isnan(job.peak))
+    peak = max(job.peak for job in jobs)
     print(f"largest sampling job: {peak:.0f} MB (goal: at most 1024)")

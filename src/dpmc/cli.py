@@ -39,6 +39,8 @@ _PURPOSE = {
     "budget": "iterations that a budget allows, or the epsilon that iterations cost",
 }
 
+_AT_ONCE = ("fetch", "budget")  # nobody asks what these used
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (2 for a user's mistake, told in one line)."""
@@ -47,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         getattr(commands, options.command)(options)
+        if options.command not in _AT_ONCE and not getattr(options, "quiet", False):
+            print(_used(options.command), file=sys.stderr)
     except DpmcError as error:
         print(f"dpmc: error: {error}", file=sys.stderr)
         return 2
@@ -60,6 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("dpmc: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _used(command: str) -> str:
+    """What this process and those it waited for have used, in one line; benchmarks/ reads it in logs."""
+    import resource
+
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(one.ru_utime + one.ru_stime for one in used)
+    kilobytes = max(one.ru_maxrss for one in used) / (1024 if sys.platform == "darwin" else 1)
+    return f"{command}: {cpu:.2f} s CPU, at most {kilobytes / 1024:.0f} MB in a process"
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -161,6 +162,17 @@ def test_a_model_of_ones_own(folder, monkeypatch, capsys):
     np.savetxt("rows.csv", rows, delimiter=",")
     run("sample", *cell, "--epsilon", "4", "--data", "rows.csv", "--output", "own/seed-0.nc", "--quiet")
     assert read_chain("own/seed-0.nc").attrs["dataset"] == "rows"
+
+
+def test_a_command_says_what_it_used_unless_it_is_quiet(folder, capsys):
+    np.savetxt("rows.csv", np.arange(1.0, 21.0))
+    run("data", "--study", "smoke", "--model", "circle", "--rows", "rows.csv", "--output", "made.nc")
+    sizes = re.search(r"^data: (\d+\.\d+) s CPU, at most (\d+) MB in a process\n\Z", capsys.readouterr().err)
+    assert float(sizes[1]) > 0.0 and float(sizes[2]) > 10.0
+    chain = ("--epsilon", "4", "--data", "circle.nc", "--iterations", "5", "--output", "seed-0.nc")
+    run("sample", *CELL, *chain, "--quiet")
+    run("budget", *CELL, "--epsilon", "4", "--json")
+    assert capsys.readouterr().err == ""
 
 
 def test_tune_writes_setting_and_verdict(folder):
