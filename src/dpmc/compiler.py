@@ -46,6 +46,9 @@ _method_signatures: dict[str, inspect.Signature] = {}
 _field_names: set[str] = set()
 _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, and their hashes
 
+#: Without a second entry for C, which nobody calls: up to a fifth less to compile.
+_WITHOUT_C_ENTRY: dict[str, Any] = {"no_cfunc_wrapper": True}
+
 #: Floating-point freedom for sums over rows: reassociation lets them use vector instructions. NaN and
 #: infinity keep their meaning. The compiled order of a sum depends on the CPU type alone.
 ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
@@ -81,7 +84,7 @@ def _compile_once(function: Callable[..., Any], types: tuple[Any, ...]) -> Calla
     import numba
 
     config: Any = numba.config
-    numba_compiles: Any = numba.njit(cache=True)
+    numba_compiles: Any = numba.njit(cache=True, **_WITHOUT_C_ENTRY)
     try:
         names = [function.__module__, function.__qualname__, str(types), *_own_sources.values()]
         folder = cache_folder() / hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
@@ -152,7 +155,7 @@ def _register_pending() -> None:
                 if inspect.isfunction(method) and not name.startswith("_"):
                     _register_method(name, method)
         else:
-            register_jitable(**options)(target) if options else register_jitable(target)
+            register_jitable(**_WITHOUT_C_ENTRY, **options)(target)
     clashes = _field_names & set(_method_signatures)
     if clashes:
         raise TypeError(f"{', '.join(sorted(clashes))}: a field of one class and a method of another")
@@ -187,4 +190,4 @@ def _register_method(name: str, method: Callable[..., Any]) -> None:
         return_annotation=signature.empty,
     )
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, strict=False)(choose)  # type: ignore[call-arg]
+        overload_method(kind, name, strict=False, jit_options=_WITHOUT_C_ENTRY)(choose)  # type: ignore[call-arg]
