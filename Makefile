@@ -25,7 +25,7 @@ WHEELS := --only-binary :all: --no-binary connection-pool
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s  %s\n", $$1, $$2 }' Makefile
 
 install: $(PROJECT) ## the environment, .venv (every other target does this first)
 
@@ -37,16 +37,17 @@ figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from
 tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about an hour for the thesis: results/<study>/tuned.yaml
 	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
-smoke: ## a small study through every rule, in minutes
+smoke: ## a small study from data to figures, in about a minute
 	$(MAKE) figures STUDY=smoke
 
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
-gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, for readers of the repository
+gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, and what tuning changed
 	for study in $(STUDY); do \
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
-	        -not -path '*/search/*' -o -name lessons.png) docs/gallery/$$study/; done
+	        -not -path '*/search/*' -o -name lessons.png) \
+        $$(find results/$$study -maxdepth 1 -name tuned_table.md) docs/gallery/$$study/; done
 
 benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
 	.venv/bin/python benchmarks/run.py
@@ -58,7 +59,7 @@ resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"
 
-slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds
+slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, costly checks of samplers and accountants
 	.venv/bin/python -m pytest -n auto -m slow
 
 test-slurm: $(CLUSTER) ## the workflow on a real Slurm, which it installs (Debian, root) and starts, minutes

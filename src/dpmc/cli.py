@@ -32,7 +32,7 @@ _PURPOSE = {
     "compile": "compile beforehand what sampling or evaluation needs, so that no job has to",
     "tune": "try a study's hyperparameters on tuning data and write them down with the verdict",
     "sample": "run private chains",
-    "evaluate": "compute metrics of the chains of one cell, or of the baselines of a model",
+    "evaluate": "compute metrics of the chains of a model's cells, or of its baselines",
     "trace": "compute metrics along the chains of one model",
     "speed": "measure seconds per iteration of a study's methods, one after another",
     "plot": "draw a figure from a table of metrics",

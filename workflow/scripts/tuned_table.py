@@ -156,8 +156,8 @@ def main() -> None:
     write(output, COLUMNS, table)
     print(f"# {study.title}: tuned beside published\n")
     print(
-        "published → tuned. Median MMD ± its standard error; differences are tuned minus published,\n"
-        "negative where tuning helped, with the errors of both medians; z is the difference in these\n"
+        "published (ours where nothing was) → tuned. Median MMD ± its standard error; differences are tuned\n"
+        "minus published, negative where tuning helped, with the errors of both medians; z is the difference in these\n"
         "errors. Iterations of the shortest chain; medians of the acceptance rate and of the fraction\n"
         "clipped (log ratios, or gradients where there are none). A bold ε is the one tuned at. Were both\n"
         "settings equally good, about one cell in 30 would be called better by chance, and as many worse."
