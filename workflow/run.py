@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         help="as in config/config.yaml; repeatable",
     )
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
-    options, for_snakemake = parser.parse_known_args(arguments)
+    options, for_snakemake = parser.parse_known_intermixed_args(arguments)
     os.chdir(ROOT)
     studies = check_studies(options.studies)
     if options.profile:
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if options.config:
         for_snakemake += ["--config", *options.config]
     command = [*SNAKEMAKE, *for_snakemake, "--"]
-    left_out = look_for_images(studies, command)
+    left_out = look_for_images(studies, command, lock)
     command += tuning_targets(studies, options.studies) if options.tune else options.studies
     compile_first(command, lock)
     if left_out:
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def compile_first(command: list[str], lock: int) -> None:
-    """Compile anew what a kill cut off or other sources were compiled to; exit if that fails.
+    """Compile anew what a kill cut off, or what a study's change asks for; exit if that fails.
 
     Together with the rest it would be all that is made: jobs that take an `ancient` file which is there and
     made anew are passed over, whatever else they lack (Snakemake 9, DAG.update_needrun).
@@ -93,16 +93,28 @@ def compile_first(command: list[str], lock: int) -> None:
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
-    """The files that `--tune` makes for the studies asked for; refuses studies that search nothing."""
+    """The files that `--tune` makes for the studies asked for; refuses a study that searches nothing.
+
+    Of `all`, those that search something.
+    """
+    from dpmc.errors import DpmcError
+    from dpmc.search import searched_pairs
+
     wanted = [study for study in studies if "all" in asked or study.name in asked]
-    searched = [study.name for study in wanted if study.tuning_methods]
-    if not searched:
-        refuse(2, f"--tune: {', '.join(asked)}: tuning: mode: none, and no methods to search")
+    try:
+        searched = [study.name for study in wanted if searched_pairs(study)]
+    except DpmcError as error:
+        refuse(2, str(error))
+    for study in wanted:
+        if study.name not in searched and "all" not in asked:
+            why = "no method and model with free hyperparameters, a budget and exact draws"
+            mode = "tuning: mode: none, and no methods to search"
+            refuse(2, f"--tune: {study.name}: {why if study.tuning_methods else mode}")
     forms = ("results/{}/tuned.yaml", "figures/{}/search/lessons.png")
     return [form.format(name) for name in searched for form in forms]
 
 
-def look_for_images(studies: "list[Study]", command: list[str]) -> list[str]:
+def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> list[str]:
     """Fetch the image data that studies need; return a line for each model whose data are not to be had."""
     from dpmc.datasets import images
 
@@ -115,7 +127,7 @@ def look_for_images(studies: "list[Study]", command: list[str]) -> list[str]:
     asked = sorted(mark for mark in needed if not Path(mark).exists())
     if asked:
         # One source may fail and the next be there. A failure leaves a mark, which is read below.
-        subprocess.run([*command[:-1], "--keep-going", "--", *asked], check=False)
+        run_to_end([*command[:-1], "--keep-going", "--", *asked], lock)
     return [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
 
 
@@ -169,7 +181,10 @@ def known_profile(name: str) -> Path:
     file = folder / "profile.yaml"
     if not file.exists():
         refuse(2, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
-    executor = yaml.safe_load(file.read_text()).get("executor", "local")
+    try:
+        executor = (yaml.safe_load(file.read_text()) or {}).get("executor", "local")
+    except (yaml.YAMLError, AttributeError) as error:
+        refuse(2, f"--profile: {file}: is not a profile: {' '.join(str(error).split())}")
     plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
     if executor != "local" and find_spec(plugin) is None:
         refuse(2, f"--profile: {name} needs {plugin.replace('_', '-')}, which is not installed: make cluster")
@@ -178,8 +193,11 @@ def known_profile(name: str) -> Path:
 
 def take_lock(studies: str) -> int:
     """Hold the folder's lock from here until this process, whatever it has become, ends; return its file."""
-    LOCK.parent.mkdir(exist_ok=True)
-    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        LOCK.parent.mkdir(exist_ok=True)
+        lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        refuse(1, f"cannot write {LOCK} ({error.strerror})")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -76,8 +76,11 @@ def tune(options: argparse.Namespace) -> None:
     for name in ("trials", "seeds", "table", "figure"):
         if getattr(options, name) is not None and not options.search:
             raise DpmcError(f"--{name}: only with --search")
+    table = options.table or options.output.with_suffix(".trials.csv")
+    of_search = {"table": table, "figure": options.figure} if options.search else {}
+    _one_file_each(data=options.data, output=options.output, **of_search)
     if options.search:
-        result = _search(study, options)
+        result = _search(study, options, table)
     elif not tuning.is_tried(study, options.model, options.method):
         result = tuning.untried(study, options.model, options.method)
     else:
@@ -88,16 +91,22 @@ def tune(options: argparse.Namespace) -> None:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
 
 
-def _search(study: Study, options: argparse.Namespace) -> dict[str, Any]:
+def _one_file_each(**files: Path | None) -> None:
+    """Raises DpmcError where two options name the same file, one of which would be lost."""
+    seen: set[Path] = set()
+    for name, path in files.items():
+        if path is not None and path.resolve() in seen:
+            raise DpmcError(f"--{name}: {path}: is a file of another option, must be one of its own")
+        seen |= {path.resolve()} if path is not None else set()
+
+
+def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """What a search of hyperparameters finds; its figure is drawn if one is asked for."""
     from dpmc import search
     from dpmc.figures import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
-    table = options.table or options.output.with_suffix(".trials.csv")
-    if table in (options.output, options.data):
-        raise DpmcError(f"--table: {table}: is a file of another option, must be one of its own")
     if options.figure and options.figure.suffix[1:].lower() not in FORMATS:
         raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(FORMATS)}")
     problem = _tuning_problem(study, options)
@@ -369,7 +378,7 @@ def _problem(
     from dpmc.problem import read_problem
 
     spec = study.model(label)
-    starts = max(starts, study.seeds * study.chains)
+    starts = max(starts, study.start_points)
     if file is not None and file.suffix == ".csv":
         file, rows = None, file
     if rows is not None or file is None:

@@ -10,12 +10,17 @@ import numpy as np
 Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
 
 
+def error_of_median(q1: float, q3: float, m: int) -> float:
+    """Standard error of a median of m values: 1.2533 σ/√m, σ that of a normal law with these quartiles."""
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
+
+
 def median_error(values: list[float]) -> float:
-    """Standard error of a median from the quartiles; NaN for fewer than two values."""
-    if len(values) < 2:
+    """Standard error of the median of values; NaN for fewer than two."""
+    if not values:
         return math.nan
     q1, q3 = np.quantile(values, [0.25, 0.75])
-    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(len(values))
+    return error_of_median(q1, q3, len(values))
 
 
 def mean_with_error(values: list[float]) -> tuple[float, float]:

@@ -31,7 +31,6 @@ UNCOMPILED = (
     "comparing.py",
     "datasets",
     "figures",
-    "schemas",
     "search.py",
     "studies.py",
     "trials.py",
@@ -118,11 +117,19 @@ def cache_folder() -> Path:
     made.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = (Path(chosen) if chosen else cache / "dpmc") / f"numba-{sources_hash()}"
+    folder = (Path(chosen) if chosen else _own_cache()) / f"numba-{sources_hash()}"
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _own_cache() -> Path:
+    """The folder of this package among the user's caches; OSError for a user without a home."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:
+        raise OSError(str(error)) from None
+    return cache / "dpmc"
 
 
 @functools.cache

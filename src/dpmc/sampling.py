@@ -167,7 +167,8 @@ def sample(
         cell.problem.n,
     )
     advance = compiled_iterations if evaluators.compiles(door.evaluator) else run_iterations
-    size = size or _first_block(door)
+    most = _longest_block(cell, len(runs))
+    size = size or min(most, _first_block(door))
     for run in runs if total > 0 else ():
         run.ledger.foresee(_cost(cell, total, first=True))
     saved = time.monotonic()
@@ -183,7 +184,7 @@ def sample(
             _keep(run, record, r, cell, done)
             run.ledger.perform(_cost(cell, m, first=done == 0))
         done += m
-        size = _next_block(size, time.monotonic() - began, cell, len(runs))
+        size = min(most, _next_block(size, time.monotonic() - began))
         if progress is not None:
             progress(done, total)
     if checkpoint is not None and total > 0:
@@ -285,17 +286,19 @@ def _first_block(door: Door) -> int:
     return 256 if evaluators.compiles(door.evaluator) else 1
 
 
-def _next_block(size: int, seconds: float, cell: Cell, runs: int) -> int:
-    """Double the block while it is short, within the limit on numbers drawn beforehand."""
+def _next_block(size: int, seconds: float) -> int:
+    """Iterations of the block after one of `size` in so many seconds: twice as many after a short one."""
+    if seconds > 2.0 * BLOCK_SECONDS:
+        return max(1, size // 2)
+    return 2 * size if seconds < BLOCK_SECONDS else size
+
+
+def _longest_block(cell: Cell, runs: int) -> int:
+    """Iterations whose random numbers, drawn beforehand, keep the limit."""
     ratios, gradients = cell.algorithm.evaluations
     d = cell.problem.dimension
     per_iteration = cell.algorithm.normals + words_of(cell.algorithm) + ratios + (gradients + 2) * d + 4
-    most = max(1, BLOCK_NUMBERS // (per_iteration * runs * cell.chains))
-    if seconds > 2.0 * BLOCK_SECONDS:
-        size = max(1, size // 2)
-    elif seconds < BLOCK_SECONDS:
-        size *= 2
-    return min(size, most)
+    return max(1, BLOCK_NUMBERS // (per_iteration * runs * cell.chains))
 
 
 def _advance(

@@ -31,7 +31,7 @@ from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
 from dpmc.models import definition
 from dpmc.randomness import stream
-from dpmc.studies import Study
+from dpmc.studies import Study, sources_version
 from dpmc.trials import Table, Trial, open_table
 from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 
@@ -71,6 +71,9 @@ MOST_ROWS = 3e8  #: or so many rows looked at by one chain, where that is more
 ITERATION = 5000.0  #: rows that an iteration costs beside those it looks at
 LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
 
+#: Sources that a trial's value comes from beside the sampler, whose changes have versions of their own.
+VALUED_BY = ("metrics", "privacy/accountants")
+
 #: Objectives of settings that are no candidates, all above any MMD (at most √2), the worse the higher.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
 
@@ -92,6 +95,21 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
     decided = study.settings(method, pinned, spec.tuning_epsilon, spec.n or about.n)
     kept = {**pinned, **decided}
     return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
+
+
+def searched_pairs(study: Study) -> list[tuple[str, str]]:
+    """The (model, method) that a study's searches are about: what it tunes, where there is a choice.
+
+    Raises DpmcError where the study has no setting for one of them.
+    """
+    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
+    return [
+        (model, method)
+        for model, method in pairs
+        if model in study.tuning_models
+        and method in study.tuning_methods
+        and free_hyperparameters(study, model, method)
+    ]
 
 
 class Bench:
@@ -126,7 +144,7 @@ class Bench:
         return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
 
     def cost(self, cell: Any) -> float:
-        """What one chain costs, in rows looked at."""
+        """What one chain costs, in rows looked at; all n an iteration where their number is random."""
         rows = cell.algorithm.batch_size or self.problem.n
         return float(cell.allowed_iterations() * (sum(cell.algorithm.evaluations) * rows + ITERATION))
 
@@ -227,7 +245,12 @@ def _hopeless(trial: Trial, best: Trial | None) -> bool:
 
 
 def _scaled(name: str, value: Any, factor: float) -> Any:
-    """A hyperparameter times a factor: a whole number stays one, a list keeps its proportions."""
+    """A hyperparameter times a factor: a whole number stays one, a list keeps its proportions.
+
+    Rounded, but for the factor 1: the pinned setting is tried to its last digit.
+    """
+    if factor == 1.0:
+        return value
     if isinstance(value, list):
         return [_scaled(name, item, factor) for item in value]
     if name in WHOLE_NUMBERS:
@@ -301,7 +324,8 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
                 )
         else:
             same = next((t for t in done if t.setting == setting), None)  # rounding met a setting again
-            trial = replace(same, number=number) if same else bench.try_out(number, setting, seeds, best)
+            same = replace(same, number=number, seconds=0.0) if same else None
+            trial = same or bench.try_out(number, setting, seeds, best)
             known.add(trial)
         tell(trial.objective)
         if trial.feasible and (best is None or trial.objective < best.objective):
@@ -364,7 +388,8 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
 
     candidates = [trial for trial in finals if trial.feasible]
     if not candidates:
-        tried = known.searched()[:trials]
+        searched = known.searched()[:trials]
+        tried = finals if any(trial.feasible for trial in searched) else searched
         closest = min(tried, key=lambda t: t.objective)
         raise DpmcError(
             f"search: {bench.model} {bench.method}: none of {len(tried)} settings is feasible; "
@@ -400,7 +425,7 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
 
 
 def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
-    """What is written down of a finalist; `seed` is one that no trial has seen."""
+    """What is written down of a finalist; `seed` is one that no trial of the search proper has seen."""
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
     values |= {"mmd_error": median_error(trial.values), "noise_sd": bench.noise_sd(trial.setting, seed)}
@@ -422,7 +447,7 @@ def _key(bench: Bench, seeds: int) -> str:
     content = [
         [bench.study.name, bench.model, bench.method],
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
-        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna")],
+        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_version(*VALUED_BY)],
         [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
         [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
         *(

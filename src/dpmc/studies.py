@@ -78,6 +78,11 @@ class Study:
     methods: dict[str, MethodSpec]
     figures: tuple[str, ...]
 
+    @property
+    def start_points(self) -> int:
+        """How many start points a data set has: one for each chain of evaluation or tuning, at least 20."""
+        return max(20, max(self.seeds, self.tuning_seeds) * self.chains)
+
     def delta_for(self, n: int) -> float:
         """δ for n rows."""
         if isinstance(self.delta, str):
@@ -521,7 +526,7 @@ def read_yaml(path: Path) -> Any:
         raise DpmcError(f"{path}: no such file") from None
     except OSError as error:
         raise DpmcError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DpmcError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
 
 

@@ -6,12 +6,13 @@ import csv
 import fcntl
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dpmc.errors import DpmcError
 
@@ -26,7 +27,7 @@ class Trial:
     stage: str  # search | final
     setting: dict[str, Any]  # the free hyperparameters
     objective: float  # median MMD; above √2 something is wrong, see the constants of `dpmc.search`
-    verdict: str  # ok | given up … | clipped … | too few iterations … | refused …
+    verdict: str  # ok | given up … | clipped … | too few iterations … | refused … | no MMD for some seeds
     seeds: int
     iterations: int = 0
     mmd: float = math.nan  # median over seeds
@@ -55,8 +56,8 @@ class Table:
     """The trials of one search: written one by one, read back after a kill.
 
     The first line names what they belong to, by a hash of all that decides them (`key`). The trials of
-    another search are set aside, as <name>.old; a last line that a kill cut off is dropped. Use within
-    `open_table`.
+    another search are set aside under its key, as <name>.<key>.old, and taken up again when that search
+    is; a last line that a kill cut off is dropped. Use within `open_table`.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -65,18 +66,33 @@ class Table:
         self.trials: list[Trial] = []
         head = f"{BEGINNING}{key}\n{COLUMNS}"
         text = _text(path) if path.exists() else ""
+        if not text.startswith(head):
+            self._make_room(text)
+            before = self._aside(key)
+            text = _text(before) if before.exists() else ""
+            if text.startswith(head):
+                before.replace(path)
+            else:
+                text = head
+                path.write_text(head)
         whole = text[: text.rfind("\n") + 1]
-        if whole.startswith(head):
-            if whole != text:
-                path.write_text(whole)
-            self.trials = read(path)
-            return
+        if whole != text:
+            os.truncate(path, len(whole.encode()))  # nothing is written again, so nothing can be lost
+        self.trials = read(path)
+
+    def _make_room(self, text: str) -> None:
+        """Set aside what the file holds, if it holds trials; refuse a file that is something else."""
         if text and not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
-            raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
-        if whole.count("\n") > 2:
-            self.set_aside = path.with_name(path.name + ".old")
-            path.replace(self.set_aside)
-        path.write_text(head)
+            raise DpmcError(
+                f"{self.path}: is no table of trials, and would be overwritten; name another file"
+            )
+        if text.count("\n") > 2:
+            self.set_aside = self._aside(text.partition("\n")[0].removeprefix(BEGINNING))
+            self.path.replace(self.set_aside)
+
+    def _aside(self, key: str) -> Path:
+        """Where the trials of the search with this key wait for it."""
+        return self.path.with_name(f"{self.path.name}.{key if key.isalnum() else 'other'}.old")
 
     def searched(self) -> list[Trial]:
         """The trials of the search proper, without those of finalists."""
@@ -97,16 +113,26 @@ class Table:
 def open_table(path: Path, key: str) -> Iterator[Table]:
     """The table of a search, for this process alone: another one that wants it waits.
 
-    Raises DpmcError for a file that is no such table, or is damaged.
+    Raises DpmcError for a file that is no such table, or is damaged, and where no file can be locked.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_name(f".{path.name}.lock"), "w") as file:  # beside it: the table may be set aside
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"dpmc: {path}: waiting for another process at work on this search", file=sys.stderr)
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file, path)
+        except OSError as error:
+            raise DpmcError(
+                f"{path}: cannot be locked ({error.strerror}); name a --table elsewhere"
+            ) from None
         yield Table(path, key)
+
+
+def _lock(file: IO[str], path: Path) -> None:
+    """Lock a file; say so if that takes waiting."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"dpmc: {path}: waiting for another process at work on this search", file=sys.stderr)
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def read(path: Path) -> list[Trial]:

@@ -50,6 +50,16 @@ def test_block_size_changes_nothing(method: str, monkeypatch: Any) -> None:
         assert_same(sample(cell(method), [0, 1]), whole)
 
 
+def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> None:
+    chosen = cell("minibatch-penalty")
+    whole = sample(chosen, [0, 1])
+    monkeypatch.setattr(sampling, "BLOCK_NUMBERS", 5 * 2 * chosen.algorithm.batch_size)
+    lengths: list[int] = []
+    cut = sample(chosen, [0, 1], listener=lambda sds: lengths.append(sds.shape[1]))
+    assert 1 <= max(lengths) < 5 and sum(lengths) == chosen.allowed_iterations()  # the first block, too
+    assert_same(cut, whole)
+
+
 @each_method
 def test_seeds_computed_together_or_alone_are_the_same(method: str) -> None:
     together = sample(cell(method), [0, 3, 1, 7])

@@ -128,15 +128,21 @@ def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: An
 
 
 def test_trials_of_something_else_are_not_taken_and_not_lost(
-    study: Study, problem: Any, tmp_path: Path, capsys: Any
+    study: Study, problem: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     table = tmp_path / "trials.csv"
     run(study, problem, table, trials=2)
     before = table.read_text()
     run(study, problem, table, trials=2, seeds=4)
     assert {t.seeds for t in read(table) if t.stage == "search" and t.verdict == "ok"} == {4}
-    assert (tmp_path / "trials.csv.old").read_text() == before
+    assert [file.read_text() for file in tmp_path.glob("trials.csv.*.old")] == [before]
     assert "trials of another search" in capsys.readouterr().err
+    run(study, problem, table, trials=2, seeds=5)
+    assert len(list(tmp_path.glob("trials.csv.*.old"))) == 2
+    # Who goes back to the first search finds its trials.
+    monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("a trial of the table was run again"))
+    run(study, problem, table, trials=2)
+    assert table.read_text() == before
 
 
 def test_another_method_or_study_has_other_trials(study: Study, problem: Any) -> None:
@@ -248,10 +254,30 @@ def test_nothing_feasible_is_said(study: Study, problem: Any, tmp_path: Path, mo
         run(study, problem, tmp_path / "t.csv", trials=3)
 
 
-@pytest.mark.parametrize(("method", "message"), [("fixed", "no free"), ("rwmh", "no free")])
-def test_a_method_without_a_choice_is_said(study: Study, problem: Any, method: str, message: str) -> None:
-    with pytest.raises(DpmcError, match=message):
+def test_it_is_said_of_the_finalists_if_they_alone_clip_too_much(
+    study: Study, problem: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    def clips(bench: Bench, number: int, setting: dict[str, Any], seeds: range) -> Trial:
+        return Trial(number, "final", setting, 2.3, "clipped: 0.300", len(seeds))
+
+    monkeypatch.setattr(Bench, "decide", clips)
+    monkeypatch.setattr(search, "CLIP_LIMIT", 0.5)
+    with pytest.raises(DpmcError, match=r"feasible; the closest, .*: clipped: 0\.300"):
+        run(study, problem, tmp_path / "t.csv", trials=3)
+
+
+def test_the_pinned_setting_is_tried_to_its_last_digit(study: Study, problem: Any) -> None:
+    bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
+    bench.start = {"tau": 0.71234, "clip": 2, "proposal_sd": [0.050001, 0.04]}
+    assert bench.setting([0.0, 0.0, 0.0]) == bench.start
+    assert bench.setting([0.0, 0.1, 0.1])["clip"] == 2.21
+
+
+@pytest.mark.parametrize("method", ["fixed", "rwmh"])
+def test_a_method_without_a_choice_is_said(study: Study, problem: Any, method: str) -> None:
+    with pytest.raises(DpmcError, match="no free"):
         Bench(study, "flat-banana-2d", method, problem)
+    assert ("flat-banana-2d", method) not in search.searched_pairs(study)
 
 
 def test_the_edge_of_the_search_is_noticed() -> None:
@@ -357,7 +383,13 @@ def test_a_mistake_in_a_file_of_tuned_settings_is_said(tmp_path: Path, content: 
         (("--trials", "3"), "--trials: only with --search"),
         (("--figure", "a.png"), "--figure: only with --search"),
         (("--search", "--figure", "a.xyz"), "--figure: a.xyz: must end in .pdf, .png, .svg"),
-        (("--search", "--table", "found.yaml"), "is a file of another option"),
+        (("--search", "--table", "found.yaml"), "--table: found.yaml: is a file of another option"),
+        (("--search", "--table", "config/../found.yaml"), "is a file of another option"),
+        (
+            ("--search", "--table", "a.png", "--figure", "a.png"),
+            "--figure: a.png: is a file of another option",
+        ),
+        (("--data", "found.yaml"), "--output: found.yaml: is a file of another option"),
         (("--search", "--data", "none.csv"), "none.csv: No such file"),
         (("--search", "--output", "config"), "config: is a folder"),
         (("--search", "--method", "fixed"), "nothing to search"),
@@ -416,18 +448,16 @@ def test_a_study_says_what_is_searched(tmp_path: Path, tuning: str, methods: tup
         load_study(path)
 
 
-STUDIES = sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
+STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
     study = load_study(name)
-    for model, method in dict.fromkeys((model, method) for model, method, _ in study.cells()):
-        free = search.FREE.get(study.method(method).algorithm, ())
-        if model in study.tuning_models and method in study.tuning_methods and free:
-            values, _ = study.pinned_hyperparameters(model, method)
-            for given in set(free) & set(values):
-                assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
+    for model, method in search.searched_pairs(study):
+        values, _ = study.pinned_hyperparameters(model, method)
+        for given in search.free_hyperparameters(study, model, method):
+            assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
 
 
 def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,34 @@ def test_a_process_that_fails_is_reported(folder):
 )  # fmt: skip
 def test_slurms_time_limits_are_read(limit, minutes):
     assert functions("cluster")["slurm_minutes"](limit) == minutes
+
+
+@pytest.mark.parametrize(
+    ("partitions", "minutes", "refusal"),
+    [
+        ("short", 120, "the partition short allows 60"),
+        ("short,long", 120, None),
+        ("long,narrow", 2, None),
+        ("narrow,short", 120, "the partition short allows 60"),
+        ("narrow", 2, "the nodes there have 1"),
+        ("short,longg", 2, "no partition 'longg'; known: long, narrow, short"),
+        ("", 10**6, None),  # no default partition: Slurm will say what it thinks
+    ],
+)
+def test_a_job_that_no_partition_could_run_is_refused(partitions, minutes, refusal):
+    limits = {"short": (60.0, 8), "long": (10_000.0, 8), "narrow": (60.0, 1)}
+    known = functions("cluster", WorkflowError=ValueError)
+    known["partition_limits"] = lambda: limits
+    rule = types.SimpleNamespace(name="sample_thesis")
+    resources = {"slurm_partition": partitions, "runtime": minutes}
+    job = types.SimpleNamespace(
+        rule=rule, threads=4, is_local=False, is_group=lambda: False, resources=resources
+    )
+    if refusal is None:
+        known["check_partitions"]([job])
+    else:
+        with pytest.raises(ValueError, match=re.escape(refusal)):
+            known["check_partitions"]([job])
 
 
 # The schedule

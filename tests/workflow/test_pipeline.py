@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -78,11 +79,15 @@ def test_five_kills(whole, tmp_path):
     folder = project(tmp_path, checkpoint_seconds=0)
     moments = random.Random(20210311)
     checkpoints = 0
-    for _ in range(5):
+    for number in range(5):
         process = start(folder, "--cores", "2")
-        time.sleep(moments.uniform(3.0, 7.0))
+        if number < 3:  # within a chain, where that can be told
+            wait_for(process, lambda: any(folder.glob("results/**/.checkpoint-*")))
+        else:
+            time.sleep(moments.uniform(3.0, 7.0))
         kill_everything(process)
         checkpoints += len(list(folder.glob("results/**/.checkpoint-*")))
+    assert checkpoints
     output = finish(start(folder, "--cores", "2"))
     assert bits(folder) == whole[1]
     assert not list(folder.glob("results/**/.checkpoint-*")), output
@@ -93,16 +98,21 @@ def test_a_compiled_file_that_must_be_made_anew_is_not_all_that_is_made(tmp_path
     folder = project(tmp_path)
     compiled = "results/reduced/compiled/metrics.txt"
     process = start(folder, "--cores", "2")
-    for _ in range(1200):
-        if (folder / compiled).exists():
-            break
-        time.sleep(0.05)
+    wait_for(process, (folder / compiled).exists)
     kill_everything(process)
     # As if the kill had come after the file was written, and before Snakemake wrote down that it was.
     marks = folder / ".snakemake/incomplete"
     (marks / base64.b64encode(compiled.encode()).decode()).touch()
     output = finish(start(folder, "--cores", "2"))
     assert (folder / "figures/reduced/circle.png").exists(), output
+
+
+def wait_for(process: subprocess.Popen, happened: Callable[[], bool]) -> None:
+    """Wait until something has happened, the run has ended, or a minute has passed."""
+    for _ in range(6000):
+        if happened() or process.poll() is not None:
+            return
+        time.sleep(0.01)
 
 
 def kill_everything(process: subprocess.Popen) -> None:
@@ -177,15 +187,26 @@ def searching(folder: Path, **tuning: object) -> Path:
     return folder
 
 
+def trials_in(folder: Path) -> int:
+    """Trials of all searches so far."""
+    tables = folder.glob("results/reduced/search/*/*.csv")
+    return sum(max(0, table.read_text().count("\n") - 2) for table in tables)
+
+
 def test_searches_killed_five_times_find_the_same_settings(tmp_path):
     undisturbed = searching(tmp_path / "whole")
     finish(start(undisturbed, "--tune", "--cores", "2"))
     folder = searching(tmp_path / "killed")
     moments = random.Random(5)
-    for _ in range(5):
+    before = 0
+    for number in range(5):
         process = start(folder, "--tune", "--cores", "2")
-        time.sleep(moments.uniform(2.0, 7.0))
+        if number < 3:
+            wait_for(process, lambda known=before: trials_in(folder) > known)
+        time.sleep(moments.uniform(0.0, 2.0 if number < 3 else 7.0))
         kill_everything(process)
+        before = trials_in(folder)
+    assert before  # the search that goes on has something to go on from
     output = finish(start(folder, "--tune", "--cores", "2"))
     assert (folder / "results/reduced/tuned.yaml").exists(), output
     found = [(run / "results/reduced/tuned.yaml").read_text() for run in (undisturbed, folder)]
@@ -200,8 +221,32 @@ def test_searches_killed_five_times_find_the_same_settings(tmp_path):
         assert picture == (undisturbed / f"figures/reduced/search/{name}.png").read_bytes()
 
 
-def test_a_study_that_searches_nothing_is_refused(tmp_path):
-    folder = searching(tmp_path, tuning={"mode": "none"})
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tuning": {"mode": "none"}}, "reduced: tuning: mode: none"),
+        (
+            {"methods": {"rwmh": {"iterations": 10, "epsilons": ["inf"]}}},
+            "reduced: no method and model with free",
+        ),
+    ],
+)
+def test_a_study_that_searches_nothing_is_refused(tmp_path, change, words):
+    folder = searching(tmp_path, **{"tuning": {}, **change})
     process = start(folder, "--tune", "--cores", "1")
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 2 and "reduced: tuning: mode: none" in output
+    assert process.returncode == 2 and words in output
+
+
+def test_studies_may_stand_on_both_sides_of_an_option(tmp_path):
+    folder = project(tmp_path)
+    process = start(folder, "no-such-study", "--cores", "1")  # and "reduced" behind it
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2 and "no study 'no-such-study'" in output
+    process = subprocess.Popen(
+        [sys.executable, "workflow/run.py", "reduced", "--cores", "1", "no-such-study"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "no study 'no-such-study'" in process.communicate(timeout=60)[1] and process.returncode == 2

@@ -32,22 +32,30 @@ def check_partitions(jobs):
         if not job.is_local and not job.is_group()
     }
     for partitions, rule, cores, minutes in sorted(asked) if limits else []:
-        for name in partitions.split(","):
-            if not name and name not in limits:
-                continue  # no default: sbatch will say it
-            if name not in limits:
+        names = partitions.split(",")
+        for name in names:
+            if name and name not in limits:
                 known = ", ".join(sorted(filter(None, limits)))
                 raise WorkflowError(f"slurm_partition: no partition {name!r}; known: {known}")
-            allowed, there = limits[name]
-            if minutes > allowed:
-                raise WorkflowError(
-                    f"runtime: {rule} asks for {minutes} minutes, the partition {name or 'by default'} allows {allowed:.0f}; name "
-                    f"another slurm_partition, or less time: --set-resources {rule}:runtime={allowed:.0f}"
-                )
-            if cores > there:
-                raise WorkflowError(
-                    f"threads: {rule} asks for {cores} cores, the nodes there have {there}: --max-threads {there}"
-                )
+        # Of several partitions Slurm takes one that can run the job.
+        refusals = [why_never(limits, name, rule, cores, minutes) for name in names]
+        if all(refusals):
+            raise WorkflowError(refusals[-1])
+
+
+def why_never(limits, name, rule, cores, minutes):
+    """Why a partition, "" for the default one, can never run a job of a rule; None if it can, or nobody knows."""
+    if name not in limits:
+        return None  # no default: sbatch will say it
+    allowed, there = limits[name]
+    if minutes > allowed:
+        return (
+            f"runtime: {rule} asks for {minutes} minutes, the partition {name or 'by default'} allows {allowed:.0f}; name "
+            f"another slurm_partition, or less time: --set-resources {rule}:runtime={allowed:.0f}"
+        )
+    if cores > there:
+        return f"threads: {rule} asks for {cores} cores, the nodes there have {there}: --max-threads {there}"
+    return None
 
 
 def partition_limits():

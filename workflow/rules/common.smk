@@ -17,7 +17,7 @@ from dpmc.figures import endings as figure_endings
 from dpmc.figures import load as load_figure
 from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
-from dpmc.search import free_hyperparameters
+from dpmc.search import VALUED_BY, searched_pairs
 from dpmc.studies import load_study, sources_version
 from dpmc.warmup import METRICS, combination, combinations
 
@@ -206,9 +206,8 @@ def data_settings(wildcards):
     """Everything that decides a data file; a change makes it anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
-    starts = max(20, study.seeds * study.chains)
     pictures = [spec.data] if images.image_set(spec.data) else []
-    return json.dumps([spec.model, spec.n, spec.start, starts, DATA_VERSION, *pictures])
+    return json.dumps([spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures])
 
 
 def image_source(wildcards):
@@ -232,20 +231,18 @@ def tuning_settings(wildcards):
 def search_settings(wildcards):
     """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
     trials = STUDIES[wildcards.study].tuning_trials
-    return json.dumps([tuning_settings(wildcards), trials])
+    return json.dumps(
+        [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
+    )
 
 
 def searches(wildcards):
     """What the searches of a study find: for each model and method that there is something to search for."""
     study = STUDIES[wildcards.study]
-    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
     try:
         return [
             f"results/{study.name}/search/{model}/{method}.yaml"
-            for model, method in pairs
-            if model in study.tuning_models
-            and method in study.tuning_methods
-            and free_hyperparameters(study, model, method)
+            for model, method in searched_pairs(study)
         ]
     except DpmcError as error:
         raise WorkflowError(str(error)) from None

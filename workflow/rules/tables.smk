@@ -37,7 +37,7 @@ rule comparison:
     conda:
         ENVIRONMENT
     shell:
-        "python {input.script} {input.metrics} data/published {output.table} "
+        "python {input.script} {wildcards.study} {input.metrics} data/published {output.table} "
         "> {output.summary} 2> {log}"
 
 
@@ -58,6 +58,8 @@ rule tight_table:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        version=sources_version("comparing.py", "figures"),
     shell:
         "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
 
@@ -80,7 +82,7 @@ rule tuned_table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("comparing.py", "figures/tuned.py"),
+        version=sources_version("comparing.py", "figures"),
     shell:
         "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
 

@@ -31,6 +31,8 @@ def main() -> None:
             method = study.methods.get(row["method"])
             if method is None or method.algorithm not in ("rwmh", "hmc"):
                 continue
+            if row["study"] != (method.from_study or study.name):
+                continue
             if "clip" not in method.options or row["seed"] == "" or row["metric"] not in NAMES:
                 continue
             writer.writerow(

@@ -1,6 +1,6 @@
 """Compare a study's medians with the published box plots, in standard errors.
 
-    python workflow/scripts/compare_published.py results/thesis/metrics.csv data/published comparison.csv
+    python workflow/scripts/compare_published.py <study> results/<study>/metrics.csv data/published table.csv
 
 z = (our median − published median) / standard error of the difference. The standard error of a median
 over m chains is 1.2533 σ/√m with σ = interquartile range / 1.349 (a normal law's; exact values for the
@@ -15,6 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
+from dpmc.comparing import error_of_median
+from dpmc.figures import read_metrics
+from dpmc.figures.boxes import Results
+from dpmc.studies import load_study
 
 METRICS = ("mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_CHAINS = 20
@@ -33,42 +38,27 @@ def published_boxes(path: Path) -> dict[Cell, dict[str, float]]:
     return boxes
 
 
-def our_values(path: Path) -> dict[tuple[Cell, str], list[float]]:
-    """((model, method, ε), metric) → the values of all seeds."""
-    values: dict[tuple[Cell, str], list[float]] = defaultdict(list)
-    for row in csv.DictReader(path.open()):
-        if row["metric"] in METRICS and row["seed"] != "" and row["epsilon"] != "":
-            cell = (row["model"], row["method"], f"{float(row['epsilon']):g}")
-            values[cell, row["metric"]].append(float(row["value"]))
-    return values
-
-
-def median_error(q1: float, q3: float, chains: int) -> float:
-    """Standard error of the median of a box plot."""
-    return 1.2533 * (q3 - q1) / 1.349 / math.sqrt(chains)
-
-
-def compare(metrics: Path, published: Path) -> Iterator[dict[str, object]]:
-    """One row for each cell and metric that was published."""
-    values = our_values(metrics)
+def compare(results: Results, published: Path) -> Iterator[dict[str, object]]:
+    """One row for each cell and metric that was published and that the study has chains of."""
     for metric in METRICS:
         for cell, box in published_boxes(published / f"{metric}.csv").items():
-            ours = values.get((cell, metric))
+            ours = results.values(*cell, metric)
             if not ours or len(box) < 3:
                 continue
             q1, median, q3 = np.quantile(ours, [0.25, 0.5, 0.75])
             error = math.hypot(
-                median_error(q1, q3, len(ours)), median_error(box["q1"], box["q3"], PUBLISHED_CHAINS)
+                error_of_median(q1, q3, len(ours)), error_of_median(box["q1"], box["q3"], PUBLISHED_CHAINS)
             )
-            z = (median - box["median"]) / error if error > 0 else 0.0
+            z = (median - box["median"]) / error if error > 0 else math.nan
             numbers = (len(ours), median, box["median"], error, z)
             yield dict(zip(COLUMNS, (*cell, metric, *numbers), strict=True))
 
 
 def main() -> None:
     """Write the table and print the summary."""
-    metrics, published, output = (Path(argument) for argument in sys.argv[1:4])
-    rows = list(compare(metrics, published))
+    study = load_study(sys.argv[1])
+    metrics, published, output = (Path(argument) for argument in sys.argv[2:5])
+    rows = list(compare(Results.of_study(read_metrics(metrics), study), published))
     with output.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -77,14 +67,15 @@ def main() -> None:
             writer.writerow(short)
     groups: dict[tuple[object, object], list[float]] = defaultdict(list)
     for row in rows:
-        groups[row["metric"], row["method"]].append(float(str(row["z"])))
-        groups[row["metric"], "all"].append(float(str(row["z"])))
+        if not math.isnan(z := float(str(row["z"]))):
+            groups[row["metric"], row["method"]].append(z)
+            groups[row["metric"], "all"].append(z)
     print("| metric | method | cells | mean z | its error | rms z | largest |z| |".replace("|z|", "abs z"))
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for (metric, method), z in sorted(groups.items(), key=str):
-        rms, worst = math.sqrt(sum(v * v for v in z) / len(z)), max(abs(v) for v in z)
-        mean, error = sum(z) / len(z), 1 / math.sqrt(len(z))
-        print(f"| {metric} | {method} | {len(z)} | {mean:+.2f} | {error:.2f} | {rms:.2f} | {worst:.2f} |")
+    for (metric, method), all_z in sorted(groups.items(), key=str):
+        rms, worst = math.sqrt(sum(v * v for v in all_z) / len(all_z)), max(abs(v) for v in all_z)
+        mean, error = sum(all_z) / len(all_z), 1 / math.sqrt(len(all_z))
+        print(f"| {metric} | {method} | {len(all_z)} | {mean:+.2f} | {error:.2f} | {rms:.2f} | {worst:.2f} |")
 
 
 if __name__ == "__main__":

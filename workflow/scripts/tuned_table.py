@@ -156,11 +156,12 @@ def main() -> None:
     write(output, COLUMNS, table)
     print(f"# {study.title}: tuned beside published\n")
     print(
-        "published (ours where nothing was) → tuned. Median MMD ± its standard error; differences are tuned\n"
-        "minus published, negative where tuning helped, with the errors of both medians; z is the difference in these\n"
-        "errors. Iterations of the shortest chain; medians of the acceptance rate and of the fraction\n"
-        "clipped (log ratios, or gradients where there are none). A bold ε is the one tuned at. Were both\n"
-        "settings equally good, about one cell in 30 would be called better by chance, and as many worse."
+        "published (ours where nothing was) → tuned. Median MMD ± its standard error; differences are\n"
+        "tuned minus published, negative where tuning helped, with the errors of both medians; z is the\n"
+        "difference in these errors. Iterations of the shortest chain; medians of the acceptance rate and\n"
+        "of the fraction clipped (log ratios, or gradients where there are none). A bold ε is the one tuned\n"
+        "at. Were both settings equally good, about one cell in 30 would be called better by chance, and as\n"
+        "many worse."
     )
     print("\n".join(markdown(study, table)))
 
