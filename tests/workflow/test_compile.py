@@ -51,7 +51,7 @@ def machine_code(folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("model", "method"),
-    [("flat-banana-2d", "dp-penalty"), ("flat-banana-2d", "dp-hmc"), ("circle", "dp-hmc")],
+    [("flat-banana-2d", "dp-penalty"), ("flat-banana-2d", "dp-hmc"), ("circle", "dp-penalty")],
 )
 def test_jobs_find_what_was_compiled(folder, model, method):
     cell = ("--study", "smoke", "--model", model, "--method", method)
