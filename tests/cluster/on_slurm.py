@@ -8,7 +8,6 @@ squeue, a second after submitting.
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from typing import IO
 
 import pytest
 import yaml
+
+from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 HERE = [
@@ -101,21 +102,6 @@ def _slurm(slurm: Path) -> None:
     """All tests here need it."""
 
 
-def project(folder: Path, study: str, content: dict) -> Path:
-    """A copy of the pipeline with one small study."""
-    folder.mkdir(exist_ok=True)
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, folder / name)
-    for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
-        shutil.copytree(ROOT / name, folder / name)
-    (folder / "config/studies").mkdir(parents=True)
-    (folder / f"config/studies/{study}.yaml").write_text(yaml.safe_dump(content))
-    (folder / "config/config.yaml").write_text(
-        re.sub(r"^study: .*", f"study: {study}", (ROOT / "config/config.yaml").read_text(), flags=re.M)
-    )
-    return folder
-
-
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit status and output of workflow/run.py."""
     command = [sys.executable, "workflow/run.py", *arguments]
@@ -159,11 +145,11 @@ def lines(stream: IO[str]) -> Iterator[str]:
 
 
 def test_a_study_whose_controller_is_killed_ends_with_the_local_runs_bits(tmp_path):
-    local = project(tmp_path / "local", "reduced", REDUCED)
+    local = copy_pipeline(tmp_path / "local", {"reduced": REDUCED})
     status, output = run(local, "--cores", "2", "reduced")
     assert status == 0, output[-3000:]
 
-    folder = project(tmp_path / "cluster", "reduced", REDUCED)
+    folder = copy_pipeline(tmp_path / "cluster", {"reduced": REDUCED})
     command = [sys.executable, "workflow/run.py", "--profile=slurm", *HERE, "reduced"]
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -196,7 +182,7 @@ def test_a_study_whose_controller_is_killed_ends_with_the_local_runs_bits(tmp_pa
 
 
 def test_a_job_that_fails_gets_more_memory_and_is_reported_with_its_log(tmp_path):
-    folder = project(tmp_path, "stumbling", STUMBLING)
+    folder = copy_pipeline(tmp_path, {"stumbling": STUMBLING})
     (folder / "own_model.py").write_text(OWN_MODEL)
     own = {
         "dp-penalty": {name: {"tau": 0.5, "clip": 10, "proposal_sd": 0.05} for name in ("hungry", "broken")}
@@ -240,7 +226,7 @@ def test_a_job_that_fails_gets_more_memory_and_is_reported_with_its_log(tmp_path
     ],
 )
 def test_a_partition_that_cannot_take_the_jobs_is_named(tmp_path, partition, options, words):
-    folder = project(tmp_path, "reduced", REDUCED)
+    folder = copy_pipeline(tmp_path, {"reduced": REDUCED})
     profile = folder / "profiles/slurm/profile.yaml"
     named = profile.read_text().replace("# slurm_partition: compute", f"slurm_partition: {partition}")
     profile.write_text(named)
@@ -252,7 +238,7 @@ def test_a_partition_that_cannot_take_the_jobs_is_named(tmp_path, partition, opt
 
 
 def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
-    folder = project(tmp_path, "reduced", REDUCED)
+    folder = copy_pipeline(tmp_path, {"reduced": REDUCED})
     submit = (
         "sbatch --parsable --output=slurm-%j.log -c {threads} --mem={resources.mem_mb} -t {resources.runtime}"
     )
@@ -267,7 +253,7 @@ def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
 
 
 def test_one_allocation_makes_a_study_inside_itself(tmp_path):
-    folder = project(tmp_path, "reduced", REDUCED)
+    folder = copy_pipeline(tmp_path, {"reduced": REDUCED})
     (folder / ".venv").symlink_to(sys.prefix)
     command = [
         "sbatch",

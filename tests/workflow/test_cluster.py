@@ -7,7 +7,6 @@ import itertools
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,6 +18,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 PROFILES = sorted(path.parent.name for path in ROOT.glob("profiles/*/profile.yaml"))
@@ -65,15 +66,7 @@ def functions(file: str, **known: Any) -> dict[str, Any]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the pipeline with one small study."""
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    (tmp_path / "config/studies").mkdir(parents=True)
-    (tmp_path / "config/studies/cell.yaml").write_text(yaml.safe_dump(CELL))
-    settings = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"study": "cell"}
-    (tmp_path / "config/config.yaml").write_text(yaml.safe_dump(settings))
-    return tmp_path
+    return copy_pipeline(tmp_path, {"cell": CELL})
 
 
 def run(folder: Path, *command: str, **settings: str) -> tuple[int, str]:

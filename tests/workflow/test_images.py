@@ -1,15 +1,13 @@
 """A study of image data: made where the pictures are, otherwise everything but what needs them."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import yaml
-
 from datasets import images as tiny
 from dpmc.datasets import images, sources
+from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,15 +34,7 @@ METRICS = "results/pictures/metrics.csv"
 
 def project(folder: Path, client: str) -> Path:
     """A copy of the pipeline with the study, and a package client of its own in place of apt-get."""
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, folder / name)
-    for name in ("workflow", "profiles", "data/published"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name, content in (("studies", STUDY), ("hyperparameters", HYPERPARAMETERS)):
-        (folder / f"config/{name}").mkdir(parents=True)
-        (folder / f"config/{name}/pictures.yaml").write_text(yaml.safe_dump(content))
-    settings = {"study": "pictures", "chains_per_job": "all", "checkpoint_seconds": 20}
-    (folder / "config/config.yaml").write_text(yaml.safe_dump(settings))
+    copy_pipeline(folder, {"pictures": STUDY}, {"pictures": HYPERPARAMETERS})
     tiny.program(folder / "bin", "apt-get", client)
     return folder
 

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+
+from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,16 +31,7 @@ STUDY = {
 
 def project(folder: Path, **config: object) -> Path:
     """A copy of the pipeline with one small study."""
-    folder.mkdir(exist_ok=True)
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, folder / name)
-    for name in ("workflow", "profiles", "config/hyperparameters", "data/published"):
-        shutil.copytree(ROOT / name, folder / name)
-    (folder / "config/studies").mkdir(parents=True)
-    (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump(STUDY))
-    settings = {"study": "reduced", "chains_per_job": "all", "checkpoint_seconds": 20, **config}
-    (folder / "config/config.yaml").write_text(yaml.safe_dump(settings))
-    return folder
+    return copy_pipeline(folder, {"reduced": STUDY}, **config)
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen:

@@ -1,7 +1,6 @@
 """A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from dpmc.cli import main
 from dpmc.errors import DpmcError
 from dpmc.figures.accountings import pairs
 from dpmc.studies import Study, load_study
+from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,14 +159,7 @@ def test_the_commands_refuse_to_run_it(tmp_path, capsys, command) -> None:
 
 
 def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
-    for name in ("Snakefile", "environment.yml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("workflow", "profiles", "config/hyperparameters"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "data/published", tmp_path / "data/published")
-    write(tmp_path, base=BASE, other=OTHER)
-    settings = {"study": "other", "chains_per_job": "all", "checkpoint_seconds": 20}
-    (tmp_path / "config/config.yaml").write_text(yaml.safe_dump(settings))
+    copy_pipeline(tmp_path, {"other": OTHER, "base": BASE})
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run", "results/other/metrics.csv"],
         cwd=tmp_path,
