@@ -64,6 +64,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
     if not options.profile or options.cores != "all":
         for_snakemake += ["--cores", options.cores]
+    # A reason names all input files that are new: thousands for the metrics of a model. `-n` gives them.
+    if not any(argument.startswith(("--quiet", "-q", "-n", "--dry-run")) for argument in for_snakemake):
+        for_snakemake.append("--quiet=reason")
     # The rules call `dpmc`: the one beside this Python, whether or not its environment is active.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     lock = take_lock(" ".join(options.studies))
