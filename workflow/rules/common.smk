@@ -281,6 +281,11 @@ def sampling_priority(wildcards):
     return int(10 * float(wildcards.epsilon if wildcards.epsilon != "inf" else 100)) + 1000 * hmc
 
 
+def search_priority(wildcards):
+    """Long searches first: those of trajectories."""
+    return 1000 * ("hmc" in wildcards.method)
+
+
 def model_cells(wildcards):
     """The folders of the chains of one model's cells."""
     return [

@@ -10,6 +10,8 @@ rule tuning:
         "logs/{study}/tuning/{model}/{method}.log",
     benchmark:
         "results/{study}/benchmarks/tuning/{model}/{method}.tsv"
+    # Before any sampling, as data.
+    priority: 15000
     conda:
         ENVIRONMENT
     resources:
@@ -44,6 +46,7 @@ rule search:
         "logs/{study}/search/{model}/{method}.log",
     benchmark:
         "results/{study}/benchmarks/search/{model}/{method}.tsv"
+    priority: search_priority
     conda:
         ENVIRONMENT
     resources:
