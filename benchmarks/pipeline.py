@@ -189,8 +189,11 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
         group[3] = max(group[3], job.peak)
     for (_, method), seconds in rows_seconds.items():
         groups[study.method(method).algorithm][2] += seconds
-    lines = [[name, *values] for name, values in groups.items()]
+    lines: list[list[Any]] = [[name, *values] for name, values in groups.items()]
     sums = np.array([line[1:4] for line in lines], dtype=float).sum(axis=0)
+    estimated = {study.method(method).algorithm for _, method in timed}
+    for line in lines:
+        line[3] = line[3] if line[0] in estimated else "not estimated"
     lines.append(["all sampling jobs", int(sums[0]), *sums[1:], max(line[4] for line in lines)])
     header = ("algorithm", "jobs", "CPU s", "CPU s in rows, estimated", "peak MB")
     table("study-rows", header, lines, "## Evaluating rows")

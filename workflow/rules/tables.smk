@@ -36,6 +36,8 @@ rule comparison:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        version=sources_version("comparing.py", "figures"),
     shell:
         "python {input.script} {wildcards.study} {input.metrics} data/published {output.table} "
         "> {output.summary} 2> {log}"
