@@ -55,3 +55,5 @@ onstart:
     limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
+    if workflow.executor_plugin.name == "local":
+        starter.launch()

@@ -5,7 +5,7 @@
 writes results/jobs-<study>.csv beside this file, one line a job, and workflow/resources.csv, from which
 the rules take what they ask of a cluster. FOLDER is a checkout in which the study was run by itself, with
 nothing else on the machine. Wall seconds and what a job waited for are Snakemake's own notes; memory and
-CPU time stand in its benchmark files (it looks at a job now and then: what lies between is missed).
+CPU time are the kernel's count, which every dpmc command writes at the end of its log.
 """
 
 import base64
@@ -17,6 +17,7 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -43,6 +44,15 @@ class Job:
         return (self.rule, self.name.split("/")[2]) if self.rule.startswith("sample_") else (self.rule, "")
 
 
+class Used(NamedTuple):
+    """What a command has used by its own account, and those it waited for."""
+
+    command: str
+    cpu: float  # seconds
+    seconds: float
+    peak: float  # MB, of its largest process
+
+
 def of_run(folder: Path, study: str) -> list[Job]:
     """The jobs of a finished run, in the order in which they began. Raises SystemExit if there are none."""
     notes: dict[tuple[str, str], dict] = {}
@@ -60,10 +70,10 @@ def of_run(folder: Path, study: str) -> list[Job]:
     for key in order:
         note = notes[key]
         name = key[1].removeprefix(f"logs/{study}/").removesuffix(".log")
-        wall, cpu, peak = _benchmark(folder / "results" / study / "benchmarks", name)
+        used = used_by(folder / key[1]) or Used("", math.nan, 0.0, math.nan)
         # Of files that were only touched since (`snakemake --touch`) the note says how long touching took.
-        seconds = max(note["endtime"] - note["starttime"], 0.0 if math.isnan(wall) else wall)
-        job = Job(key[0], name, seconds, cpu, peak, priorities.get(key[1], 0))
+        seconds = max(note["endtime"] - note["starttime"], used.seconds)
+        job = Job(key[0], name, seconds, used.cpu, used.peak, priorities.get(key[1], 0))
         job.after = sorted({place[maker[file]] for file in note["input"] if file in maker} - {place[key]})
         jobs.append(job)
     return jobs
@@ -91,21 +101,13 @@ def _priorities(folder: Path) -> dict[str, int]:
     return found
 
 
-def _benchmark(folder: Path, name: str) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak MB of a job; NaN where Snakemake never looked."""
-    for path in (folder / f"{name}.tsv", folder / f"{name.removeprefix('sampling/')}.tsv"):
-        if path.exists():
-            with open(path) as file:
-                used = list(csv.DictReader(file, delimiter="\t"))[-1]
-            return _number(used["s"]), _number(used["cpu_time"]), _number(used["max_rss"])
-    return math.nan, math.nan, math.nan
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def used_by(log: Path) -> Used | None:
+    """What the last line of a finished command's log says; None without one."""
+    text = log.read_text() if log.exists() else ""
+    last = re.search(
+        r"^(\w+): ([\d.]+) s CPU in ([\d.]+) s, at most (\d+) MB in a process\n\Z", text, re.MULTILINE
+    )
+    return Used(last[1], float(last[2]), float(last[3]), float(last[4])) if last else None
 
 
 def write(study: str, jobs: list[Job]) -> None:
@@ -127,8 +129,8 @@ def read(study: str) -> list[Job]:
                 line["rule"],
                 line["name"],
                 float(line["seconds"]),
-                _number(line["cpu_seconds"]),
-                _number(line["peak_mb"]),
+                float(line["cpu_seconds"] or "nan"),
+                float(line["peak_mb"] or "nan"),
                 int(line["priority"]),
                 [int(number) for number in line["after"].split()],
             )
@@ -144,7 +146,7 @@ def studies() -> list[str]:
 def write_resources(runs: list[list[Job]]) -> None:
     """The largest need of each rule over all runs; methods with long cells have a line of their own.
 
-    Rules without benchmark files are left out: they run where Snakemake itself does, a moment each.
+    Rules that run no command of dpmc are left out: they run where Snakemake itself does, a moment each.
     """
     kinds: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for jobs in runs:

@@ -1,13 +1,11 @@
 """A finished study: CPU per chain and iterations per second beside the public code, and where the time went.
 
-CPU time is the kernel's count, which every dpmc command writes at the end of its log. (Snakemake's own files
-look at a job every half second, after a quarter of a minute only every thirty seconds: what a job uses after
-the last look is missing.) --jobs runs one job of each cell again, compiled beforehand.
+CPU time is the kernel's count, which every dpmc command writes at the end of its log. --jobs runs one job of
+each cell again, compiled beforehand.
 """
 
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -18,7 +16,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from measuring import ROOT, Moves, gradient_seconds, ratio_seconds, table, walk
+from jobs import used_by
+from measuring import ROOT, Moves, batch_seconds, gradient_seconds, ratio_seconds, table, walk
 
 from dpmc import datasets, storage
 from dpmc.sampling import build_evaluator
@@ -69,16 +68,9 @@ def jobs_of(study: Study, folder: Path) -> list[Job]:
                 )
             )
         counts = (len(chains), iterations, ratios, gradients)
-        cpu, peak = sum(one[1] for one in used if one), max(one[2] for one in used if one)
+        cpu, peak = sum(one.cpu for one in used if one), max(one.peak for one in used if one)
         found.append(Job(model, method, epsilon, *counts, cpu, peak))
     return found
-
-
-def used_by(log: Path) -> tuple[str, float, float] | None:
-    """Command, CPU seconds and peak MB from the last line of a finished command's log; None without one."""
-    text = log.read_text() if log.exists() else ""
-    last = re.search(r"^(\w+): ([\d.]+) s CPU, at most (\d+) MB in a process\n\Z", text, re.MULTILINE)
-    return (last[1], float(last[2]), float(last[3])) if last else None
 
 
 def run_job(study: Study, model: str, method: str, epsilon: str, data: Path) -> tuple[float, float]:
@@ -87,7 +79,7 @@ def run_job(study: Study, model: str, method: str, epsilon: str, data: Path) -> 
         with tempfile.TemporaryDirectory() as folder:
             outputs = [f"{folder}/seed-{seed}.nc" for seed in range(study.seeds)]
             command = [
-                *(sys.executable, "-c", "from dpmc.cli import main; main()", "sample", "--quiet"),
+                *(sys.executable, "-m", "dpmc", "sample", "--quiet"),
                 *("--study", str(study.path), "--model", model, "--method", method, "--epsilon", epsilon),
                 *("--data", str(data), *iterations),
                 *("--output", *outputs),
@@ -152,12 +144,14 @@ def seconds_per_evaluation(study: Study, job: Job, folder: Path) -> tuple[float,
     along = np.linspace(len(chains[0]) // 2, len(chains[0]) - 1, SETS).astype(int)
     theta = np.ascontiguousarray(np.stack([draws[along] for draws in chains], axis=1))
     evaluator = build_evaluator(algorithm, problem)
-    clip = getattr(algorithm, "clip_l", None) or algorithm.clip
+    clip = getattr(algorithm, "clip_l", None) or getattr(algorithm, "clip", 1.0)
     if hasattr(algorithm, "proposal_sd"):
         moves = walk(theta, algorithm.proposal_sd, clip, algorithm.one_component)
     else:  # a trajectory ends about as far away as another position of the chain
         moves = Moves(theta, np.roll(theta, 1, axis=0), clip)
     options = {"least": 0.01, "rounds": 3}
+    if algorithm.batch_size:
+        return batch_seconds(evaluator, problem.model, moves, algorithm.batch_size, **options), 0.0
     ratio = ratio_seconds(evaluator, problem.model, moves, **options) if job.ratios else 0.0
     gradient = 0.0
     if job.gradients:
@@ -168,38 +162,30 @@ def seconds_per_evaluation(study: Study, job: Job, folder: Path) -> tuple[float,
 def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None) -> None:
     """Print what evaluating rows took: evaluations × seconds of one, timed at each cell's own positions."""
     longest = {job.cell: job for job in sorted(jobs, key=lambda job: job.iterations)}
-    timed = {}
-    for cell, job in sorted(longest.items()):
-        try:
-            timed[cell] = seconds_per_evaluation(study, job, folder)
-        except AttributeError:  # looks at batches of rows
-            print(f"not estimated: {' '.join(cell)}")
-    rows_seconds = {cell: 0.0 for cell in timed}
-    for job in jobs:
-        if job.cell in timed:
-            ratio, gradient = timed[job.cell]
-            evaluations = job.ratios * ratio + job.gradients * gradient
-            rows_seconds[job.cell] += job.seeds * job.iterations * evaluations
-    groups: dict[str, list[float]] = {}
+    timed = {cell: seconds_per_evaluation(study, job, folder) for cell, job in sorted(longest.items())}
+    groups: dict[str, list[Any]] = {}
+    trials = 0.0
     for job in jobs:
         name = study.method(job.method).algorithm
-        group = groups.setdefault(name, [0, 0.0, 0.0, 0.0])
-        group[0] += 1
-        group[1] += job.cpu
-        group[3] = max(group[3], job.peak)
-    for (_, method), seconds in rows_seconds.items():
-        groups[study.method(method).algorithm][2] += seconds
-    lines: list[list[Any]] = [[name, *values] for name, values in groups.items()]
-    sums = np.array([line[1:4] for line in lines], dtype=float).sum(axis=0)
-    estimated = {study.method(method).algorithm for _, method in timed}
-    for line in lines:
-        line[3] = line[3] if line[0] in estimated else "not estimated"
-    lines.append(["all sampling jobs", int(sums[0]), *sums[1:], max(line[4] for line in lines)])
+        group = groups.setdefault(name, [name, 0, 0.0, 0.0, 0.0])
+        ratio, gradient = timed[job.cell]
+        chain = job.iterations * (job.ratios * ratio + job.gradients * gradient)
+        group[1] += 1
+        group[2] += job.cpu
+        group[3] += job.seeds * chain
+        group[4] = max(group[4], job.peak)
+        if study.tuning_mode != "none" and study.model(job.model).tuning_epsilon == job.epsilon:
+            trials += study.tuning_seeds * study.chains * chain
+    lines = list(groups.values())
+    count, used, rows = (sum(line[k] for line in lines) for k in (1, 2, 3))
+    lines.append(["all sampling jobs", count, used, rows, max(line[4] for line in lines)])
+    lines.append(["settings tried", None, None, trials, None])
     header = ("algorithm", "jobs", "CPU s", "CPU s in rows, estimated", "peak MB")
     table("study-rows", header, lines, "## Evaluating rows")
-    total = cpu or float(sums[1])
+    total = cpu or used
     what = "the whole run" if cpu else "the sampling jobs"
-    print(f"\nin rows: {sums[2]:.0f} s of {total:.0f} s CPU of {what}: overhead {1.0 - sums[2] / total:.0%}")
+    rows += trials if cpu else 0.0
+    print(f"\nin rows: {rows:.0f} s of {total:.0f} s CPU of {what}: overhead {1.0 - rows / total:.0%}")
 
 
 def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
@@ -207,8 +193,8 @@ def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
     logs = (folder / "logs" / study.name).rglob("*.log")
     used = [one for one in map(used_by, logs) if one]
     rows: list[list[Any]] = []
-    for command in dict.fromkeys(sorted(name for name, _, _ in used)):
-        seconds = [one[1] for one in used if one[0] == command]
+    for command in dict.fromkeys(sorted(one.command for one in used)):
+        seconds = [one.cpu for one in used if one.command == command]
         rows.append([command, len(seconds), sum(seconds), sum(seconds) / len(seconds)])
     if cpu:
         rows.append(["all else", "", cpu - sum(row[2] for row in rows), ""])

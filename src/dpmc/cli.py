@@ -5,6 +5,7 @@ Each has --help.
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,14 @@ _AT_ONCE = ("fetch", "budget")  # nobody asks what these used
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (2 for a user's mistake, told in one line)."""
+    began = time.monotonic()
     options = _parser().parse_args(arguments)
     from dpmc import commands
 
     try:
         getattr(commands, options.command)(options)
         if options.command not in _AT_ONCE and not getattr(options, "quiet", False):
-            print(_used(options.command), file=sys.stderr)
+            print(_used(options.command, time.monotonic() - began), file=sys.stderr)
     except DpmcError as error:
         print(f"dpmc: error: {error}", file=sys.stderr)
         return 2
@@ -66,14 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _used(command: str) -> str:
+def _used(command: str, seconds: float) -> str:
     """What this process and those it waited for have used, in one line; benchmarks/ reads it in logs."""
     import resource
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     kilobytes = max(one.ru_maxrss for one in used) / (1024 if sys.platform == "darwin" else 1)
-    return f"{command}: {cpu:.2f} s CPU, at most {kilobytes / 1024:.0f} MB in a process"
+    return f"{command}: {cpu:.2f} s CPU in {seconds:.2f} s, at most {kilobytes / 1024:.0f} MB in a process"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -293,6 +295,3 @@ _OPTIONS = {
     "plot": _plot,
     "budget": _budget,
 }
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,12 +26,14 @@ from typing import Any
 
 #: What no compiled function reaches, so that a change there need not compile anything afresh.
 UNCOMPILED = (
+    "__main__.py",
     "cli.py",
     "commands.py",
     "comparing.py",
     "datasets",
     "figures",
     "search.py",
+    "starter.py",
     "studies.py",
     "trials.py",
     "tuning.py",
@@ -76,6 +78,15 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__doc__ = function.__doc__
     return call
+
+
+def prepare() -> None:
+    """Do what the first call of a compiled function begins with: import numba, fill its registries."""
+    import numba
+
+    _register_pending()
+    sources_hash()
+    numba.njit(lambda: None, **_WITHOUT_C_ENTRY).compile(())
 
 
 def _compile_once(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[..., Any]:

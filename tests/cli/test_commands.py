@@ -167,7 +167,8 @@ def test_a_model_of_ones_own(folder, monkeypatch, capsys):
 def test_a_command_says_what_it_used_unless_it_is_quiet(folder, capsys):
     np.savetxt("rows.csv", np.arange(1.0, 21.0))
     run("data", "--study", "smoke", "--model", "circle", "--rows", "rows.csv", "--output", "made.nc")
-    sizes = re.search(r"^data: (\d+\.\d+) s CPU, at most (\d+) MB in a process\n\Z", capsys.readouterr().err)
+    said = r"^data: (\d+\.\d+) s CPU in \d+\.\d+ s, at most (\d+) MB in a process\n\Z"
+    sizes = re.search(said, capsys.readouterr().err)
     assert float(sizes[1]) > 0.0 and float(sizes[2]) > 10.0
     chain = ("--epsilon", "4", "--data", "circle.nc", "--iterations", "5", "--output", "seed-0.nc")
     run("sample", *CELL, *chain, "--quiet")

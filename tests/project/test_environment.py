@@ -131,7 +131,7 @@ def test_wheel_has_every_file_of_the_package_and_the_command(tmp_path: Path) -> 
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         commands = next(name for name in names if name.endswith("entry_points.txt"))
-        assert "dpmc = dpmc.cli:main" in archive.read(commands).decode()
+        assert "dpmc = dpmc.__main__:main" in archive.read(commands).decode()
     files = {
         path.relative_to(ROOT / "src").as_posix()
         for path in (ROOT / "src" / "dpmc").rglob("*")

@@ -296,7 +296,7 @@ def test_a_search_that_was_killed_has_the_answer_of_one_that_was_not(tmp_path: P
         write_study(folder)
         for kill in range(kills + 1):
             process = subprocess.Popen(
-                [sys.executable, "-m", "dpmc.cli", "tune", *SHORT, "--quiet"],
+                [sys.executable, "-m", "dpmc", "tune", *SHORT, "--quiet"],
                 cwd=folder,
                 stderr=subprocess.PIPE,
                 text=True,

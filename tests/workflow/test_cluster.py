@@ -184,7 +184,7 @@ def test_long_cells_get_several_cores_where_there_are_many(folder, cores, thread
 
 
 def test_processes_change_no_bit(folder):
-    cell = ("-m", "dpmc.cli", "sample", "--study", "cell", "--model", "circle", "--method", "dp-penalty",
+    cell = ("-m", "dpmc", "sample", "--study", "cell", "--model", "circle", "--method", "dp-penalty",
             "--epsilon", "0.5", "--quiet", "--output")  # fmt: skip
     made = {}
     for processes in (1, 3, 9):
@@ -199,7 +199,7 @@ def test_a_process_that_fails_is_reported(folder):
     (folder / "out/seed-1.nc").mkdir(parents=True)
     cell = (
         "-m",
-        "dpmc.cli",
+        "dpmc",
         "sample",
         "--study",
         "cell",

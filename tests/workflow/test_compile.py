@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
 def dpmc(folder: Path, *arguments: str) -> subprocess.Popen:
     settings = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     settings.pop("NUMBA_CACHE_DIR", None)
-    command = [sys.executable, "-m", "dpmc.cli", *arguments]
+    command = [sys.executable, "-m", "dpmc", *arguments]
     return subprocess.Popen(command, cwd=folder, env=settings, stdout=subprocess.PIPE, text=True)
 
 

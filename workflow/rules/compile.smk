@@ -7,8 +7,6 @@ rule compile:
         "results/{study}/compiled/{combination}.txt",
     log:
         "logs/{study}/compiled/{combination}.log",
-    benchmark:
-        "results/{study}/benchmarks/compiled/{combination}.tsv"
     # Everything else waits for it.
     priority: 20000
     conda:

@@ -18,8 +18,6 @@ rule data:
         "data/{study}/{model}/{dataset}.nc",
     log:
         "logs/{study}/data/{model}-{dataset}.log",
-    benchmark:
-        "results/{study}/benchmarks/data/{model}-{dataset}.tsv"
     # Before any sampling: whose long cells are still to be prepared cannot begin with them.
     priority: 15000
     conda:

@@ -8,8 +8,6 @@ rule evaluate:
         MODEL_METRICS,
     log:
         "logs/{study}/evaluation/{model}/chains.log",
-    benchmark:
-        "results/{study}/benchmarks/evaluation/{model}/chains.tsv"
     # Before sampling: the scheduler looks at all inputs of the jobs that wait, at each choice anew, and a
     # model has hundreds.
     priority: 10000
@@ -34,8 +32,6 @@ rule baselines:
         "results/{study}/metrics/{model}/baseline.csv",
     log:
         "logs/{study}/evaluation/{model}/baseline.log",
-    benchmark:
-        "results/{study}/benchmarks/evaluation/{model}/baseline.tsv"
     conda:
         ENVIRONMENT
     resources:

@@ -22,8 +22,6 @@ rule figure:
         ),
     log:
         "logs/{study}/figures/{figure}.log",
-    benchmark:
-        "results/{study}/benchmarks/figures/{figure}.tsv"
     conda:
         ENVIRONMENT
     resources:

@@ -22,12 +22,6 @@ for study in STUDIES:
             "logs/{study}/sampling/{model}/{method}/eps-{epsilon}"
             + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
             + ".log",
-        benchmark:
-            (
-                "results/{study}/benchmarks/{model}/{method}/eps-{epsilon}"
-                + ("-seed-{seed}" if config["chains_per_job"] == "one" else "")
-                + ".tsv"
-            )
         wildcard_constraints:
             study=study,
         priority: sampling_priority

@@ -7,8 +7,6 @@ rule traces:
         "results/{study}/traces/{model}.csv",
     log:
         "logs/{study}/evaluation/{model}/traces.log",
-    benchmark:
-        "results/{study}/benchmarks/evaluation/{model}/traces.tsv"
     # Before sampling, as evaluation.
     priority: 10000
     conda:
@@ -34,8 +32,6 @@ rule speed:
         "results/{study}/speed.csv",
     log:
         "logs/{study}/evaluation/speed.log",
-    benchmark:
-        "results/{study}/benchmarks/evaluation/speed.tsv"
     conda:
         ENVIRONMENT
     threads: every_core

@@ -8,8 +8,6 @@ rule tuning:
         "results/{study}/tuning/{model}/{method}.yaml",
     log:
         "logs/{study}/tuning/{model}/{method}.log",
-    benchmark:
-        "results/{study}/benchmarks/tuning/{model}/{method}.tsv"
     # Before any sampling, as data.
     priority: 15000
     conda:
@@ -44,8 +42,6 @@ rule search:
         ),
     log:
         "logs/{study}/search/{model}/{method}.log",
-    benchmark:
-        "results/{study}/benchmarks/search/{model}/{method}.tsv"
     priority: search_priority
     conda:
         ENVIRONMENT

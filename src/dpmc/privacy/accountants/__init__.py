@@ -96,30 +96,27 @@ class Accountant(ABC):
     def epsilon(self, events: Iterable[Release], delta: float) -> float:
         """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
-        0.0 if the events are private with this delta alone. Bisection down to neighbouring doubles,
-        or to `epsilon_resolution`; the upper end is returned. Raises DpmcError unless 0 < delta < 1,
-        and for releases that it cannot bound.
+        0.0 if the events are private with this delta alone. The answer is enclosed by neighbouring
+        doubles, or to `epsilon_resolution`; the upper end is returned. Raises DpmcError unless
+        0 < delta < 1, and for releases that it cannot bound.
         """
         return self._epsilon_of(self._checked(events), checked_delta(delta))
 
     # All seeds of a cell ask the same; a composition of loss distributions takes tenths of a second.
     @lru_cache(maxsize=64)  # noqa: B019 - accountants are few, and live as long as the process
     def _epsilon_of(self, merged: tuple[Release, ...], target: float) -> float:
-        if self._delta_of(merged, 0.0) <= target:
+        def excess(epsilon: float) -> float:
+            return _excess(self._delta_of(merged, epsilon), target)
+
+        low, at_low = 0.0, excess(0.0)
+        if at_low <= 0.0:
             return 0.0
-        low, high = 0.0, 1.0
-        while self._delta_of(merged, high) > target:
-            low, high = high, 2.0 * high
+        high = 1.0
+        while (at_high := excess(high)) > 0.0:
+            low, at_low, high = high, at_high, 2.0 * high
             if math.isinf(high):
                 return math.inf
-        while True:
-            middle = low + 0.5 * (high - low)
-            if not low < middle < high or high - low <= self.epsilon_resolution * high:
-                return high
-            if self._delta_of(merged, middle) <= target:
-                high = middle
-            else:
-                low = middle
+        return _smallest(excess, low, high, at_low, at_high, self.epsilon_resolution)
 
     def iterations(
         self,
@@ -139,11 +136,7 @@ class Accountant(ABC):
         budget = checked_epsilon(epsilon), checked_delta(delta)
 
         def excess(k: int) -> float:
-            """ln (delta / budget's delta) of k iterations, > 0 exactly if they do not fit."""
-            found = self._delta_of(merge(first + repeat(each, k)), budget[0])
-            if found <= budget[1]:
-                return min(0.0, math.log(found / budget[1])) if found else -math.inf
-            return max(math.ulp(0.0), math.log(found / budget[1]))
+            return _excess(self._delta_of(merge(first + repeat(each, k)), budget[0]), budget[1])
 
         if excess(0) > 0.0:
             return 0
@@ -187,6 +180,48 @@ class Accountant(ABC):
         return None if obstacle is None else f"accountant {self.name!r} cannot bound it: {obstacle}"
 
 
+def _excess(found: float, allowed: float) -> float:
+    """ln (delta found / delta allowed), > 0 exactly if it is not within."""
+    if found <= allowed:
+        return min(0.0, math.log(found / allowed)) if found else -math.inf
+    return max(math.ulp(0.0), math.log(found / allowed))
+
+
+def _smallest(
+    excess: Callable[[float], float],
+    low: float,
+    high: float,
+    at_low: float,
+    at_high: float,
+    resolution: float,
+) -> float:
+    """Smallest x with excess(x) <= 0, rounded up by at most resolution · x, or to a double.
+
+    Given excess(low) > 0 >= excess(high) and an excess that falls with x. False position as in `_largest`.
+    No guess is nearer to an end than half of what they may be apart, so that the other end follows at once.
+    """
+    turn, before = 0, 0.0
+    while high - low > resolution * high:
+        turn += 1
+        middle = low + 0.5 * (high - low)
+        if not low < middle < high:
+            break
+        if turn % 4 and math.isfinite(at_high):
+            margin = max(0.5 * resolution * high, math.ulp(high))
+            guess = low + at_low / (at_low - at_high) * (high - low)
+            guess = min(max(guess, low + margin), high - margin)
+            middle = guess if low < guess < high else middle
+        found = excess(middle)
+        # An end that stays twice is given less weight, or it would stay for ever.
+        weight = 0.5 if found * before > 0.0 else 1.0
+        before = found
+        if found <= 0.0:
+            high, at_high, at_low = middle, found, weight * at_low
+        else:
+            low, at_low, at_high = middle, found, weight * at_high
+    return high
+
+
 def _largest(excess: Callable[[int], float], guess: int) -> int:
     """Largest k with excess(k) <= 0, given excess(0) <= 0 and an excess that rises with k.
 
@@ -194,7 +229,7 @@ def _largest(excess: Callable[[int], float], guess: int) -> int:
     (Illinois variant), every third step a bisection, until the ends are neighbours.
     """
     low, high, at_low, at_high = _enclosed(excess, min(max(1, guess), MOST_ITERATIONS))
-    turn = 0
+    turn, before = 0, 0.0
     while high - low > 1:
         turn += 1
         middle = (low + high) // 2
@@ -202,11 +237,13 @@ def _largest(excess: Callable[[int], float], guess: int) -> int:
             step = -at_low / (at_high - at_low) * (high - low)
             middle = min(max(low + int(step), low + 1), high - 1)
         found = excess(middle)
+        # An end that stays twice is given less weight, or it would stay for ever.
+        weight = 0.5 if found * before > 0.0 else 1.0
+        before = found
         if found <= 0.0:
-            # The end that stays is given less weight, or it would stay for ever.
-            low, at_low, at_high = middle, found, 0.5 * at_high
+            low, at_low, at_high = middle, found, weight * at_high
         else:
-            high, at_high, at_low = middle, found, 0.5 * at_low
+            high, at_high, at_low = middle, found, weight * at_low
     return low
 
 
