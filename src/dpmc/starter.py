@@ -45,8 +45,8 @@ _WITH_MACHINE_CODE = ("compile", "tune", "sample", "evaluate", "trace")
 _READ_ON_IMPORT = ("NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "PYTHON", "LD_", "MPL")
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
 
-#: For glibc: keep the memory of arrays that are dropped. Otherwise the kernel takes it and clears it each time,
-#: a third of what composing loss distributions takes.
+#: For glibc: keep the memory of arrays that are dropped. Otherwise the kernel takes and clears it each time, a
+#: third of what composing loss distributions takes.
 _KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": f"{2**25}", "MALLOC_TRIM_THRESHOLD_": f"{2**28}"}
 
 _PATIENCE = 10.0  # seconds for a request, which is written at once
