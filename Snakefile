@@ -55,5 +55,6 @@ onstart:
     limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
-    if workflow.executor_plugin.name == "local":
+    # A job of a cluster runs Snakemake as well, for itself alone.
+    if workflow.is_main_process and workflow.executor_plugin.name == "local":
         starter.launch()

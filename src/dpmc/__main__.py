@@ -3,51 +3,74 @@
 It imports next to nothing, so that handing over is cheap.
 """
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import sys
 
-#: The variable that holds the address of a run's starter.
+#: The variable that holds the address of a run's starter. Set and empty: there shall be none.
 STARTER = "DPMC_STARTER"
-REFUSED = b"refused"  #: its answer to who needs another Python, or variables that its libraries have not read
+
+#: A starter's answers: one of these at first, and the exit code at the end of what was begun.
+BEGUN, REFUSED = b"begun\n", b"refused\n"
 
 
 def main() -> int:
     """Run the command of the command line; return its exit code."""
-    if STARTER in os.environ:
-        status = _hand_over(os.environ.pop(STARTER))
-        if status is not None:
-            return status
+    address = os.environ.pop(STARTER, "")
+    if address:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            if _hand_over(connection, address):
+                return _wait(connection)
     from dpmc import cli
 
     return cli.main()
 
 
-def _hand_over(address: str) -> int | None:
-    """Let the starter run the command; return its exit code, or None if it has to be run here."""
+def _hand_over(connection: socket.socket, address: str) -> bool:
+    """Whether a starter runs the command; OSError if there is none."""
+    if connection.fileno() < 3:  # a standard file is closed: the job would get this in its place
+        return False
     request = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ), installation()]).encode()
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(address)
-            socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
-            connection.sendall(request)
-        except OSError:  # it has ended, or a standard file is closed
-            return None
-        # The job gets it too, being in the same process group, and we hear how it ends.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            answer = connection.recv(16)
-        except OSError:
-            answer = b""
-    if answer == REFUSED:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        return None
-    if not answer:
-        print("dpmc: error: the run that started this command has ended", file=sys.stderr)
-        return 1
-    return int(answer)
+    connection.connect(address)
+    socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
+    connection.sendall(request)
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: _interrupt(connection))
+    begun = _line(connection) == BEGUN
+    if not begun:
+        signal.signal(signal.SIGINT, before)
+    return begun
+
+
+def _interrupt(connection: socket.socket) -> None:
+    """Pass an interrupt on: the job is in a process group of its own, where no terminal reaches it."""
+    with contextlib.suppress(OSError):
+        connection.send(b"i")
+
+
+def _wait(connection: socket.socket) -> int:
+    """The exit code of a job that was begun."""
+    with contextlib.suppress(OSError):
+        answer = _line(connection)
+        if answer:
+            return int(answer)
+    print("dpmc: error: the run that started this command has ended", file=sys.stderr)
+    return 1
+
+
+def _line(connection: socket.socket) -> bytes:
+    """The next line of an answer; empty if there is none."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = connection.recv(1)
+        if not byte:
+            return b""
+        line += byte
+    return line
 
 
 def installation() -> list[str]:

@@ -426,13 +426,25 @@ def _share(options: argparse.Namespace, seeds: list[int], outputs: list[Path]) -
         part.processes, part.seed, part.quiet = 1, seeds[begin:end], options.quiet or begin > 0
         part.output = [str(output) for output in outputs[begin:end]]
         workers.append(context.Process(target=_sample_part, args=(part,), daemon=True))
-        workers[-1].start()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # Python then ends the workers
-    for worker in workers:
-        worker.join()
+    try:
+        for worker in workers:
+            worker.start()
+        signal.signal(signal.SIGTERM, _leave)
+        for worker in workers:
+            worker.join()
+    finally:
+        for worker in workers:
+            if worker.pid is not None:
+                worker.terminate()  # if it is still at work
     failed = sum(worker.exitcode != 0 for worker in workers)
     if failed:
         raise DpmcError(f"--processes: {failed} of {count} failed, for the reasons above")
+
+
+def _leave(*_: Any) -> None:
+    """Leave as SIGTERM would have it, once."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _sample_part(options: argparse.Namespace) -> None:

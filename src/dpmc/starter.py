@@ -2,8 +2,8 @@
 
 Most of a short job is importing NumPy, SciPy and numba. A run on this machine calls `launch` (the Snakefile);
 each `dpmc` that it starts hands over its arguments, folder, variables and open files (__main__.py), waits and
-ends as its command does. Nothing else changes: where there is no starter, or it will not do, a command starts
-by itself.
+ends as its command does. Where there is no starter, or it will not do, a command starts by itself and writes
+the same.
 
 The starter ends with the process that launched it, whatever ended that, and its jobs end with the starter: it
 reads from a pipe whose other end is nobody else's.
@@ -22,12 +22,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from dpmc import compiler
-from dpmc.__main__ import REFUSED, STARTER, installation
+from dpmc import cli, compiler
+from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
 COMMON = ("dpmc.commands", "dpmc.datasets", "dpmc.models", "dpmc.storage", "jsonschema", "netCDF4")
@@ -42,41 +43,72 @@ IMPORTS = {
 _WITH_MACHINE_CODE = ("compile", "tune", "sample", "evaluate", "trace")
 
 #: Variables that libraries read when they are imported: a job that has others must start by itself.
-_READ_ON_IMPORT = ("NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "PYTHON", "LD_", "MPL")
+_READ_ON_IMPORT = (
+    "NUMBA_",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "NPY_",
+    "PYTHON",
+    "LD_",
+    "LC_",
+    "LANG",
+    "MPL",
+    "XDG_",
+)
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
 
-#: For glibc: keep the memory of arrays that are dropped. Otherwise the kernel takes and clears it each time, a
+#: For glibc: keep the memory of arrays that are dropped; else the kernel takes and clears it each time, a
 #: third of what composing loss distributions takes.
 _KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": f"{2**25}", "MALLOC_TRIM_THRESHOLD_": f"{2**28}"}
 
 _PATIENCE = 10.0  # seconds for a request, which is written at once
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_LOST_OUTPUT = 120  # Python's exit code when it cannot write at its end what was printed
 
 
 def launch() -> None:
-    """Start a starter for the commands that this process will start (on Linux): a matter of speed alone."""
-    if not hasattr(os, "pidfd_open"):
+    """Start a starter for the commands that this process will start: a matter of speed alone.
+
+    On Linux, unless the variable `STARTER` is there.
+    """
+    if STARTER in os.environ:
         return
-    address = f"{tempfile.mkdtemp(prefix='dpmc-')}/starter"
+    try:
+        os.close(os.pidfd_open(os.getpid()))  # not everywhere, nor allowed everywhere
+        folder = tempfile.mkdtemp(prefix="dpmc-")
+    except (AttributeError, OSError):
+        return
     alive, held = os.pipe()  # the latter closes with this process
+    try:
+        starter = _started(f"{folder}/starter", alive)
+    except OSError:
+        os.close(held)
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    finally:
+        os.close(alive)
+    os.environ[STARTER] = f"{folder}/starter"
+
+    def end() -> None:
+        os.close(held)
+        starter.wait()
+        shutil.rmtree(folder, ignore_errors=True)  # if it was killed
+
+    atexit.register(end)  # so that its time counts as ours, and nothing is left behind us
+
+
+def _started(address: str, alive: int) -> subprocess.Popen[bytes]:
+    """A starter that listens at an address, until `alive` is closed at its other end."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(128)
-        starter = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "dpmc.starter", str(listener.fileno())],
             stdin=alive,
             env={**os.environ, **_ONE_THREAD, **_KEEP_MEMORY},
             pass_fds=[listener.fileno()],
         )
-    os.close(alive)
-    os.environ[STARTER] = address
-
-    def end() -> None:
-        os.close(held)
-        starter.wait()
-        shutil.rmtree(Path(address).parent, ignore_errors=True)  # if it was killed
-
-    atexit.register(end)  # so that its time counts as ours, and nothing is left behind us
 
 
 class _Request(NamedTuple):
@@ -97,18 +129,12 @@ class _Request(NamedTuple):
             if command in _WITH_MACHINE_CODE:
                 compiler.prepare()
 
-    def become(self) -> list[str]:
-        """Turn this process into the one that asks; return the command's arguments."""
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        for number, file in enumerate(self.files):
-            os.dup2(file, number)
+    def refuse(self) -> None:
+        """Let the client run it."""
+        with contextlib.suppress(OSError):
+            self.client.sendall(REFUSED)
         self.close()
         self.client.close()
-        os.chdir(self.folder)
-        os.environ.clear()
-        os.environ.update(self.variables)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        return self.arguments
 
     def close(self) -> None:
         """Close the files, which are the job's now."""
@@ -123,81 +149,197 @@ class _Job(NamedTuple):
     ended: int  # a file that can be read once it has ended
     client: socket.socket
 
+    def listen(self) -> bool:
+        """Pass on what the client says, an interrupt; False, and the job has to end, if the client has."""
+        said = b""
+        with contextlib.suppress(OSError):
+            said = self.client.recv(16)
+        os.kill(self.process, signal.SIGINT if said else signal.SIGTERM)
+        return bool(said)
+
     def report(self) -> None:
         """Tell the client how the job has ended, and forget it."""
         status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
         os.close(self.ended)
         with contextlib.suppress(OSError), self.client:  # which may have been killed
-            self.client.sendall(b"%d" % (status if status >= 0 else 128 - status))
+            self.client.sendall(b"%d\n" % (status if status >= 0 else 128 - status))
 
 
-def _receive(listener: socket.socket) -> _Request | None:
-    """The next request; None if it broke off or if this process is not what it needs, and it is told so."""
-    client, _ = listener.accept()
-    client.settimeout(_PATIENCE)
-    files: list[int] = []
-    try:
-        length, files, _, _ = socket.recv_fds(client, 4, 3)
-        with client.makefile("rb") as stream:
-            text = stream.read(int.from_bytes(length, "big"))
-        arguments, folder, variables, wanted = json.loads(text)
-        if wanted == installation() and _decisive(variables) == _decisive(dict(os.environ)):
-            client.settimeout(None)
-            return _Request(arguments, folder, variables, files, client)
-        client.sendall(REFUSED)
-    except (OSError, ValueError):
-        pass
-    for file in files:
-        os.close(file)
-    client.close()
-    return None
+class Starter:
+    """The state of a starter: what it was when it began, and its jobs."""
 
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.process = os.getpid()
+        self.variables = dict(os.environ)
+        self.sources = _sources()
+        self.jobs: list[_Job] = []
+        self.left: set[int] = set()  # processes of jobs whose clients have left
 
-def _decisive(variables: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if name.startswith(_READ_ON_IMPORT)}
+    def serve(self) -> list[str]:
+        """Fork for every request; return, in a job, its arguments. Exits when the run has ended."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # each client passes its own on
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        while True:
+            clients = [job.client for job in self.jobs if job.process not in self.left]
+            ready: list[Any] = wait([0, self.listener, *clients, *(job.ended for job in self.jobs)])
+            if 0 in ready:
+                self.end()
+            for job in list(self.jobs):
+                if job.ended in ready:
+                    self.jobs.remove(job)
+                    self.left.discard(job.process)
+                    job.report()
+                elif job.client in ready and not job.listen():
+                    self.left.add(job.process)
+            request = self.receive() if self.listener in ready else None
+            if request is not None:
+                request.prepare()
+                gc.freeze()  # or every job would write into, and so copy, all memory that holds objects
+                if self.fork(request):
+                    return request.arguments
 
+    def end(self) -> NoReturn:
+        """End all jobs, and the starter."""
+        for job in self.jobs:
+            os.kill(job.process, signal.SIGTERM)
+        sys.exit()
 
-def _serve(listener: socket.socket) -> list[str]:
-    """Fork for every request; return, in a job, its arguments. Exits when the run has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    jobs: list[_Job] = []
-    while True:
-        ready: list[Any] = wait([0, listener, *(job.ended for job in jobs), *(job.client for job in jobs)])
-        for job in list(jobs):
-            if job.ended in ready:
-                jobs.remove(job)
-                job.report()
-            elif 0 in ready or job.client in ready:  # nothing is written there: it was closed
-                os.kill(job.process, signal.SIGTERM)
-        if 0 in ready:
-            sys.exit()
-        request = _receive(listener) if listener in ready else None
-        if request is None:
-            continue
-        request.prepare()
-        gc.freeze()  # or every job would write into, and so copy, all memory that holds objects
-        process = os.fork()
+    def receive(self) -> _Request | None:
+        """The next request; None if it broke off, or is refused for this process is not what it needs."""
+        files: list[int] = []
+        request = None
+        with contextlib.suppress(OSError, ValueError):
+            client, _ = self.listener.accept()
+            client.settimeout(_PATIENCE)
+            try:
+                length, files, _, _ = socket.recv_fds(client, 4, 3)
+                text = _exactly(client, int.from_bytes(length, "big"))
+                arguments, folder, variables, wanted = json.loads(text)
+                request = _Request(arguments, folder, variables, files, client)
+                client.settimeout(None)
+            finally:
+                if request is None:
+                    client.close()
+                    for file in files:
+                        os.close(file)
+        if request is None or (wanted == installation() and len(files) == 3 and self.serves(variables)):
+            return request
+        request.refuse()
+        return None
+
+    def serves(self, variables: dict[str, str]) -> bool:
+        """Whether what a job would import is what was imported here."""
+        theirs, ours = (
+            {name: value for name, value in some.items() if name.startswith(_READ_ON_IMPORT)}
+            for some in (variables, self.variables)
+        )
+        with contextlib.suppress(OSError):  # of a file that has just been removed
+            return theirs == ours and _sources() == self.sources
+        return False
+
+    def fork(self, request: _Request) -> bool:
+        """Make a job of a request; True in the job. What cannot be forked runs with the client."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the job can hear it
+        try:
+            process = os.fork()
+        except OSError:
+            request.refuse()
+            return False
+        finally:
+            if os.getpid() == self.process:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         if process == 0:
-            for job in jobs:
-                job.client.close()
-                os.close(job.ended)
-            return request.become()
+            self.become(request)
+            return True
+        try:
+            self.jobs.append(_Job(process, os.pidfd_open(process), request.client))
+        except OSError:  # no more files
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            request.refuse()
+            return False
         request.close()
-        jobs.append(_Job(process, os.pidfd_open(process), request.client))
+        with contextlib.suppress(OSError):
+            request.client.sendall(BEGUN)
+        return False
+
+    def become(self, request: _Request) -> None:
+        """Turn this process, a fork, into the one that asks."""
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != self.process:
+            os._exit(1)  # it ended in between
+        os.setpgid(0, 0)  # a terminal's interrupt comes once, by way of the client
+        for job in self.jobs:
+            job.client.close()
+            os.close(job.ended)
+        self.listener.close()
+        for number, file in enumerate(request.files):
+            os.dup2(file, number)
+        request.close()
+        request.client.close()
+        os.chdir(request.folder)
+        by_imports = {name: value for name, value in os.environ.items() if name not in self.variables}
+        os.environ.clear()
+        os.environ.update(by_imports | request.variables)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _exactly(client: socket.socket, size: int) -> bytes:
+    """So many bytes, and none of what the client says later; ValueError if there are fewer."""
+    text = b""
+    while len(text) < size:
+        part = client.recv(size - len(text))
+        if not part:
+            raise ValueError("a request broke off")
+        text += part
+    return text
+
+
+def _sources() -> dict[str, tuple[int, int]]:
+    """Time and size of all sources: once they change, the key of machine code would not be its sources'."""
+    package = Path(__file__).parent
+    return {
+        str(path): (about.st_mtime_ns, about.st_size)
+        for path in package.rglob("*.py")
+        for about in [path.stat()]
+    }
+
+
+def _run(arguments: list[str]) -> NoReturn:
+    """Run a command and end at once: to take apart all that is imported would be a fifth of a second."""
+    status: Any = 1
+    try:
+        status = cli.main(arguments)
+    except SystemExit as leaving:
+        status = 0 if leaving.code is None else leaving.code
+    except KeyboardInterrupt:  # before the command could hear it
+        print("dpmc: interrupted", file=sys.stderr)
+        status = 128 + signal.SIGINT
+    except BaseException:
+        traceback.print_exc()
+    if not isinstance(status, int):
+        print(status, file=sys.stderr)
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = status or _LOST_OUTPUT
+    os._exit(status)
 
 
 def main() -> NoReturn:
     """Be the starter, and in every fork the command that was asked for."""
-    from dpmc import cli
-
     with socket.socket(fileno=int(sys.argv[1])) as listener:
-        address = Path(listener.getsockname())
+        folder = Path(listener.getsockname()).parent
         try:
-            arguments = _serve(listener)
+            arguments = Starter(listener).serve()
         except SystemExit:
-            shutil.rmtree(address.parent, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
-    sys.exit(cli.main(arguments))
+    _run(arguments)
 
 
 if __name__ == "__main__":

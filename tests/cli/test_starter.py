@@ -2,9 +2,12 @@
 
 import importlib
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import psutil
 import pytest
 
 from dpmc import cli, starter
-from dpmc.__main__ import STARTER
+from dpmc.__main__ import REFUSED, STARTER
 
 SMOKE = str(Path(__file__).parents[2] / "config/studies/smoke.yaml")
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
@@ -23,6 +26,9 @@ starter.launch()
 print(os.environ["DPMC_STARTER"], flush=True)
 sys.stdin.read()
 """
+MINUTE = 60.0
+SAMPLE = ("sample", "--study", SMOKE, "--model", "circle", "--method", "dp-penalty", "--seed", "3")
+BUDGET = ("budget", "--study", SMOKE, "--model", "circle", "--method", "dp-penalty", "--epsilon", "4")
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="starters are for Linux")
 
@@ -31,26 +37,26 @@ class Run:
     """A process that has launched a starter, as Snakemake does."""
 
     def __init__(self) -> None:
-        self.variables = {**os.environ, **ONE_THREAD}
+        self.variables = {name: value for name, value in os.environ.items() if name != STARTER} | ONE_THREAD
         self.process = subprocess.Popen(
             [sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.variables
         )
         self.variables[STARTER] = self.process.stdout.readline().decode().strip()
         [self.starter] = psutil.Process(self.process.pid).children()
 
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen:
+    def start(self, *arguments: str, stdout=subprocess.PIPE, **variables: str) -> subprocess.Popen:
         """Begin a command of the run."""
         return subprocess.Popen(
             [sys.executable, "-m", "dpmc", *arguments],
             env={**self.variables, **variables},
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def job(self) -> psutil.Process:
-        """The process that the starter has made for a command."""
-        wait_until(lambda: self.starter.children())
+        """The process that the starter has made for a command, once it is on its own."""
+        wait_until(lambda: any(os.getpgid(job.pid) == job.pid for job in self.starter.children()))
         [job] = self.starter.children()
         return job
 
@@ -61,6 +67,7 @@ def run():
     yield made
     made.process.kill()
     made.process.wait()
+    shutil.rmtree(Path(made.variables[STARTER]).parent, ignore_errors=True)  # of a starter that was killed
 
 
 @pytest.fixture
@@ -71,9 +78,24 @@ def waiting(tmp_path, monkeypatch):
     return ("data", "--study", SMOKE, "--model", "circle", "--rows", "rows.csv", "--output", "made.nc")
 
 
+def write_rows() -> None:
+    """Let the command that waits go on."""
+
+    def written() -> bool:
+        try:
+            file = os.open("rows.csv", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            return False
+        os.write(file, b"1\n2\n3\n")
+        os.close(file)
+        return True
+
+    wait_until(written)
+
+
 def wait_until(true):
     """Wait for something that will be true in a moment."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + MINUTE
     while not true():
         assert time.monotonic() < end, "waited for a minute"
         time.sleep(0.02)
@@ -85,49 +107,46 @@ def gone(process: psutil.Process) -> bool:
 
 def test_same_bytes_words_and_exit_code(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sample = ("sample", "--study", SMOKE, "--model", "circle", "--method", "dp-penalty", "--epsilon", "0.5")
-    for seed in ("0", "1"):
-        chain = (*sample, "--seed", "3", "--iterations", "20", "--output", f"{seed}.nc")
-        variables = {} if seed == "0" else {STARTER: str(tmp_path / "nowhere")}
+    for name, variables in (("there", {}), ("here", {STARTER: str(tmp_path / "nowhere")})):
+        chain = (*SAMPLE, "--epsilon", "0.5", "--iterations", "20", "--output", f"{name}.nc")
         finished = run.start(*chain, **variables)
-        _, said = finished.communicate()
+        _, said = finished.communicate(timeout=5 * MINUTE)  # may compile
         assert finished.returncode == 0, said
         assert said.splitlines()[-1].startswith("sample: ") and "20/20 iterations" in said
-    assert Path("0.nc").read_bytes() == Path("1.nc").read_bytes()
+    assert Path("there.nc").read_bytes() == Path("here.nc").read_bytes()
     assert any("llvmlite" in part.path for part in run.starter.memory_maps())  # it was not done elsewhere
-    wrong = ("--study", SMOKE, "--model", "cirle", "--method", "dp-penalty", "--epsilon", "1")
-    for words in (("sample", "--model", "cirle"), ("budget", *wrong)):
+    wrong = ("budget", "--study", SMOKE, "--model", "cirle", "--method", "dp-penalty", "--epsilon", "1")
+    for words in (("sample", "--model", "cirle"), wrong):
         here, there = run.start(*words, **{STARTER: ""}), run.start(*words)
-        assert here.communicate() == there.communicate()
+        assert here.communicate(timeout=MINUTE) == there.communicate(timeout=MINUTE)
         assert here.returncode == there.returncode == 2
 
 
-def test_standard_output_folder_and_variables_are_the_commands_own(run, tmp_path, monkeypatch):
+def test_standard_output_and_folder_are_the_commands_own(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("study.yaml").write_text("model: 1\n")
-    refused = run.start("budget", "--study", "study.yaml", "--model", "m", "--method", "x", "--epsilon", "4")
-    assert "study.yaml: " in refused.communicate()[1]  # read from this folder
-    budget = (
-        "budget",
-        "--study",
-        SMOKE,
-        "--model",
-        "circle",
-        "--method",
-        "dp-penalty",
-        "--epsilon",
-        "4",
-        "--json",
-    )
-    printed, said = run.start(*budget).communicate()
+    refused = run.start("budget", "--study", "study.yaml", *BUDGET[3:])
+    said = refused.communicate(timeout=MINUTE)[1]
+    assert "study.yaml: " in said and "no such file" not in said  # read from this folder
+    printed, said = run.start(*BUDGET, "--json").communicate(timeout=MINUTE)
     assert printed.startswith("{") and said == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_what_cannot_be_printed_is_a_failure(run):
+    variables = {"PYTHONUNBUFFERED": ""}
+    for address in (run.variables[STARTER], ""):
+        with open("/dev/full", "w") as full:
+            printing = run.start(*BUDGET, stdout=full, **variables, **{STARTER: address})
+        printing.communicate(timeout=MINUTE)
+        assert printing.returncode != 0
 
 
 def test_who_needs_other_variables_runs_by_itself(run, waiting):
     client = run.start(*waiting, NUMBA_OPT="0")
-    Path("rows.csv").write_text("1\n2\n3\n")  # returns once the command reads
+    write_rows()
     assert run.starter.children() == []
-    client.communicate()
+    client.communicate(timeout=MINUTE)
     assert client.returncode == 0 and Path("made.nc").exists()
 
 
@@ -139,22 +158,33 @@ def test_a_job_ends_with_who_waits_for_it(run, waiting):
     wait_until(lambda: gone(job))
     assert not gone(run.starter)
     again = run.start(*waiting)
-    Path("rows.csv").write_text("1\n2\n3\n")
-    again.communicate()
+    write_rows()
+    again.communicate(timeout=MINUTE)
     assert again.returncode == 0  # the starter goes on
+
+
+def test_processes_of_a_job_end_with_it(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    endless = ("--epsilon", "inf", "--iterations", str(10**9), "--thin", str(10**7), "--quiet")
+    share = ("--seed", "0", "1", "2", "3", "--processes", "4", "--output", "seed-{seed}.nc")
+    client = run.start(*SAMPLE[:-2], *endless, *share)
+    job = run.job()
+    wait_until(lambda: len(job.children()) == 4)
+    workers = job.children()
+    client.kill()
+    client.wait()
+    wait_until(lambda: all(gone(process) for process in (job, *workers)))
 
 
 def test_a_job_that_is_killed_is_reported_and_an_interrupt_is_heard(run, waiting):
     client = run.start(*waiting)
     run.job().kill()
-    client.communicate()
+    client.communicate(timeout=MINUTE)
     assert client.returncode == 128 + signal.SIGKILL
     client = run.start(*waiting)
-    job = run.job()
-    wait_until(lambda: "S" in job.status()[:1].upper() and not Path("made.nc").exists())
-    client.send_signal(signal.SIGINT)  # as a terminal does: to both
-    job.send_signal(signal.SIGINT)
-    assert client.communicate()[1] == "dpmc: interrupted\n"
+    run.job()
+    client.send_signal(signal.SIGINT)
+    assert client.communicate(timeout=MINUTE)[1] == "dpmc: interrupted\n"
     assert client.returncode == 130
 
 
@@ -164,18 +194,90 @@ def test_nothing_outlives_the_run(run, waiting, end):
     job = run.job()
     run.process.send_signal(end)
     run.process.wait()
-    assert client.communicate()[1] == "dpmc: error: the run that started this command has ended\n"
+    said = client.communicate(timeout=MINUTE)[1]
+    assert said == "dpmc: error: the run that started this command has ended\n"
     assert client.returncode == 1
     wait_until(lambda: gone(job) and gone(run.starter))
-    assert not Path(run.variables[STARTER]).parent.exists()
+    wait_until(lambda: not Path(run.variables[STARTER]).parent.exists())
 
 
 def test_a_job_ends_with_the_starter(run, waiting):
     client = run.start(*waiting)
     job = run.job()
     run.starter.kill()
-    assert "has ended" in client.communicate()[1]
+    assert "has ended" in client.communicate(timeout=MINUTE)[1]
     wait_until(lambda: gone(job))
+
+
+def test_who_asks_a_starter_that_is_gone_runs_by_itself(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run.starter.suspend()
+    client = run.start(*BUDGET, "--json")
+    time.sleep(0.5)  # it has asked by now, or will find nobody to ask
+    run.starter.kill()
+    printed, _ = client.communicate(timeout=MINUTE)
+    assert client.returncode == 0 and printed.startswith("{")
+
+
+def test_a_request_that_breaks_off_does_no_harm(run, waiting):
+    for sent in (b"", b"\0\0", (1000).to_bytes(4, "big") + b"[", (2).to_bytes(4, "big") + b"{}"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(run.variables[STARTER])
+            connection.sendall(sent)
+    client = run.start(*waiting)
+    run.job()
+    write_rows()
+    client.communicate(timeout=MINUTE)
+    assert client.returncode == 0
+
+
+def fails(*_, **__):
+    raise OSError(38, "not here")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "instead"),
+    [
+        (os, "pidfd_open", fails),
+        (subprocess, "Popen", fails),
+        (tempfile, "mkdtemp", fails),
+        (tempfile, "mkdtemp", lambda prefix: f"/tmp/{prefix}{'long' * 40}"),
+    ],
+)
+def test_a_run_goes_on_without_a_starter(monkeypatch, where, name, instead):
+    monkeypatch.delenv(STARTER, raising=False)
+    monkeypatch.setattr(where, name, instead)
+    before = len(os.listdir("/proc/self/fd"))
+    starter.launch()
+    assert STARTER not in os.environ
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_empty_variable_asks_for_no_starter(monkeypatch):
+    monkeypatch.setenv(STARTER, "")
+    starter.launch()
+    assert os.environ[STARTER] == ""
+
+
+@pytest.mark.parametrize("name", ["fork", "pidfd_open"])
+def test_what_cannot_be_forked_runs_with_its_client(monkeypatch, name):
+    here, there = socket.socketpair()
+    with socket.socket(socket.AF_UNIX) as listener, here:
+        serving = starter.Starter(listener)
+        monkeypatch.setattr(os, name, fails)
+        monkeypatch.setattr(serving, "become", lambda request: os._exit(0))
+        assert not serving.fork(starter._Request([], "/", {}, [], there))
+        assert here.recv(16) == REFUSED and serving.jobs == []
+
+
+def test_changed_sources_are_not_served(monkeypatch):
+    with socket.socket(socket.AF_UNIX) as listener:
+        serving = starter.Starter(listener)
+        assert serving.serves(dict(os.environ))
+        assert not serving.serves({**os.environ, "NUMBA_OPT": "0"})
+        now = starter._sources()
+        monkeypatch.setattr(starter, "_sources", lambda: now | {"new.py": (0, 0)})
+        assert not serving.serves(dict(os.environ))
 
 
 def test_what_is_imported_beforehand_is_there():

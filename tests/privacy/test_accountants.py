@@ -208,6 +208,29 @@ def test_epsilon_inverts_delta(accountant, multiplier, count, delta) -> None:
         assert accountant.delta(events, epsilon * (1.0 - 1e-9)) > delta
 
 
+@pytest.mark.parametrize(
+    ("excess", "root", "most"),
+    [
+        (lambda x: 3.1 - x * x, math.sqrt(3.1), 12),
+        (lambda x: 20.0 - x**5, 20.0**0.2, 16),
+        (lambda x: 1.0 if x < 1.7 else -1.0, 1.7, 130),  # a jump tells nothing of how far
+        (lambda x: 1.7 - x if x < 1.7 else -math.inf, 1.7, 130),
+    ],
+)
+def test_the_search_for_epsilon_is_short_and_rounds_up(excess, root, most) -> None:
+    for resolution in (0.0, 1e-9):
+        asked: list[float] = []
+
+        def noting(x: float, asked: list[float] = asked) -> float:
+            asked.append(x)
+            return excess(x)
+
+        found = accountants._smallest(noting, 1.0, 2.0, excess(1.0), excess(2.0), resolution)
+        assert excess(found) <= 0.0 < excess(found * (1.0 - max(resolution, 1e-15)))
+        assert found == pytest.approx(root, rel=max(resolution, 1e-15))
+        assert len(asked) <= most
+
+
 @settings(deadline=None)
 @given(chosen, multipliers, st.integers(1, 1000), deltas)
 def test_iterations_for_the_epsilon_of_k_are_k(accountant, multiplier, k, delta) -> None:

@@ -52,6 +52,6 @@ def tight_epsilon(events: tuple[Release, ...], delta: float) -> float:
     """Epsilon of these releases at `delta` by the best accountant that we have.
 
     Raises DpmcError for releases that it cannot bound. The chains of a cell released the same, so
-    that its bisection (about half a second for batches) is made once.
+    that the search for it (tenths of a second for batches) is made once.
     """
     return accountants.resolve("tight", events).epsilon(events, delta)
