@@ -4,8 +4,9 @@
 
 writes results/jobs-<study>.csv beside this file, one line a job, and workflow/resources.csv, from which
 the rules take what they ask of a cluster. FOLDER is a checkout in which the study was run by itself, with
-nothing else on the machine. Wall seconds and what a job waited for are Snakemake's own notes; memory and
-CPU time are the kernel's count, which every dpmc command writes at the end of its log.
+nothing else on the machine, and as on a cluster: `DPMC_STARTER= make figures`, without a starter, of whose
+memory a job has its share for nothing. Wall seconds and what a job waited for are Snakemake's own notes;
+memory and CPU time are the kernel's count, which every dpmc command writes at the end of its log.
 """
 
 import base64

@@ -8,9 +8,10 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 
-#: The variable that holds the address of a run's starter. Set and empty: there shall be none.
+#: The variable that holds the name of a starter's socket. Set and empty: there shall be no starter.
 STARTER = "DPMC_STARTER"
 
 #: A starter's answers: one of these at first, and the exit code at the end of what was begun.
@@ -34,7 +35,9 @@ def _hand_over(connection: socket.socket, address: str) -> bool:
     if connection.fileno() < 3:  # a standard file is closed: the job would get this in its place
         return False
     request = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ), installation()]).encode()
-    connection.connect(address)
+    connection.connect("\0" + address)
+    if not same_user(connection):
+        return False
     socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
     connection.sendall(request)
     before = signal.getsignal(signal.SIGINT)
@@ -71,6 +74,13 @@ def _line(connection: socket.socket) -> bytes:
             return b""
         line += byte
     return line
+
+
+def same_user(connection: socket.socket) -> bool:
+    """Whether the other end is ours: names of sockets without a file are open to all users of a machine."""
+    about = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    user: int = struct.unpack("3i", about)[1]
+    return user == os.getuid()
 
 
 def installation() -> list[str]:

@@ -16,19 +16,17 @@ import gc
 import importlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import traceback
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dpmc import cli, compiler
-from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation
+from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
 COMMON = ("dpmc.commands", "dpmc.datasets", "dpmc.models", "dpmc.storage", "jsonschema", "netCDF4")
@@ -76,39 +74,37 @@ def launch() -> None:
         return
     try:
         os.close(os.pidfd_open(os.getpid()))  # not everywhere, nor allowed everywhere
-        folder = tempfile.mkdtemp(prefix="dpmc-")
     except (AttributeError, OSError):
         return
     alive, held = os.pipe()  # the latter closes with this process
     try:
-        starter = _started(f"{folder}/starter", alive)
+        starter, name = _started(alive)
     except OSError:
         os.close(held)
-        shutil.rmtree(folder, ignore_errors=True)
         return
     finally:
         os.close(alive)
-    os.environ[STARTER] = f"{folder}/starter"
+    os.environ[STARTER] = name
 
     def end() -> None:
         os.close(held)
         starter.wait()
-        shutil.rmtree(folder, ignore_errors=True)  # if it was killed
 
     atexit.register(end)  # so that its time counts as ours, and nothing is left behind us
 
 
-def _started(address: str, alive: int) -> subprocess.Popen[bytes]:
-    """A starter that listens at an address, until `alive` is closed at its other end."""
+def _started(alive: int) -> tuple[subprocess.Popen[bytes], str]:
+    """A starter that listens until `alive` is closed at its other end, and its socket's name."""
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
+        listener.bind("")  # Linux finds a name, which is no file's
         listener.listen(128)
-        return subprocess.Popen(
+        starter = subprocess.Popen(
             [sys.executable, "-P", "-m", "dpmc.starter", str(listener.fileno())],
             stdin=alive,
             env={**os.environ, **_ONE_THREAD, **_KEEP_MEMORY},
             pass_fds=[listener.fileno()],
         )
+        return starter, listener.getsockname()[1:].decode()
 
 
 class _Request(NamedTuple):
@@ -213,6 +209,8 @@ class Starter:
             client, _ = self.listener.accept()
             client.settimeout(_PATIENCE)
             try:
+                if not same_user(client):
+                    return None
                 length, files, _, _ = socket.recv_fds(client, 4, 3)
                 text = _exactly(client, int.from_bytes(length, "big"))
                 arguments, folder, variables, wanted = json.loads(text)
@@ -333,12 +331,7 @@ def _run(arguments: list[str]) -> NoReturn:
 def main() -> NoReturn:
     """Be the starter, and in every fork the command that was asked for."""
     with socket.socket(fileno=int(sys.argv[1])) as listener:
-        folder = Path(listener.getsockname()).parent
-        try:
-            arguments = Starter(listener).serve()
-        except SystemExit:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        arguments = Starter(listener).serve()
     _run(arguments)
 
 

@@ -2,12 +2,10 @@
 
 import importlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import psutil
 import pytest
 
 from dpmc import cli, starter
-from dpmc.__main__ import REFUSED, STARTER
+from dpmc.__main__ import REFUSED, STARTER, same_user
 
 SMOKE = str(Path(__file__).parents[2] / "config/studies/smoke.yaml")
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
@@ -67,7 +65,6 @@ def run():
     yield made
     made.process.kill()
     made.process.wait()
-    shutil.rmtree(Path(made.variables[STARTER]).parent, ignore_errors=True)  # of a starter that was killed
 
 
 @pytest.fixture
@@ -107,7 +104,7 @@ def gone(process: psutil.Process) -> bool:
 
 def test_same_bytes_words_and_exit_code(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, variables in (("there", {}), ("here", {STARTER: str(tmp_path / "nowhere")})):
+    for name, variables in (("there", {}), ("here", {STARTER: "nobody"})):
         chain = (*SAMPLE, "--epsilon", "0.5", "--iterations", "20", "--output", f"{name}.nc")
         finished = run.start(*chain, **variables)
         _, said = finished.communicate(timeout=5 * MINUTE)  # may compile
@@ -198,7 +195,6 @@ def test_nothing_outlives_the_run(run, waiting, end):
     assert said == "dpmc: error: the run that started this command has ended\n"
     assert client.returncode == 1
     wait_until(lambda: gone(job) and gone(run.starter))
-    wait_until(lambda: not Path(run.variables[STARTER]).parent.exists())
 
 
 def test_a_job_ends_with_the_starter(run, waiting):
@@ -222,13 +218,28 @@ def test_who_asks_a_starter_that_is_gone_runs_by_itself(run, tmp_path, monkeypat
 def test_a_request_that_breaks_off_does_no_harm(run, waiting):
     for sent in (b"", b"\0\0", (1000).to_bytes(4, "big") + b"[", (2).to_bytes(4, "big") + b"{}"):
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(run.variables[STARTER])
+            connection.connect("\0" + run.variables[STARTER])
             connection.sendall(sent)
     client = run.start(*waiting)
     run.job()
     write_rows()
     client.communicate(timeout=MINUTE)
     assert client.returncode == 0
+
+
+def test_another_users_starter_and_another_users_command_are_left_alone(run, monkeypatch):
+    us = os.getuid()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect("\0" + run.variables[STARTER])
+        assert same_user(connection)
+        monkeypatch.setattr(os, "getuid", lambda: us + 1)
+        assert not same_user(connection)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as connection:
+        listener.bind("")
+        listener.listen()
+        connection.connect(listener.getsockname())
+        assert starter.Starter(listener).receive() is None
+        assert connection.recv(16) == b""
 
 
 def fails(*_, **__):
@@ -240,8 +251,7 @@ def fails(*_, **__):
     [
         (os, "pidfd_open", fails),
         (subprocess, "Popen", fails),
-        (tempfile, "mkdtemp", fails),
-        (tempfile, "mkdtemp", lambda prefix: f"/tmp/{prefix}{'long' * 40}"),
+        (socket.socket, "bind", fails),
     ],
 )
 def test_a_run_goes_on_without_a_starter(monkeypatch, where, name, instead):
