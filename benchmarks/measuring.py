@@ -110,15 +110,7 @@ def _repeat_gradient(evaluator, model, theta, bound, sums, counts, times):  # ty
         evaluator.gradient_sums(model, theta[i % theta.shape[0]], bound, sums, counts)
 
 
-def _repeat_batch(evaluator, model, theta, proposal, bound, words, sums, squares, counts, times):  # type: ignore[no-untyped-def]
-    """Draw and evaluate batches at (sets, chains, d) positions, set after set, `times` times."""
-    for i in range(times):
-        s = i % theta.shape[0]
-        evaluator.batch_sums(model, theta[s], proposal[s], bound[s], words, s, sums, squares, counts)
-
-
 _compiled_ratio = compiled(_repeat_ratio)
-_compiled_batch = compiled(_repeat_batch)
 _compiled_gradient = compiled(_repeat_gradient)
 
 
@@ -165,17 +157,6 @@ def ratio_seconds(evaluator: Any, model: Any, moves: Moves, **options: Any) -> f
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
     repeat = _compiled_ratio if isinstance(evaluator, tuple) else _repeat_ratio
     arguments = (evaluator, model, moves.theta, moves.proposal, moves.bound, sums, counts)
-    repeat(*arguments, 1)
-    return cpu_seconds(lambda times: repeat(*arguments, times), **options) / chains
-
-
-def batch_seconds(evaluator: Any, model: Any, moves: Moves, size: int, **options: Any) -> float:
-    """CPU seconds of one chain's log ratio over a batch of so many rows, drawing them included."""
-    sets, chains = moves.theta.shape[:2]
-    words = np.random.default_rng(3).integers(0, 2**64, (chains, sets, size), np.uint64)
-    sums, squares, counts = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
-    repeat = _compiled_batch if isinstance(evaluator, tuple) else _repeat_batch
-    arguments = (evaluator, model, moves.theta, moves.proposal, moves.bound, words, sums, squares, counts)
     repeat(*arguments, 1)
     return cpu_seconds(lambda times: repeat(*arguments, times), **options) / chains
 

@@ -1,31 +1,31 @@
 """A finished study: CPU per chain and iterations per second beside the public code, and where the time went.
 
-CPU time is the kernel's count, which every dpmc command writes at the end of its log. --jobs runs one job of
-each cell again, compiled beforehand.
+CPU time is the kernel's count, which every dpmc command writes at the end of its log.
 """
 
 import json
-import os
+import multiprocessing
 import statistics
-import subprocess
-import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jobs import used_by
-from measuring import ROOT, Moves, batch_seconds, gradient_seconds, ratio_seconds, table, walk
+from measuring import ROOT, table
 
-from dpmc import datasets, storage
-from dpmc.sampling import build_evaluator
+from dpmc import cli, sampling, storage
 from dpmc.studies import Study
 
 REFERENCE = ROOT / "data" / "published" / "reference_timings.csv"
 GOALS = {"median": 200.0, "least": 25.0}
-SETS = 8  # of positions along the chains, at which evaluations are timed
 
 
 @dataclass(frozen=True)
@@ -73,119 +73,111 @@ def jobs_of(study: Study, folder: Path) -> list[Job]:
     return found
 
 
-def run_job(study: Study, model: str, method: str, epsilon: str, data: Path) -> tuple[float, float]:
-    """CPU seconds (user and system) and peak MB of one job with all seeds, compiled beforehand."""
-    for iterations in (["--iterations", "1"], []):
-        with tempfile.TemporaryDirectory() as folder:
-            outputs = [f"{folder}/seed-{seed}.nc" for seed in range(study.seeds)]
-            command = [
-                *(sys.executable, "-m", "dpmc", "sample", "--quiet"),
-                *("--study", str(study.path), "--model", model, "--method", method, "--epsilon", epsilon),
-                *("--data", str(data), *iterations),
-                *("--output", *outputs),
-            ]
-            process = subprocess.Popen(command, stderr=subprocess.DEVNULL if iterations else None)
-            _, status, usage = os.wait4(process.pid, 0)
-            if status:
-                raise SystemExit(f"failed: {' '.join(command)}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0
-
-
-def against_reference(study: Study, jobs: list[Job], exact: bool) -> None:
+def against_reference(study: Study, jobs: list[Job]) -> None:
     """Print CPU per chain and iterations per second beside the public code's."""
     reference = pd.read_csv(REFERENCE, comment="#", dtype={"epsilon": str})
     known = {(row.model, row.method, row.epsilon): row for row in reference.itertuples()}
     rows, ratios = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for job in jobs:
-            row = known.get((job.model, job.method, job.epsilon))
-            if row is None:
-                continue
-            cpu, peak = job.cpu, job.peak
-            if exact:
-                data = Path(folder) / f"{job.model}.nc"
-                if not data.exists():
-                    spec = study.model(job.model)
-                    datasets.build(job.model, spec.model, "published", spec.n).write(data)
-                cpu, peak = run_job(study, job.model, job.method, job.epsilon, data)
-                print(f"  {job.model} {job.method}: {cpu:.2f} s, {peak:.0f} MB", file=sys.stderr, flush=True)
-            per_chain, done = cpu / job.seeds, job.iterations * job.seeds
-            ratios.append(row.cpu_seconds / per_chain)
-            rows.append(
-                [
-                    *(job.model, job.method, job.epsilon, job.iterations, per_chain, done / cpu),
-                    *(row.cpu_seconds, row.cpu_seconds / row.iterations * 1e3, ratios[-1]),
-                    *((done / cpu) / (row.iterations / row.cpu_seconds), peak),
-                ]
-            )
+    for job in jobs:
+        row = known.get((job.model, job.method, job.epsilon))
+        if row is None:
+            continue
+        per_chain, rate = job.cpu / job.seeds, job.iterations * job.seeds / job.cpu
+        ratios.append(row.cpu_seconds / per_chain)
+        rows.append(
+            [
+                *(job.model, job.method, job.epsilon, job.iterations, per_chain, rate),
+                *(row.cpu_seconds, row.cpu_seconds / row.iterations * 1e3, ratios[-1]),
+                *(rate / (row.iterations / row.cpu_seconds), job.peak),
+            ]
+        )
     header = (
         *("model", "method", "ε", "iterations", "CPU s per chain", "iterations per s"),
         *("public code, CPU s", "ms per iteration", "times less CPU", "times more per s", "peak MB"),
     )
-    source = "run again, compiled beforehand" if exact else "of the run"
-    table("study", header, rows, f"## CPU per chain in jobs of {study.seeds} seeds ({source})")
+    table("study", header, rows, f"## CPU per chain in jobs of {study.seeds} seeds")
     if ratios:
         median, least = statistics.median(ratios), min(ratios)
         print(f"\ntimes less CPU than the public code: median {median:.0f}, least {least:.0f} ", end="")
         print(f"(goals {GOALS['median']:.0f} and {GOALS['least']:.0f})")
 
 
-def seconds_per_evaluation(study: Study, job: Job, folder: Path) -> tuple[float, float]:
-    """CPU seconds of one log ratio and one gradient of one chain, at positions of the job's own chains."""
-    spec = study.model(job.model)
-    problem = datasets.build(job.model, spec.model, spec.data, spec.n)
-    values, source = study.pinned_hyperparameters(job.model, job.method)
-    algorithm = study.algorithm(job.method, values, problem.dimension, source)
-    place = f"chains/{job.model}/{job.method}/eps-{job.epsilon}"
-    chains = [
-        storage.read_chain(folder / "results" / study.name / place / f"seed-{seed}.nc").draws[0]
-        for seed in range(job.seeds)
-    ]
-    along = np.linspace(len(chains[0]) // 2, len(chains[0]) - 1, SETS).astype(int)
-    theta = np.ascontiguousarray(np.stack([draws[along] for draws in chains], axis=1))
-    evaluator = build_evaluator(algorithm, problem)
-    clip = getattr(algorithm, "clip_l", None) or getattr(algorithm, "clip", 1.0)
-    if hasattr(algorithm, "proposal_sd"):
-        moves = walk(theta, algorithm.proposal_sd, clip, algorithm.one_component)
-    else:  # a trajectory ends about as far away as another position of the chain
-        moves = Moves(theta, np.roll(theta, 1, axis=0), clip)
-    options = {"least": 0.01, "rounds": 3}
-    if algorithm.batch_size:
-        return batch_seconds(evaluator, problem.model, moves, algorithm.batch_size, **options), 0.0
-    ratio = ratio_seconds(evaluator, problem.model, moves, **options) if job.ratios else 0.0
-    gradient = 0.0
-    if job.gradients:
-        gradient = gradient_seconds(evaluator, problem.model, theta, algorithm.clip_g, **options)
-    return ratio, gradient
+@contextmanager
+def timing(module: Any, name: str) -> Iterator[list[float]]:
+    """Note the CPU seconds of every call of a module's function."""
+    function, seconds = getattr(module, name), []
+
+    def timed(*arguments: Any) -> Any:
+        began = time.process_time()
+        answer = function(*arguments)
+        seconds.append(time.process_time() - began)
+        return answer
+
+    setattr(module, name, timed)
+    try:
+        yield seconds
+    finally:
+        setattr(module, name, function)
 
 
-def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None) -> None:
-    """Print what evaluating rows took: evaluations × seconds of one, timed at each cell's own positions."""
-    longest = {job.cell: job for job in sorted(jobs, key=lambda job: job.iterations)}
-    timed = {cell: seconds_per_evaluation(study, job, folder) for cell, job in sorted(longest.items())}
+def sample_again(study: Study, job: Job, folder: Path) -> tuple[float, float]:
+    """What parts of a job's CPU time its blocks of iterations took, and laying out rows for them."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [
+            *("sample", "--quiet", "--study", str(study.path), "--model", job.model, "--method", job.method),
+            *("--data", str(folder / "data" / study.name / job.model / f"{study.model(job.model).data}.nc")),
+            *("--epsilon", job.epsilon, "--seed", *map(str, range(job.seeds))),
+            *("--output", f"{place}/seed-{{seed}}.nc"),
+        ]
+        with redirect_stderr(None):
+            cli.main([*command, "--iterations", "1"])  # imports, and loads machine code
+        began = time.process_time()
+        with (
+            timing(sampling, "compiled_iterations") as blocks,
+            timing(sampling, "build_evaluator") as layout,
+        ):
+            cli.main(command)
+        whole = time.process_time() - began
+    return sum(blocks) / whole, sum(layout) / whole
+
+
+def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None, cores: int) -> None:
+    """Print what the iterations took, next to all of it evaluations of rows.
+
+    The longest job of each cell runs again, as many at a time as in the run, which share caches and cores. It
+    tells the parts of the time that the job took in the run.
+    """
+    longest = list({job.cell: job for job in sorted(jobs, key=lambda job: job.iterations)}.values())
+    longest.sort(key=lambda job: -job.cpu)
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
+        again = pool.map(sample_again, repeat(study), longest, repeat(folder))
+        took = {
+            job.cell: (job.iterations, *(job.cpu * part for part in parts))
+            for job, parts in zip(longest, again, strict=True)
+        }
     groups: dict[str, list[Any]] = {}
-    trials = 0.0
+    trials = np.zeros(2)
     for job in jobs:
         name = study.method(job.method).algorithm
-        group = groups.setdefault(name, [name, 0, 0.0, 0.0, 0.0])
-        ratio, gradient = timed[job.cell]
-        chain = job.iterations * (job.ratios * ratio + job.gradients * gradient)
-        group[1] += 1
-        group[2] += job.cpu
-        group[3] += job.seeds * chain
-        group[4] = max(group[4], job.peak)
+        group = groups.setdefault(name, [name, 0, 0.0, 0.0, 0.0, 0.0])
+        iterations, blocks, layout = took[job.cell]
+        blocks *= job.iterations / iterations
+        for place, value in enumerate((1, job.cpu, blocks, layout), start=1):
+            group[place] += value
+        group[5] = max(group[5], job.peak)
         if study.tuning_mode != "none" and study.model(job.model).tuning_epsilon == job.epsilon:
-            trials += study.tuning_seeds * study.chains * chain
+            trials += study.tuning_seeds / job.seeds * blocks, layout
     lines = list(groups.values())
-    count, used, rows = (sum(line[k] for line in lines) for k in (1, 2, 3))
-    lines.append(["all sampling jobs", count, used, rows, max(line[4] for line in lines)])
-    lines.append(["settings tried", None, None, trials, None])
-    header = ("algorithm", "jobs", "CPU s", "CPU s in rows, estimated", "peak MB")
+    count, used, blocks, layout = (sum(line[k] for line in lines) for k in (1, 2, 3, 4))
+    lines.append(["all sampling jobs", count, used, blocks, layout, max(line[5] for line in lines)])
+    lines.append(["settings tried", None, None, *map(float, trials), None])
+    header = ("algorithm", "jobs", "CPU s", "in iterations", "laying out rows", "peak MB")
     table("study-rows", header, lines, "## Evaluating rows")
     total = cpu or used
     what = "the whole run" if cpu else "the sampling jobs"
-    rows += trials if cpu else 0.0
-    print(f"\nin rows: {rows:.0f} s of {total:.0f} s CPU of {what}: overhead {1.0 - rows / total:.0%}")
+    blocks, layout = np.array([blocks, layout]) + (trials if cpu else 0.0)
+    print(f"\nin iterations: {blocks:.0f} s of {total:.0f} s CPU of {what}: {blocks / total:.0%}; ", end="")
+    print(f"with laying out rows for them, {layout:.0f} s, {(blocks + layout) / total:.0%}")
 
 
 def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
@@ -222,15 +214,15 @@ def wall_by_rule(study: Study, folder: Path) -> None:
     print(f"\nfrom the first job's start to the last one's end: {last - first:.0f} s of wall time")
 
 
-def main(study: Study, folder: str, cpu: float | None, exact: bool) -> None:
+def main(study: Study, folder: str, cpu: float | None, cores: int) -> None:
     """Print all tables of a finished run."""
     place = Path(folder)
     jobs = jobs_of(study, place)
     if not jobs:
         print(f"study: no finished run of {study.name} under {place / 'results'}; make figures first")
         return
-    against_reference(study, jobs, exact)
-    share_of_rows(study, jobs, place, cpu)
+    against_reference(study, jobs)
+    share_of_rows(study, jobs, place, cpu, cores)
     cpu_by_command(study, place, cpu)
     wall_by_rule(study, place)
     peak = max(job.peak for job in jobs)

@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smaller sizes, shorter chains")
     parser.add_argument("--folder", default=".", help="where the study's results/ lie; default: here")
     parser.add_argument("--cpu", type=float, help="study: CPU seconds of the whole run, user + system")
-    parser.add_argument("--jobs", action="store_true", help="study: run jobs of one ε again, under a clock")
+    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="study: of the run; default: all")
     options = parser.parse_args()
     from dpmc.studies import load_study
 
@@ -52,7 +52,7 @@ def main() -> None:
         elif part == "study":
             import pipeline
 
-            pipeline.main(study, options.folder, options.cpu, options.jobs)
+            pipeline.main(study, options.folder, options.cpu, options.cores)
         print(f"\n({part}: {time.perf_counter() - began:.0f} s)", file=sys.stderr)
 
 
