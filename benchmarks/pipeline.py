@@ -3,16 +3,14 @@
 CPU time is the kernel's count, which every dpmc command writes at the end of its log.
 """
 
-import json
+import importlib
 import multiprocessing
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ import pandas as pd
 from jobs import used_by
 from measuring import ROOT, table
 
-from dpmc import cli, sampling, storage
+from dpmc import cli, compiler, sampling, starter, storage
 from dpmc.studies import Study
 
 REFERENCE = ROOT / "data" / "published" / "reference_timings.csv"
@@ -120,25 +118,33 @@ def timing(module: Any, name: str) -> Iterator[list[float]]:
         setattr(module, name, function)
 
 
-def sample_again(study: Study, job: Job, folder: Path) -> tuple[float, float]:
-    """What parts of a job's CPU time its blocks of iterations took, and laying out rows for them."""
-    with tempfile.TemporaryDirectory() as place:
-        command = [
-            *("sample", "--quiet", "--study", str(study.path), "--model", job.model, "--method", job.method),
-            *("--data", str(folder / "data" / study.name / job.model / f"{study.model(job.model).data}.nc")),
-            *("--epsilon", job.epsilon, "--seed", *map(str, range(job.seeds))),
-            *("--output", f"{place}/seed-{{seed}}.nc"),
-        ]
-        with redirect_stderr(None):
-            cli.main([*command, "--iterations", "1"])  # imports, and loads machine code
+def sample_again(work: tuple[Study, Job, Path]) -> tuple[float, float]:
+    """What parts of a job's CPU time its blocks of iterations took, and laying out rows for them.
+
+    Wants a process of its own that has imported what a job from the starter has.
+    """
+    study, job, folder = work
+    results, model = folder / "results" / study.name, study.model(job.model)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        timing(sampling, "compiled_iterations") as blocks,
+        timing(compiler, "_compile_once") as loading,  # of machine code, in the first block
+        timing(sampling, "build_evaluator") as layout,
+    ):
         began = time.process_time()
-        with (
-            timing(sampling, "compiled_iterations") as blocks,
-            timing(sampling, "build_evaluator") as layout,
-        ):
-            cli.main(command)
+        status = cli.main(
+            [
+                *("sample", "--quiet", "--study", str(study.path), "--model", job.model),
+                *("--method", job.method, "--epsilon", job.epsilon, "--seed", *map(str, range(job.seeds))),
+                *("--data", str(folder / "data" / study.name / job.model / f"{model.data}.nc")),
+                *("--hyperparameters", str(results / "tuning" / job.model / f"{job.method}.yaml")),
+                *("--output", f"{place}/seed-{{seed}}.nc"),
+            ]
+        )
         whole = time.process_time() - began
-    return sum(blocks) / whole, sum(layout) / whole
+    if status:
+        raise SystemExit(f"{job.model} {job.method}: failed, for the reason above")
+    return (sum(blocks) - sum(loading)) / whole, sum(layout) / whole
 
 
 def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None, cores: int) -> None:
@@ -149,12 +155,15 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
     """
     longest = list({job.cell: job for job in sorted(jobs, key=lambda job: job.iterations)}.values())
     longest.sort(key=lambda job: -job.cpu)
-    with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
-        again = pool.map(sample_again, repeat(study), longest, repeat(folder))
-        took = {
-            job.cell: (job.iterations, *(job.cpu * part for part in parts))
-            for job, parts in zip(longest, again, strict=True)
-        }
+    for module in (*starter.COMMON, *starter.IMPORTS["sample"]):
+        importlib.import_module(module)
+    compiler.prepare()
+    with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
+        again = pool.map(sample_again, [(study, job, folder) for job in longest], chunksize=1)
+    took = {
+        job.cell: (job.iterations, *(job.cpu * part for part in parts))
+        for job, parts in zip(longest, again, strict=True)
+    }
     groups: dict[str, list[Any]] = {}
     trials = np.zeros(2)
     for job in jobs:
@@ -186,32 +195,12 @@ def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
     used = [one for one in map(used_by, logs) if one]
     rows: list[list[Any]] = []
     for command in dict.fromkeys(sorted(one.command for one in used)):
-        seconds = [one.cpu for one in used if one.command == command]
-        rows.append([command, len(seconds), sum(seconds), sum(seconds) / len(seconds)])
+        some = [one for one in used if one.command == command]
+        seconds = sum(one.cpu for one in some)
+        rows.append([command, len(some), seconds, seconds / len(some), max(one.peak for one in some)])
     if cpu:
-        rows.append(["all else", "", cpu - sum(row[2] for row in rows), ""])
-    table("study-cpu", ("command", "jobs", "CPU s", "of one"), rows, "## CPU by command")
-
-
-def wall_by_rule(study: Study, folder: Path) -> None:
-    """Print what Snakemake noted of the run: jobs, their wall time by rule, and the whole."""
-    seen: dict[Any, tuple[str, float, float]] = {}
-    for path in (folder / ".snakemake" / "metadata").glob("*"):
-        about = json.loads(path.read_text())
-        if study.name in str(about.get("shellcmd", "")) and about.get("starttime"):
-            key = (about["rule"], about["shellcmd"])
-            seen[key] = (about["rule"], about["starttime"], about["endtime"])
-    if not seen:
-        return
-    rules: dict[str, list[float]] = {}
-    for rule, began, ended in seen.values():
-        line = rules.setdefault(rule, [0, 0.0])
-        line[0] += 1
-        line[1] += max(0.0, ended - began)
-    rows = [[rule, int(count), seconds] for rule, (count, seconds) in sorted(rules.items())]
-    table("study-wall", ("rule", "jobs", "wall s, summed"), rows, "## Jobs, as Snakemake noted them")
-    first, last = min(job[1] for job in seen.values()), max(job[2] for job in seen.values())
-    print(f"\nfrom the first job's start to the last one's end: {last - first:.0f} s of wall time")
+        rows.append(["all else", "", cpu - sum(row[2] for row in rows), "", ""])
+    table("study-cpu", ("command", "jobs", "CPU s", "of one", "peak MB"), rows, "## CPU by command")
 
 
 def main(study: Study, folder: str, cpu: float | None, cores: int) -> None:
@@ -222,8 +211,5 @@ def main(study: Study, folder: str, cpu: float | None, cores: int) -> None:
         print(f"study: no finished run of {study.name} under {place / 'results'}; make figures first")
         return
     against_reference(study, jobs)
-    share_of_rows(study, jobs, place, cpu, cores)
     cpu_by_command(study, place, cpu)
-    wall_by_rule(study, place)
-    peak = max(job.peak for job in jobs)
-    print(f"largest sampling job: {peak:.0f} MB (goal: at most 1024)")
+    share_of_rows(study, jobs, place, cpu, cores)

@@ -426,10 +426,10 @@ def _share(options: argparse.Namespace, seeds: list[int], outputs: list[Path]) -
         part.processes, part.seed, part.quiet = 1, seeds[begin:end], options.quiet or begin > 0
         part.output = [str(output) for output in outputs[begin:end]]
         workers.append(context.Process(target=_sample_part, args=(part,), daemon=True))
+    signal.signal(signal.SIGTERM, _leave)
     try:
         for worker in workers:
             worker.start()
-        signal.signal(signal.SIGTERM, _leave)
         for worker in workers:
             worker.join()
     finally:
@@ -448,6 +448,7 @@ def _leave(*_: Any) -> None:
 
 
 def _sample_part(options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         sample(options)
     except DpmcError as error:

@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -70,7 +71,7 @@ def launch() -> None:
 
     On Linux, unless the variable `STARTER` is there.
     """
-    if STARTER in os.environ:
+    if STARTER in os.environ or None in (sys.stdout, sys.stderr):  # jobs would have no streams
         return
     try:
         os.close(os.pidfd_open(os.getpid()))  # not everywhere, nor allowed everywhere
@@ -205,8 +206,12 @@ class Starter:
         """The next request; None if it broke off, or is refused for this process is not what it needs."""
         files: list[int] = []
         request = None
-        with contextlib.suppress(OSError, ValueError):
+        try:
             client, _ = self.listener.accept()
+        except OSError:  # too many files; jobs that end will close some
+            time.sleep(0.1)
+            return None
+        with contextlib.suppress(OSError, ValueError, TypeError):
             client.settimeout(_PATIENCE)
             try:
                 if not same_user(client):
@@ -280,8 +285,7 @@ class Starter:
         by_imports = {name: value for name, value in os.environ.items() if name not in self.variables}
         os.environ.clear()
         os.environ.update(by_imports | request.variables)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # blocked until `_run`
 
 
 def _exactly(client: socket.socket, size: int) -> bytes:
@@ -309,6 +313,7 @@ def _run(arguments: list[str]) -> NoReturn:
     """Run a command and end at once: to take apart all that is imported would be a fifth of a second."""
     status: Any = 1
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         status = cli.main(arguments)
     except SystemExit as leaving:
         status = 0 if leaving.code is None else leaving.code

@@ -52,6 +52,10 @@ class Run:
             text=True,
         )
 
+    def imported(self) -> bool:
+        """Whether the starter has served a command, for which it has imported what that needs."""
+        return any("netCDF4" in part.path for part in self.starter.memory_maps())
+
     def job(self) -> psutil.Process:
         """The process that the starter has made for a command, once it is on its own."""
         wait_until(lambda: any(os.getpgid(job.pid) == job.pid for job in self.starter.children()))
@@ -131,12 +135,11 @@ def test_standard_output_and_folder_are_the_commands_own(run, tmp_path, monkeypa
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_what_cannot_be_printed_is_a_failure(run):
-    variables = {"PYTHONUNBUFFERED": ""}
-    for address in (run.variables[STARTER], ""):
-        with open("/dev/full", "w") as full:
-            printing = run.start(*BUDGET, stdout=full, **variables, **{STARTER: address})
-        printing.communicate(timeout=MINUTE)
-        assert printing.returncode != 0
+    with open("/dev/full", "w") as full:
+        printing = run.start(*BUDGET, stdout=full)
+    said = printing.communicate(timeout=MINUTE)[1]
+    assert printing.returncode != 0 and "No space left" in said
+    assert run.imported()
 
 
 def test_who_needs_other_variables_runs_by_itself(run, waiting):
@@ -168,9 +171,14 @@ def test_processes_of_a_job_end_with_it(run, tmp_path, monkeypatch):
     job = run.job()
     wait_until(lambda: len(job.children()) == 4)
     workers = job.children()
-    client.kill()
-    client.wait()
-    wait_until(lambda: all(gone(process) for process in (job, *workers)))
+    try:
+        client.kill()
+        client.wait()
+        wait_until(lambda: all(gone(process) for process in (job, *workers)))
+    finally:
+        for worker in workers:
+            if not gone(worker):
+                worker.kill()
 
 
 def test_a_job_that_is_killed_is_reported_and_an_interrupt_is_heard(run, waiting):
@@ -183,6 +191,30 @@ def test_a_job_that_is_killed_is_reported_and_an_interrupt_is_heard(run, waiting
     client.send_signal(signal.SIGINT)
     assert client.communicate(timeout=MINUTE)[1] == "dpmc: interrupted\n"
     assert client.returncode == 130
+
+
+def test_a_run_that_ends_waits_for_its_starter(run, waiting):
+    client = run.start(*waiting)
+    job = run.job()
+    run.process.stdin.close()
+    assert run.process.wait(timeout=MINUTE) == 0
+    assert gone(run.starter)
+    wait_until(lambda: gone(job))
+    client.communicate(timeout=MINUTE)
+    assert client.returncode == 1
+
+
+def test_an_interrupt_is_heard_whoever_has_the_command(run, tmp_path, monkeypatch):
+    """A client that waits for a starter that is busy, and then gone, does not run what was interrupted."""
+    monkeypatch.chdir(tmp_path)
+    run.starter.suspend()
+    client = run.start(*BUDGET, "--json")
+    time.sleep(1.0)  # it waits for an answer by now
+    client.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    run.starter.kill()
+    printed, said = client.communicate(timeout=MINUTE)
+    assert client.returncode == 130 and (printed, said) == ("", "dpmc: interrupted\n")
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
@@ -216,7 +248,13 @@ def test_who_asks_a_starter_that_is_gone_runs_by_itself(run, tmp_path, monkeypat
 
 
 def test_a_request_that_breaks_off_does_no_harm(run, waiting):
-    for sent in (b"", b"\0\0", (1000).to_bytes(4, "big") + b"[", (2).to_bytes(4, "big") + b"{}"):
+    for sent in (
+        b"",
+        b"\0\0",
+        (1000).to_bytes(4, "big") + b"[",
+        (2).to_bytes(4, "big") + b"{}",
+        b"\0\0\0\0017",
+    ):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect("\0" + run.variables[STARTER])
             connection.sendall(sent)
