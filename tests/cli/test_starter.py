@@ -102,6 +102,17 @@ def wait_until(true):
         time.sleep(0.02)
 
 
+def wait_until_it_sleeps(process: psutil.Process) -> None:
+    """Wait until it waits for something itself, and so hears an interrupt at once."""
+    asleep = [False]
+
+    def for_a_while() -> bool:
+        asleep.append(process.status() == psutil.STATUS_SLEEPING)
+        return all(asleep[-10:])
+
+    wait_until(for_a_while)
+
+
 def gone(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
@@ -187,7 +198,7 @@ def test_a_job_that_is_killed_is_reported_and_an_interrupt_is_heard(run, waiting
     client.communicate(timeout=MINUTE)
     assert client.returncode == 128 + signal.SIGKILL
     client = run.start(*waiting)
-    run.job()
+    wait_until_it_sleeps(run.job())
     client.send_signal(signal.SIGINT)
     assert client.communicate(timeout=MINUTE)[1] == "dpmc: interrupted\n"
     assert client.returncode == 130
