@@ -159,6 +159,8 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
         importlib.import_module(module)
     compiler.prepare()
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
+        # Machine code that was made for the run's folder is not found from another one.
+        pool.apply(cli.main, [["compile", "--study", str(study.path)]])
         again = pool.map(sample_again, [(study, job, folder) for job in longest], chunksize=1)
     took = {
         job.cell: (job.iterations, *(job.cpu * part for part in parts))

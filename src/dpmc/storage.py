@@ -44,7 +44,12 @@ class Chains:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path` and rename it to `path` at the end; nothing half-written stays."""
+    """Give a temporary name beside `path` and rename it to `path` at the end; nothing half-written stays.
+
+    Raises DpmcError for a device or the like, in whose place there would be a file.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DpmcError(f"{path}: is not a regular file, which a result has to be")
     path.parent.mkdir(parents=True, exist_ok=True)
     for left_over in path.parent.glob(f".{path.name}.*.tmp"):  # of a process that was killed
         left_over.unlink(missing_ok=True)

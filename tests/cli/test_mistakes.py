@@ -1,5 +1,6 @@
 """What a user's mistake gets: one line that names file, key, value and rule; nothing written."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,13 @@ SAMPLE = ("sample", "--model", "circle", "--method", "dp-hmc", "--output", "chai
         (lambda s: s.update(figures=["mmd"]), ["figures", "'mmd'"]),
     ],
 )
+def test_a_device_is_not_replaced(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")  # as /dev/null, which would be gone for everybody
+    data = ["data", "--study", str(ROOT / "config/studies/smoke.yaml"), "--model", "circle"]
+    assert "pipe: is not a regular file" in fails(capsys, *data, "--output", str(tmp_path / "pipe"))
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_study_file(folder, capsys, change, words):
     edit(folder, change)
     error = fails(capsys, *BUDGET)
