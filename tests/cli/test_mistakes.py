@@ -62,13 +62,6 @@ SAMPLE = ("sample", "--model", "circle", "--method", "dp-hmc", "--output", "chai
         (lambda s: s.update(figures=["mmd"]), ["figures", "'mmd'"]),
     ],
 )
-def test_a_device_is_not_replaced(tmp_path, capsys):
-    os.mkfifo(tmp_path / "pipe")  # as /dev/null, which would be gone for everybody
-    data = ["data", "--study", str(ROOT / "config/studies/smoke.yaml"), "--model", "circle"]
-    assert "pipe: is not a regular file" in fails(capsys, *data, "--output", str(tmp_path / "pipe"))
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
-
-
 def test_study_file(folder, capsys, change, words):
     edit(folder, change)
     error = fails(capsys, *BUDGET)
@@ -200,3 +193,10 @@ def test_options_that_do_not_exist():
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "--model" in done.stderr
+
+
+def test_a_device_is_not_replaced(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")  # as /dev/null, which would be gone for everybody
+    data = ["data", "--study", str(ROOT / "config/studies/smoke.yaml"), "--model", "circle"]
+    assert "pipe: is not a regular file" in fails(capsys, *data, "--output", str(tmp_path / "pipe"))
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
