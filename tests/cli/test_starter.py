@@ -50,6 +50,8 @@ class Run:
             stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
+            # Where tests run in the background, interrupts are ignored, and commands go on ignoring them.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def imported(self) -> bool:
