@@ -222,7 +222,7 @@ def test_an_interrupt_is_heard_whoever_has_the_command(run, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     run.starter.suspend()
     client = run.start(*BUDGET, "--json")
-    time.sleep(1.0)  # it waits for an answer by now
+    wait_until_it_sleeps(psutil.Process(client.pid))  # for an answer
     client.send_signal(signal.SIGINT)
     time.sleep(0.2)
     run.starter.kill()
