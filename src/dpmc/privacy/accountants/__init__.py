@@ -13,7 +13,7 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from dpmc.errors import DpmcError
 from dpmc.privacy.events import (
@@ -26,6 +26,8 @@ from dpmc.privacy.events import (
     merge,
     repeat,
 )
+
+Number = TypeVar("Number", int, float)
 
 MOST_ITERATIONS = 10**18
 """Where the search for iterations gives up: beyond it the noise multiplier cannot be meant."""
@@ -198,54 +200,64 @@ def _smallest(
 ) -> float:
     """Smallest x with excess(x) <= 0, rounded up by at most resolution · x, or to a double.
 
-    Given excess(low) > 0 >= excess(high) and an excess that falls with x. False position as in `_largest`.
-    No guess is nearer to an end than half of what they may be apart, so that the other end follows at once.
+    Given excess(low) > 0 >= excess(high) and an excess that falls with x.
     """
-    turn, before = 0, 0.0
-    while high - low > resolution * high:
-        turn += 1
+
+    def between(high: float, low: float, part: float) -> float | None:
         middle = low + 0.5 * (high - low)
-        if not low < middle < high:
-            break
-        if turn % 4 and math.isfinite(at_high):
-            margin = max(0.5 * resolution * high, math.ulp(high))
-            guess = low + at_low / (at_low - at_high) * (high - low)
-            guess = min(max(guess, low + margin), high - margin)
-            middle = guess if low < guess < high else middle
-        found = excess(middle)
-        # An end that stays twice is given less weight, or it would stay for ever.
-        weight = 0.5 if found * before > 0.0 else 1.0
-        before = found
-        if found <= 0.0:
-            high, at_high, at_low = middle, found, weight * at_low
-        else:
-            low, at_low, at_high = middle, found, weight * at_high
-    return high
+        if high - low <= resolution * high or not low < middle < high:
+            return None
+        # Nearer to an end than half of what they may be apart is wasted: so the other end follows at once.
+        margin = max(0.5 * resolution * high, math.ulp(high))
+        guess = min(max(high - part * (high - low), low + margin), high - margin)
+        return guess if low < guess < high else middle
+
+    return _last_within(excess, high, low, at_high, at_low, between)
 
 
 def _largest(excess: Callable[[int], float], guess: int) -> int:
     """Largest k with excess(k) <= 0, given excess(0) <= 0 and an excess that rises with k.
 
-    Steps of growing size away from the guess enclose the answer; then false position in integers
-    (Illinois variant), every third step a bisection, until the ends are neighbours.
+    Steps of growing size away from the guess enclose the answer.
     """
+
+    def between(low: int, high: int, part: float) -> int | None:
+        if high - low <= 1:
+            return None
+        return min(max(low + int(part * (high - low)), low + 1), high - 1)
+
     low, high, at_low, at_high = _enclosed(excess, min(max(1, guess), MOST_ITERATIONS))
-    turn, before = 0, 0.0
-    while high - low > 1:
-        turn += 1
-        middle = (low + high) // 2
-        if turn % 3 and math.isfinite(at_low):
-            step = -at_low / (at_high - at_low) * (high - low)
-            middle = min(max(low + int(step), low + 1), high - 1)
-        found = excess(middle)
+    return _last_within(excess, low, high, at_low, at_high, between)
+
+
+def _last_within(
+    excess: Callable[[Number], float],
+    within: Number,
+    beyond: Number,
+    at_within: float,
+    at_beyond: float,
+    between: Callable[[Number, Number, float], Number | None],
+) -> Number:
+    """The last number with excess <= 0 before those with more, given one of each and their excess.
+
+    False position (Illinois variant), every fourth step a bisection. `between(within, beyond, part)` is a
+    number about that part of the way from one to the other; None if they are near enough.
+    """
+    turn, moved = 1, None
+    while True:
+        halve = turn % 4 == 0 or math.isinf(at_within) or at_within == at_beyond  # both 0, of weights
+        asked = between(within, beyond, 0.5 if halve else at_within / (at_within - at_beyond))
+        if asked is None:
+            return within
+        found = excess(asked)
+        fits = found <= 0.0
         # An end that stays twice is given less weight, or it would stay for ever.
-        weight = 0.5 if found * before > 0.0 else 1.0
-        before = found
-        if found <= 0.0:
-            low, at_low, at_high = middle, found, weight * at_high
+        weight = 0.5 if fits is moved else 1.0
+        if fits:
+            within, at_within, at_beyond = asked, found, weight * at_beyond
         else:
-            high, at_high, at_low = middle, found, weight * at_low
-    return low
+            beyond, at_beyond, at_within = asked, found, weight * at_within
+        turn, moved = turn + 1, fits
 
 
 def _enclosed(excess: Callable[[int], float], guess: int) -> tuple[int, int, float, float]:
