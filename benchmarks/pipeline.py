@@ -35,8 +35,6 @@ class Job:
     epsilon: str
     seeds: int
     iterations: int  # of each chain
-    ratios: int  # per iteration
-    gradients: int
     cpu: float  # seconds
     peak: float  # MB
 
@@ -57,17 +55,9 @@ def jobs_of(study: Study, folder: Path) -> list[Job]:
         if not chains or not any(used):
             continue
         with storage.reading(chains[0]) as file:
-            iterations, ratios, gradients = (
-                int(file.getncattr(name))
-                for name in (
-                    "iterations",
-                    "ratio_evaluations_per_iteration",
-                    "gradient_evaluations_per_iteration",
-                )
-            )
-        counts = (len(chains), iterations, ratios, gradients)
+            iterations = int(file.getncattr("iterations"))
         cpu, peak = sum(one.cpu for one in used if one), max(one.peak for one in used if one)
-        found.append(Job(model, method, epsilon, *counts, cpu, peak))
+        found.append(Job(model, method, epsilon, len(chains), iterations, cpu, peak))
     return found
 
 
