@@ -52,7 +52,7 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, and wha
 benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
 	.venv/bin/python benchmarks/run.py
 
-resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.png, from a study run here alone
+resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.png, from a study run here alone, as docs/cluster.md says
 	.venv/bin/python benchmarks/jobs.py $(foreach study,$(STUDY),. $(study))
 	.venv/bin/python benchmarks/speed_up.py
 
