@@ -14,6 +14,8 @@
 # named in config/config.yaml.
 from snakemake.utils import min_version
 
+from dpmc import starter
+
 min_version("9.27")
 
 

@@ -55,7 +55,8 @@ _READ_ON_IMPORT = (
     "MPL",
     "XDG_",
 )
-_ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
+#: What a starter has of those; the rules give jobs the same (workflow/rules/common.smk).
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
 
 #: For glibc: keep the memory of arrays that are dropped; else the kernel takes and clears it each time, a
 #: third of what composing loss distributions takes.
@@ -102,7 +103,7 @@ def _started(alive: int) -> tuple[subprocess.Popen[bytes], str]:
         starter = subprocess.Popen(
             [sys.executable, "-P", "-m", "dpmc.starter", str(listener.fileno())],
             stdin=alive,
-            env={**os.environ, **_ONE_THREAD, **_KEEP_MEMORY},
+            env={**os.environ, **ONE_THREAD, **_KEEP_MEMORY},
             pass_fds=[listener.fileno()],
         )
         return starter, listener.getsockname()[1:].decode()

@@ -16,7 +16,6 @@ from dpmc import cli, starter
 from dpmc.__main__ import REFUSED, STARTER, same_user
 
 SMOKE = str(Path(__file__).parents[2] / "config/studies/smoke.yaml")
-ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS", "MKL")}
 RUN = """
 import os, sys
 from dpmc import starter
@@ -35,7 +34,8 @@ class Run:
     """A process that has launched a starter, as Snakemake does."""
 
     def __init__(self) -> None:
-        self.variables = {name: value for name, value in os.environ.items() if name != STARTER} | ONE_THREAD
+        self.variables = {name: value for name, value in os.environ.items() if name != STARTER}
+        self.variables |= starter.ONE_THREAD
         self.process = subprocess.Popen(
             [sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self.variables
         )
@@ -54,9 +54,9 @@ class Run:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
-    def imported(self) -> bool:
-        """Whether the starter has served a command, for which it has imported what that needs."""
-        return any("netCDF4" in part.path for part in self.starter.memory_maps())
+    def imported(self, library: str) -> bool:
+        """Whether the starter has imported a library, as it does when it serves a command that needs it."""
+        return any(library in part.path for part in self.starter.memory_maps())
 
     def job(self) -> psutil.Process:
         """The process that the starter has made for a command, once it is on its own."""
@@ -128,7 +128,7 @@ def test_same_bytes_words_and_exit_code(run, tmp_path, monkeypatch):
         assert finished.returncode == 0, said
         assert said.splitlines()[-1].startswith("sample: ") and "20/20 iterations" in said
     assert Path("there.nc").read_bytes() == Path("here.nc").read_bytes()
-    assert any("llvmlite" in part.path for part in run.starter.memory_maps())  # it was not done elsewhere
+    assert run.imported("llvmlite")  # it was not done elsewhere
     wrong = ("budget", "--study", SMOKE, "--model", "cirle", "--method", "dp-penalty", "--epsilon", "1")
     for words in (("sample", "--model", "cirle"), wrong):
         here, there = run.start(*words, **{STARTER: ""}), run.start(*words)
@@ -152,7 +152,7 @@ def test_what_cannot_be_printed_is_a_failure(run):
         printing = run.start(*BUDGET, stdout=full)
     said = printing.communicate(timeout=MINUTE)[1]
     assert printing.returncode != 0 and "No space left" in said
-    assert run.imported()
+    assert run.imported("netCDF4")
 
 
 def test_who_needs_other_variables_runs_by_itself(run, waiting):

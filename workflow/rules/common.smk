@@ -11,7 +11,6 @@ from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
 from dpmc.datasets import DATA_VERSION, DATASET_PATTERN, images
-from dpmc import starter
 from dpmc.errors import DpmcError
 from dpmc.figures import applies as figure_applies
 from dpmc.figures import endings as figure_endings
