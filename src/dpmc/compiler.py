@@ -94,21 +94,30 @@ def _compile_once(function: Callable[..., Any], types: tuple[Any, ...]) -> Calla
     import numba
 
     config: Any = numba.config
-    numba_compiles: Any = numba.njit(cache=True, **_WITHOUT_C_ENTRY)
     try:
         names = [function.__module__, function.__qualname__, str(types), *_own_sources.values()]
         folder = cache_folder() / hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
         folder.mkdir(exist_ok=True)
     except OSError:  # a home that cannot be written: numba finds a place of its own, or has none
-        return numba_compiles(function)
+        return _compile(function, types)
     known = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
     try:
         with _alone(folder / "lock"):
-            machine_code = numba_compiles(function)
-            machine_code.compile(types)
+            return _compile(function, types)
     finally:
         config.CACHE_DIR = known
+
+
+def _compile(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[..., Any]:
+    """Machine code for arguments of these types, from numba's cache if it is there."""
+    import numba
+
+    from dpmc.linking import entries_only
+
+    machine_code: Any = numba.njit(cache=True, **_WITHOUT_C_ENTRY)(function)
+    with entries_only():
+        machine_code.compile(types)
     return machine_code
 
 
@@ -163,8 +172,12 @@ def _compiled_sources() -> list[Path]:
 def _register_pending() -> None:
     from numba.extending import register_jitable
 
+    from dpmc.linking import optimised_alone
+
     while _pending:
         target, options = _pending.pop()
+        if options:
+            optimised_alone.add(target.__qualname__)
         _note_own_source(target)
         if inspect.isclass(target):
             fields: tuple[str, ...] = vars(target)["_fields"]

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
-from dpmc import compiler, warmup
+from dpmc import compiler, linking, warmup
 from dpmc.studies import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +20,25 @@ import sys, dpmc.sampling, dpmc.metrics.mmd
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 [algorithm_class(name) for name in ALGORITHMS]
 print(*(name for name in sys.modules if name.startswith("dpmc.")))
+"""
+
+#: Sums of clipped gradients by the compiled evaluator, to the last bit.
+GRADIENTS = """
+import numpy as np
+from dpmc import evaluators, models
+from dpmc.compiler import compiled
+
+@compiled
+def gradients(evaluator, model, theta, bound, sums, counts):
+    evaluator.gradient_sums(model, theta, bound, sums, counts)
+
+known = models.definition("flat-banana-10d")
+generator = np.random.default_rng(0)
+rows = known.model.simulate(generator, np.array(known.true_theta), 3000)
+theta = known.true_theta + 0.1 * generator.standard_normal((4, 10))
+sums = np.zeros((4, 10))
+gradients(evaluators.build(known.model, rows), known.model, theta, 2.0, sums, np.zeros(4, np.int64))
+print(sums.tobytes().hex())
 """
 
 
@@ -83,6 +103,21 @@ def test_two_at_once_compile_once(tmp_path, monkeypatch):
     assert sorted(output.count("data loaded") for output in outputs) == [0, 1]
 
 
+def test_who_compiled_has_the_bits_of_those_who_find_it(tmp_path, monkeypatch):
+    """With the inner functions' own machine code in its memory it had others in the last place."""
+    (tmp_path / "gradients.py").write_text(GRADIENTS)  # numba caches functions of files
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    command = [sys.executable, str(tmp_path / "gradients.py")]
+    sums = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert any((tmp_path / "cache").rglob("*.nbc"))
+    assert sums[0] == sums[1]
+
+
+def test_this_numba_has_been_tried():
+    """If it is another: see that the times of `dpmc compile` and the test above are well, and note it."""
+    assert numba.__version__.startswith(linking.TRIED)
+
+
 def test_what_compiles_nothing_afresh_is_not_compiled():
     """No module whose changes the cache ignores is loaded by the ones that compile."""
     loaded = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
@@ -91,10 +126,10 @@ def test_what_compiles_nothing_afresh_is_not_compiled():
     assert not parts & {name.removesuffix(".py") for name in compiler.UNCOMPILED}
 
 
-def test_every_cell_has_a_combination():
+def test_every_cell_has_a_family():
     for path in (ROOT / "config/studies").glob("*.yaml"):
         study = load_study(path)
-        found = warmup.combinations(study)
+        found = warmup.families(study)
         assert {pair for pairs in found.values() for pair in pairs} == {
             (model, method) for model, method, _ in study.cells()
         }

@@ -64,7 +64,7 @@ def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> S
 def test_it_runs_its_own_cells_only(tmp_path) -> None:
     study = other(tmp_path)
     assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
-    assert warmup.combinations(study) == {"dp-penalty-circle": [("circle", "dp-penalty-mine")]}
+    assert warmup.families(study) == {"circle": [("circle", "dp-penalty-mine")]}
     assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
 
 
