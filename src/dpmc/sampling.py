@@ -187,8 +187,8 @@ def sample(
         size = min(most, _next_block(size, time.monotonic() - began))
         if progress is not None:
             progress(done, total)
-    if checkpoint is not None and total > 0:
-        _save(checkpoint, state, runs, done, 0)
+    if checkpoint is not None and total > 0 and time.monotonic() - saved > checkpoint_seconds:
+        _save(checkpoint, state, runs, done, 0)  # a kill while results are written
     return [_finish(cell, run, total, door) for run in runs]
 
 

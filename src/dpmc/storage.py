@@ -73,42 +73,55 @@ def write_chains(path: Path, chains: Chains) -> None:
             name: file.createGroup(name)
             for name in ("posterior", "sample_stats", "private_diagnostics", "constant_data")
         }
-        for name, group in groups.items():
+        for group in groups.values():
             group.setncatts({"inference_library": "dpmc", "inference_library_version": __version__})
-            _dimension(group, "chain", np.arange(c))
-            if name != "constant_data":
-                _dimension(group, "draw", thin * np.arange(1, k + 1))
-        for name in ("posterior", "constant_data"):
-            _dimension(groups[name], "parameter", np.array([f"theta_{i + 1}" for i in range(d)], object))
-        _write(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws)
-        _write(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start)
+        defined = [
+            *(_coordinate(group, "chain", np.arange(c)) for group in groups.values()),
+            *(
+                _coordinate(group, "draw", thin * np.arange(1, k + 1))
+                for name, group in groups.items()
+                if name != "constant_data"
+            ),
+            *(
+                _coordinate(groups[name], "parameter", np.array([f"theta_{i + 1}" for i in range(d)], object))
+                for name in ("posterior", "constant_data")
+            ),
+            _variable(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws),
+            _variable(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start),
+        ]
         stats, private = groups["sample_stats"], groups["private_diagnostics"]
         dims = ("chain", "draw")
-        _write(stats, "acceptance_rate", dims, chains.accepted / thin)
-        _write(stats, "diverging", dims, chains.diverging.astype(np.int32))
-        _write(private, "ratio_clipped", dims, chains.ratio_clipped)
-        _write(private, "gradient_clipped", dims, chains.gradient_clipped)
+        defined += [
+            _variable(stats, "acceptance_rate", dims, chains.accepted / thin),
+            _variable(stats, "diverging", dims, chains.diverging.astype(np.int32)),
+            _variable(private, "ratio_clipped", dims, chains.ratio_clipped),
+            _variable(private, "gradient_clipped", dims, chains.gradient_clipped),
+        ]
+        random_rows = () if chains.random_rows is None else chains.random_rows
+        for name, counts in zip(RANDOM_ROWS, random_rows, strict=False):
+            defined.append(_variable(stats, name, dims, counts))
         private.setncattr("releasable", 0)
-        for name, counts in zip(
-            RANDOM_ROWS, () if chains.random_rows is None else chains.random_rows, strict=False
-        ):
-            _write(stats, name, dims, counts)
         for name, total in zip(TOTALS, chains.totals, strict=False):
             group = private if name.endswith("_clipped") else stats
             group.setncattr(f"{name}_total", total)
+        # All are defined before the first is written: the library writes what it knows of all of them
+        # whenever it goes from the one to the other.
+        for variable, values in defined:
+            variable[:] = values
 
 
-def _dimension(group: Any, name: str, values: np.ndarray) -> None:
+def _coordinate(group: Any, name: str, values: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Define a dimension with its coordinate variable; return the latter and what is to be written."""
     group.createDimension(name, len(values))
-    variable = group.createVariable(name, str if values.dtype == object else "i8", (name,))
-    variable[:] = values
+    return group.createVariable(name, str if values.dtype == object else "i8", (name,)), values
 
 
-def _write(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) -> None:
+def _variable(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Define a variable; return it and what is to be written."""
     # level 1 halves a chain's size (rejections repeat draws) at little cost
     large = values.size > 10_000
     options = {"compression": "zlib", "complevel": 1, "shuffle": True} if large else {}
-    group.createVariable(name, values.dtype, dims, **options)[:] = values
+    return group.createVariable(name, values.dtype, dims, **options), values
 
 
 @dataclass
@@ -185,6 +198,7 @@ def reading(path: str | Path) -> Iterator[Any]:
 
 
 def _array(variable: Any) -> np.ndarray:
+    variable.set_auto_maskandscale(False)  # no value of ours stands for a missing one
     return np.asarray(variable[:])
 
 
