@@ -82,10 +82,15 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def prepare() -> None:
     """Do what the first call of a compiled function begins with: import numba, fill its registries."""
-    import numba
-
     _register_pending()
     sources_hash()
+    _fill_registries()
+
+
+@functools.cache
+def _fill_registries() -> None:
+    import numba
+
     numba.njit(lambda: None, **_WITHOUT_C_ENTRY).compile(())
 
 

@@ -126,15 +126,12 @@ def _variable(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) 
 
 @dataclass
 class ChainFile:
-    """A chain file that was read: the chains of one run."""
+    """What metrics and figures need of a chain file that was read: the chains of one run."""
 
     path: Path
     attrs: dict[str, Any]
     start: np.ndarray  # (chains, d)
     draws: np.ndarray  # (chains, k, d)
-    acceptance: np.ndarray  # (chains, k)
-    ratio_clipped: np.ndarray  # (chains, k)
-    gradient_clipped: np.ndarray  # (chains, k)
     totals: dict[str, np.ndarray]  # (chains,) by the names of TOTALS, RANDOM_ROWS where recorded
     rows_used: np.ndarray | None = (
         None  # (chains, k) rows looked at since the draw kept before, where recorded
@@ -148,9 +145,6 @@ class ChainFile:
             attrs={**chains.attributes, **attributes},
             start=chains.start,
             draws=chains.draws,
-            acceptance=chains.accepted / chains.attributes["thin"],
-            ratio_clipped=chains.ratio_clipped,
-            gradient_clipped=chains.gradient_clipped,
             totals=dict(zip(TOTALS, chains.totals, strict=False)),
             rows_used=None if chains.random_rows is None else chains.random_rows[0],
         )
@@ -173,9 +167,6 @@ def read_chain(path: str | Path) -> ChainFile:
             attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
             start=_array(file["constant_data/theta_0"]),
             draws=_array(file["posterior/theta"]),
-            acceptance=_array(stats["acceptance_rate"]),
-            ratio_clipped=_array(private["ratio_clipped"]),
-            gradient_clipped=_array(private["gradient_clipped"]),
             totals=totals,
             rows_used=_array(stats["rows_used"]) if "rows_used" in stats.variables else None,
         )

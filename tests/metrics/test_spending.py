@@ -51,11 +51,13 @@ def test_tight_is_the_same_where_the_cell_was_accounted_for_tightly() -> None:
 
 
 def test_forfeited_releases_are_spent() -> None:
-    done = chain("tight", FULL, 100)
-    ledger = json.loads(done.attrs["ledger"])
-    ledger["forfeited"] = ledger["performed"]
-    values, _ = spending([Chain({"ledger": json.dumps(ledger)})])
-    assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
+    for accountant in ("tight", "thesis"):
+        ledger = Ledger(Budget(3.0, 1e-6), accountants.resolve(accountant, [FULL]))
+        ledger.reserve(repeat([FULL], 200))
+        ledger.perform(repeat([FULL], 100))
+        ledger.forfeit()
+        values, _ = spending([Chain({"ledger": json.dumps(ledger.to_json())})])
+        assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
 
 
 def test_the_chain_that_spent_most_counts() -> None:

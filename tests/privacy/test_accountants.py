@@ -197,10 +197,12 @@ def test_iterations_are_the_largest(accountant, first, each, start, epsilon, del
 
 
 @settings(deadline=None)
-@given(chosen, multipliers, st.integers(1, 10**4), deltas)
-def test_epsilon_inverts_delta(accountant, multiplier, count, delta) -> None:
+@given(chosen, multipliers, st.integers(1, 10**4), deltas, st.none() | st.floats(0.9, 1.1))
+def test_epsilon_inverts_delta(accountant, multiplier, count, delta, near) -> None:
     events = gaussian(multiplier, count)
     epsilon = accountant.epsilon(events, delta)
+    if near is not None:
+        epsilon = accountant.epsilon(events, delta, near * epsilon or near)
     if epsilon == 0.0:
         assert accountant.delta(events, 1e-300) <= delta * (1.0 + 1e-9)
     else:

@@ -123,7 +123,8 @@ class Ledger:
         delta = self.own_delta if delta is None else delta
         if delta is None:
             raise DpmcError("a ledger without a budget has no delta of its own: give one")
-        return _cost(self.accountant, self.spent_events, delta)
+        near = None if self.budget is None else self.budget.epsilon  # a whole run leaves little of it
+        return _cost(self.accountant, self.spent_events, delta, near)
 
     @property
     def own_delta(self) -> float | None:
@@ -213,9 +214,9 @@ class Ledger:
 
 
 @functools.lru_cache(maxsize=256)
-def _cost(accountant: Accountant, events: tuple[Release, ...], delta: float) -> float:
+def _cost(accountant: Accountant, events: tuple[Release, ...], delta: float, near: float | None) -> float:
     """Epsilon of these releases at `delta`: the runs of a cell release the same, and some take seconds."""
-    return accountant.epsilon(events, delta)
+    return accountant.epsilon(events, delta, near)
 
 
 def _sum(left: Mapping[Release, int], right: Mapping[Release, int]) -> dict[Release, int]:

@@ -96,21 +96,27 @@ class Accountant(ABC):
         """
         return self._delta_of(self._checked(events), checked_epsilon(epsilon))
 
-    def epsilon(self, events: Iterable[Release], delta: float) -> float:
+    def epsilon(self, events: Iterable[Release], delta: float, near: float | None = None) -> float:
         """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
         0.0 if the events are private with this delta alone. The answer is enclosed by neighbouring
-        doubles, or to `epsilon_resolution`; the upper end is returned. Raises DpmcError unless
-        0 < delta < 1, and for releases that it cannot bound.
+        doubles, or to `epsilon_resolution`; the upper end is returned. It is found sooner if it is at
+        most `near` (> 0), by a hundredth or less. Raises DpmcError unless 0 < delta < 1, and for
+        releases that it cannot bound.
         """
-        return self._epsilon_of(self._checked(events), checked_delta(delta))
+        return self._epsilon_of(self._checked(events), checked_delta(delta), near)
 
     # All seeds of a cell ask the same; a composition of loss distributions takes tenths of a second.
     @lru_cache(maxsize=64)  # noqa: B019 - accountants are few, and live as long as the process
-    def _epsilon_of(self, merged: tuple[Release, ...], target: float) -> float:
+    def _epsilon_of(self, merged: tuple[Release, ...], target: float, near: float | None) -> float:
         def excess(epsilon: float) -> float:
             return _excess(self._delta_of(merged, epsilon), target)
 
+        if near is not None:
+            low, high = 0.99 * near, near
+            at_low, at_high = excess(low), excess(high)
+            if at_high <= 0.0 < at_low:
+                return _smallest(excess, low, high, at_low, at_high, self.epsilon_resolution)
         low, at_low = 0.0, excess(0.0)
         if at_low <= 0.0:
             return 0.0
