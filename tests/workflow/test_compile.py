@@ -41,6 +41,48 @@ gradients(evaluators.build(known.model, rows), known.model, theta, 2.0, sums, np
 print(sums.tobytes().hex())
 """
 
+#: Functions that a user has compiled by numba itself, called from what is compiled here, and by Python.
+OWN = """
+from typing import NamedTuple
+import numba
+from dpmc.compiler import compilable, compiled
+
+@numba.njit
+def square(x):
+    return x * x
+
+@compilable
+def root_free(x):
+    assert x >= 0.0, "negative"
+    return square(x)
+
+@compilable
+class Own(NamedTuple):
+    scale: float
+
+    def value_at(self, x):
+        return self.scale * root_free(x)
+
+@compiled
+def one(own, x):
+    return own.value_at(x)
+
+@compiled
+def two(own, x):
+    return own.value_at(x) + own.value_at(x + 1.0)
+
+@numba.njit
+def theirs(x):
+    return root_free(x) + 1.0
+
+print(one(Own(2.0), 3.0), two(Own(2.0), 3.0), square(4.0), square(5), theirs(6.0))
+for function in (one, two):
+    try:
+        function(Own(2.0), -1.0)
+    except AssertionError as error:
+        print(error)
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
@@ -111,6 +153,15 @@ def test_who_compiled_has_the_bits_of_those_who_find_it(tmp_path, monkeypatch):
     sums = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert any((tmp_path / "cache").rglob("*.nbc"))
     assert sums[0] == sums[1]
+
+
+def test_functions_of_ones_own_stay_whole(tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    for _ in ("compiled", "found"):
+        said = subprocess.run([sys.executable, str(tmp_path / "own.py")], capture_output=True, text=True)
+        assert said.stderr == "" and said.returncode == 0
+        assert said.stdout.split() == ["18.0", "50.0", "16.0", "25", "37.0", "negative", "negative"]
 
 
 def test_this_numba_has_been_tried():
