@@ -75,6 +75,9 @@ def write_chains(path: Path, chains: Chains) -> None:
         }
         for group in groups.values():
             group.setncatts({"inference_library": "dpmc", "inference_library_version": __version__})
+        stats, private = groups["sample_stats"], groups["private_diagnostics"]
+        dims = ("chain", "draw")
+        random_rows = () if chains.random_rows is None else chains.random_rows
         defined = [
             *(_coordinate(group, "chain", np.arange(c)) for group in groups.values()),
             *(
@@ -88,18 +91,15 @@ def write_chains(path: Path, chains: Chains) -> None:
             ),
             _variable(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws),
             _variable(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start),
-        ]
-        stats, private = groups["sample_stats"], groups["private_diagnostics"]
-        dims = ("chain", "draw")
-        defined += [
             _variable(stats, "acceptance_rate", dims, chains.accepted / thin),
             _variable(stats, "diverging", dims, chains.diverging.astype(np.int32)),
             _variable(private, "ratio_clipped", dims, chains.ratio_clipped),
             _variable(private, "gradient_clipped", dims, chains.gradient_clipped),
+            *(
+                _variable(stats, name, dims, counts)
+                for name, counts in zip(RANDOM_ROWS, random_rows, strict=False)
+            ),
         ]
-        random_rows = () if chains.random_rows is None else chains.random_rows
-        for name, counts in zip(RANDOM_ROWS, random_rows, strict=False):
-            defined.append(_variable(stats, name, dims, counts))
         private.setncattr("releasable", 0)
         for name, total in zip(TOTALS, chains.totals, strict=False):
             group = private if name.endswith("_clipped") else stats

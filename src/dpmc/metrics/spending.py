@@ -40,10 +40,10 @@ def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
         events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))
         try:
             best = accountants.resolve("tight", events)
-            by_best = ledger["accountant"] == {"name": best.name, "version": best.version}
-            found["epsilon_spent_tight"] = (
-                found["epsilon_spent"] if by_best else tight_epsilon(events, float(ledger["budget"]["delta"]))
-            )
+            if ledger["accountant"] == {"name": best.name, "version": best.version}:
+                found["epsilon_spent_tight"] = found["epsilon_spent"]  # the same question
+            else:
+                found["epsilon_spent_tight"] = tight_epsilon(events, float(ledger["budget"]["delta"]))
         except DpmcError as error:
             reasons = ["epsilon_spent_tight: " + str(error).replace(";", ",")]
         for name, value in found.items():
