@@ -77,7 +77,7 @@ def without_tree(evaluator: Any) -> Any:
 
 def without_sorting(evaluator: Any) -> Any:
     """The same evaluator without its sorted columns: every sum goes through the tree."""
-    empty = SortedColumns.build(np.empty((int(evaluator.tree.size[0]), 0)))
+    empty = SortedColumns.build(np.empty((0, int(evaluator.tree.size[0]))))
     return evaluator._replace(sorted_columns=empty)
 
 

@@ -52,7 +52,7 @@ _WITHOUT_C_ENTRY: dict[str, Any] = {"no_cfunc_wrapper": True}
 
 #: Floating-point freedom for sums over rows: reassociation lets them use vector instructions. NaN and
 #: infinity keep their meaning. The compiled order of a sum depends on the CPU type alone.
-ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+ROW_SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
 
 
 def compilable(target: Any = None, **options: Any) -> Any:

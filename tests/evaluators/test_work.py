@@ -63,9 +63,9 @@ def gauss_30d() -> Setting:
     return Setting(20_000, 30, 0.0, 0.00084 * np.sqrt(2e5))
 
 
-def any_order(statistics: np.ndarray, _: int) -> np.ndarray:
+def any_order(columns: np.ndarray, _: np.ndarray, __: int) -> np.ndarray:
     """A seeded fault: rows go into blocks as they come."""
-    return np.random.default_rng(1).permutation(len(statistics))
+    return np.random.default_rng(1).permutation(columns.shape[1])
 
 
 #: What is counted, and its upper bound; what there is now is about two thirds of the bound.
@@ -120,7 +120,7 @@ class Counted:
 def most_looks(n: int, function: Callable[..., Any] = sorted_sum) -> int:
     """Looks at the rows and prefix sums of one sorted evaluation, the worst of many moves."""
     generator = np.random.default_rng(n)
-    columns, worst = SortedColumns.build(generator.standard_normal((n, 1))), 0
+    columns, worst = SortedColumns.build(generator.standard_normal((1, n))), 0
     for alpha, gamma, bound in generator.normal(0.0, 1.0, (50, 3)):
         rows, prefix = Counted(columns.ordered[0]), Counted(columns.prefix[0])
         function(rows, prefix, columns.median[0], alpha, gamma, abs(bound))

@@ -22,7 +22,7 @@ from dpmc.evaluators.dense import (
     squared_norms,
     weighted_sums,
 )
-from dpmc.evaluators.tree import Tree, certain_gradients, certain_ratios, order_rows
+from dpmc.evaluators.tree import Tree, certain_gradients, certain_ratios, medians, order_rows
 
 #: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
 BLOCK = 256
@@ -42,18 +42,18 @@ class AffineEvaluator(NamedTuple):
     @classmethod
     def build(cls, statistics: np.ndarray, one_component: bool) -> "AffineEvaluator":
         """Lay out statistics (n, k); sort them if moves will have one active statistic."""
-        statistics = np.ascontiguousarray(statistics, dtype=float)
-        n, k = statistics.shape
-        needed = statistics if one_component or k == 1 else statistics[:, :0]
+        columns = np.ascontiguousarray(np.asarray(statistics, dtype=float).T)
+        k, n = columns.shape
+        needed = columns if one_component or k == 1 else columns[:0]
         rows = BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
-        ordered = statistics[order_rows(statistics, rows)]
+        centre = medians(columns)
+        order = order_rows(columns, centre, rows)
         blocks = aligned((-(-n // rows), k, rows))
-        for i in range(k):
-            column = blocks[:, i].reshape(-1)
-            column[:n] = ordered[:, i]
-            column[n:] = 0.0
-            blocks[:, i] = column.reshape(-1, rows)
-        return cls(blocks, Tree.build(ordered, rows), SortedColumns.build(needed))
+        padded = np.zeros(len(blocks) * rows)
+        for i, column in enumerate(columns):
+            padded[:n] = column[order]
+            blocks[:, i] = padded.reshape(-1, rows)
+        return cls(blocks, Tree.build(blocks, n, centre), SortedColumns.build(needed))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""

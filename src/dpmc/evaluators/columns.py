@@ -4,8 +4,7 @@ The prefix sums start at the median and go outwards. So the sum of a range holds
 outside it: one huge row, which is always clipped, cannot change a sum by more than its clip bound.
 """
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +19,10 @@ class SortedColumns(NamedTuple):
     median: np.ndarray  # (k,)
 
     @classmethod
-    def build(cls, statistics: np.ndarray) -> "SortedColumns":
-        """Sort statistics (n, k)."""
-        n, k = statistics.shape
-        ordered = np.sort(np.ascontiguousarray(statistics.T), axis=1)
+    def build(cls, columns: np.ndarray) -> "SortedColumns":
+        """Sort columns of statistics (k, n)."""
+        k, n = columns.shape
+        ordered = np.sort(columns, axis=1)
         middle = n // 2
         median = ordered[:, middle].copy() if n else np.zeros(k)
         prefix = np.zeros((k, n + 1))
@@ -87,19 +86,27 @@ def along(linear, constant):
 def _prefix_sums(values: np.ndarray) -> np.ndarray:
     """Prefix sums (n,) of values (n,), each with a relative error near one rounding.
 
-    Sums in blocks of 64 by `math.fsum` of block totals, so that errors do not grow with n.
+    Blocks of 64 are totalled, all at once, and totals added up with what rounding loses of them, so that errors
+    do not grow with n.
     """
     n = len(values)
     padded = np.zeros(-(-n // 64) * 64)
     padded[:n] = values
     blocks = padded.reshape(-1, 64)
-    exact_totals = [math.fsum(block) for block in blocks]
-    before = np.zeros(len(blocks))
-    error = 0.0
-    for i in range(1, len(blocks)):
-        # two-sum keeps what rounding loses of the running total
-        a, b = before[i - 1], exact_totals[i - 1] + error
-        total = a + b
-        error = b - (total - a) if abs(a) >= abs(b) else a - (total - b)
-        before[i] = total
-    return (np.cumsum(blocks, axis=1) + before[:, None]).ravel()[:n]
+    totals, lost = np.zeros(len(blocks)), np.zeros(len(blocks))
+    for column in np.ascontiguousarray(blocks.T):
+        totals, error = two_sum(totals, column)
+        lost += error
+    before = [0.0]
+    rest = 0.0
+    for total in (totals + lost).tolist():
+        running, rest = two_sum(before[-1], total + rest)
+        before.append(running)
+    return (np.cumsum(blocks, axis=1) + np.array(before[:-1])[:, None]).ravel()[:n]
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b rounded, and what rounding lost, exactly (Knuth); numbers, or arrays of them."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
