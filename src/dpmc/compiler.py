@@ -50,9 +50,13 @@ _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, 
 #: Without a second entry for C, which nobody calls: up to a fifth less to compile.
 _WITHOUT_C_ENTRY: dict[str, Any] = {"no_cfunc_wrapper": True}
 
+#: For functions that make no arrays: numba counts, atomically, who uses an array and every slice of it, which
+#: takes longer than to read a block of two columns. Whoever calls such a function holds its arrays.
+UNCOUNTED: dict[str, Any] = {"_nrt": False}
+
 #: Floating-point freedom for sums over rows: reassociation lets them use vector instructions. NaN and
 #: infinity keep their meaning. The compiled order of a sum depends on the CPU type alone.
-ROW_SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy"}
+ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", **UNCOUNTED}
 
 
 def compilable(target: Any = None, **options: Any) -> Any:
@@ -182,7 +186,7 @@ def _register_pending() -> None:
 
     while _pending:
         target, options = _pending.pop()
-        if options:
+        if "fastmath" in options:
             optimised_alone.add(target.__qualname__)
         _note_own_source(target)
         if inspect.isclass(target):

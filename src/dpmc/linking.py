@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numba
+from llvmlite.binding import get_host_cpu_features
 from numba.core import codegen
 from numba.core.registry import cpu_target
 
@@ -27,6 +28,11 @@ TRIED = "0.68."  #: how versions of numba begin that have these insides
 #: Names of functions whose floating-point operations may be reordered: they are optimised before they are
 #: linked, so that the order of their sums is their own, not their callers'.
 optimised_alone: set[str] = set()
+
+#: For LLVM: vectors of 512 bits. On Intel's processors it takes 256 by itself, for the first with the long
+#: ones slowed down when these were used; those of 2019 and later, which have this feature, do not, and sums
+#: of ten columns take a quarter less with the long ones. Elsewhere this changes nothing.
+_LONG_VECTORS, _TAKE_THEM = "avx512vbmi2", '"prefer-vector-width"="512"'
 
 _ENTRIES = ("_ZN7cpython", "_ZN5cfunc")  # how names of what Python or C can call begin
 
@@ -43,6 +49,14 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
             return False
         functions = self._final_module.functions
         return not any(one.name.startswith(_ENTRIES) and not one.is_declaration for one in functions)
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take code over, to be compiled for long vectors."""
+        if get_host_cpu_features().get(_LONG_VECTORS):
+            for function in ir_module.functions:
+                if not function.is_declaration:
+                    set.add(function.attributes, _TAKE_THEM)  # past the list of what it knows
+        super().add_ir_module(ir_module)
 
     def _optimize_final_module(self) -> None:
         if not self._is_inner() or self.name in optimised_alone:

@@ -335,7 +335,7 @@ FAULTS = {
     ),
     "same batch in all iterations": ("words[c, i]", "words[c, 0]", "rows chosen"),
     "same batch for all chains": ("words[c, i]", "words[0, i]", "rows chosen"),
-    "first rows, whatever was drawn": ("self.table[chosen[j], q]", "self.table[j, q]", "rows chosen"),
+    "first rows, whatever was drawn": ("* table[chosen[j], q]", "* table[j, q]", "rows chosen"),
 }
 
 

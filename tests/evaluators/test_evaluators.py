@@ -415,8 +415,8 @@ FAULTS = {
     "median of the prefix sums forgotten": (COLUMNS, "(alpha * median + gamma)", "gamma"),
     "last block dropped": (
         AFFINE,
-        "for b in range(self.blocks.shape[0])",
-        "for b in range(n // work.shape[0])",
+        "for b in range(blocks.shape[0])",
+        "for b in range(n // work.shape[1])",
     ),
     "half a box forgotten": (
         TREE,

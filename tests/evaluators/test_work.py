@@ -12,7 +12,7 @@ import pytest
 from dpmc.evaluators import affine
 from dpmc.evaluators.affine import BLOCK, AffineEvaluator
 from dpmc.evaluators.columns import SortedColumns, sorted_sum
-from dpmc.evaluators.tree import certain_gradients, certain_ratios
+from dpmc.evaluators.tree import certain_gradients, certain_ratios, new_stack
 from dpmc.models.banana import Banana
 from kernels.ladder import mutant
 
@@ -39,7 +39,7 @@ class Setting:
             alpha, todo = np.zeros(self.statistics.shape[1]), np.zeros(blocks, bool)
             gamma = self.model.ratio(theta, proposal, alpha)
             bound = clip * np.sqrt(((theta - proposal) ** 2).sum())
-            certain_ratios(tree, alpha, gamma, bound, todo)
+            certain_ratios(tree, alpha, gamma, bound, todo, new_stack())
             share += todo.mean() / MOVES
         return share
 
@@ -50,7 +50,7 @@ class Setting:
         for theta in self.theta:
             linear, constant, todo = np.zeros((d, k)), np.zeros(d), np.zeros(blocks, bool)
             self.model.gradient(theta, linear, constant)
-            certain_gradients(tree, linear, constant, clip, todo, np.zeros(k))
+            certain_gradients(tree, linear, constant, clip, todo, np.zeros(k), new_stack())
             share += todo.mean() / MOVES
         return share
 

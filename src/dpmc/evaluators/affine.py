@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
+from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
 from dpmc.evaluators.dense import (
     affine_block,
@@ -22,7 +22,14 @@ from dpmc.evaluators.dense import (
     squared_norms,
     weighted_sums,
 )
-from dpmc.evaluators.tree import Tree, certain_gradients, certain_ratios, medians, order_rows
+from dpmc.evaluators.tree import (
+    Tree,
+    certain_gradients,
+    certain_ratios,
+    medians,
+    new_stack,
+    order_rows,
+)
 
 #: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
 BLOCK = 256
@@ -63,7 +70,7 @@ class AffineEvaluator(NamedTuple):
         columns = np.zeros((chains, k), np.int64)
         active = np.zeros(chains, np.int64)
         gamma = np.zeros(chains)
-        todo = np.zeros((0, 0), np.bool_)
+        todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
         alpha = np.empty(k)
         for c in range(chains):
             alpha[:] = 0.0
@@ -85,32 +92,11 @@ class AffineEvaluator(NamedTuple):
                 )
             else:
                 if todo.shape[0] == 0:
-                    todo = self.unread(chains)
-                sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c])
-        if todo.shape[0] == 0:
-            return
-        work = np.empty((2, self.blocks.shape[2]))
-        for b in range(self.blocks.shape[0]):
-            rows = min(n - b * work.shape[1], work.shape[1])
-            c = next_unread(todo, 0, b)
-            while c < chains:
-                other = next_unread(todo, c + 1, b)
-                if other < chains and same_columns(columns, active, c, other):
-                    affine_block_of_two(
-                        self.blocks[b],
-                        columns[c],
-                        (slopes[c], slopes[other]),
-                        active[c],
-                        (gamma[c], gamma[other]),
-                        (work[0], work[1]),
-                    )
-                    add_clipped(work[0], rows, bound[c], sums, counts, c)
-                    add_clipped(work[1], rows, bound[other], sums, counts, other)
-                    c = next_unread(todo, other + 1, b)
-                else:
-                    affine_block(self.blocks[b], columns[c], slopes[c], active[c], gamma[c], work[0])
-                    add_clipped(work[0], rows, bound[c], sums, counts, c)
-                    c = other
+                    todo, stack = self.unread(chains), new_stack()
+                sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c], stack)
+        if todo.shape[0] > 0:
+            work = np.empty((2, self.blocks.shape[2]))
+            read_ratios(self.blocks, n, todo, (columns, slopes, active, gamma), bound, work, sums, counts)
 
     def unread(self, chains):
         """Marks (chains, blocks) of blocks that must be read, none yet; made only where a tree is asked.
@@ -130,7 +116,7 @@ class AffineEvaluator(NamedTuple):
         active = np.zeros((chains, d), np.int64)
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
-        todo = np.zeros((0, 0), np.bool_)
+        todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
         for c in range(chains):
             model.gradient(theta[c], linear[c], constant[c])
             for i in range(d):
@@ -155,21 +141,14 @@ class AffineEvaluator(NamedTuple):
                     weighted[c, 0] = total / slope
             else:
                 if todo.shape[0] == 0:
-                    todo = self.unread(chains)
-                weights[c] = certain_gradients(self.tree, linear[c], constant[c], bound, todo[c], weighted[c])
-        work = np.empty(self.blocks.shape[2])
-        factors = np.empty(self.blocks.shape[2])
-        for b in range(self.blocks.shape[0] if todo.shape[0] > 0 else 0):
-            rows = min(n - b * work.shape[0], work.shape[0])
-            for c in range(chains):
-                if todo[c, b]:
-                    squared_norms(
-                        self.blocks[b], columns[c], slopes[c], active[c], constant[c], work, factors
-                    )
-                    weight, clipped = clip_factors(factors, rows, bound)
-                    weighted_sums(self.blocks[b], factors, weighted[c])
-                    weights[c] += weight
-                    counts[c] += clipped
+                    todo, stack = self.unread(chains), new_stack()
+                weights[c] = certain_gradients(
+                    self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
+                )
+        if todo.shape[0] > 0:
+            work = np.empty((2, self.blocks.shape[2]))
+            lines = columns, slopes, active, constant
+            read_gradients(self.blocks, n, todo, lines, bound, work, weighted, weights, counts)
         for c in range(chains):
             for i in range(d):
                 total = constant[c, i] * weights[c]
@@ -178,7 +157,59 @@ class AffineEvaluator(NamedTuple):
                 sums[c, i] = total
 
 
-@compilable
+@compilable(**UNCOUNTED)
+def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
+    """Add the clipped sums and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
+
+    `lines`: columns, slopes, how many of them, and constant of each chain's log ratio; `work` (2, rows) is
+    scratch. Two chains that look at the same columns share a pass.
+    """
+    columns, slopes, active, gamma = lines
+    chains, one, two = todo.shape[0], work[0], work[1]
+    for b in range(blocks.shape[0]):
+        block, rows = blocks[b], min(n - b * one.shape[0], one.shape[0])
+        c = next_unread(todo, 0, b)
+        while c < chains:
+            other = next_unread(todo, c + 1, b)
+            if other < chains and same_columns(columns, active, c, other):
+                affine_block_of_two(
+                    block,
+                    columns[c],
+                    (slopes[c], slopes[other]),
+                    active[c],
+                    (gamma[c], gamma[other]),
+                    (one, two),
+                )
+                add_clipped(one, rows, bound[c], sums, counts, c)
+                add_clipped(two, rows, bound[other], sums, counts, other)
+                c = next_unread(todo, other + 1, b)
+            else:
+                affine_block(block, columns[c], slopes[c], active[c], gamma[c], one)
+                add_clipped(one, rows, bound[c], sums, counts, c)
+                c = other
+
+
+@compilable(**UNCOUNTED)
+def read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):
+    """Add Σ f t, Σ f and the numbers clipped, f = min(1, bound / ‖g‖), in the blocks that `todo` marks.
+
+    `lines`: columns, slopes, how many of them, and constant of each component of each chain's gradients;
+    `work` (2, rows) is scratch.
+    """
+    columns, slopes, active, constant = lines
+    scratch, factors = work[0], work[1]
+    for b in range(blocks.shape[0]):
+        block, rows = blocks[b], min(n - b * factors.shape[0], factors.shape[0])
+        for c in range(todo.shape[0]):
+            if todo[c, b]:
+                squared_norms(block, columns[c], slopes[c], active[c], constant[c], scratch, factors)
+                weight, clipped = clip_factors(factors, rows, bound)
+                weighted_sums(block, factors, weighted[c])
+                weights[c] += weight
+                counts[c] += clipped
+
+
+@compilable(**UNCOUNTED)
 def next_unread(todo, first, b):
     """The first chain from `first` on that must read block `b`; the number of chains if none must."""
     c = first
@@ -187,7 +218,7 @@ def next_unread(todo, first, b):
     return c
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def same_columns(columns, active, one, other):
     """Whether two chains look at the same statistics."""
     if active[one] != active[other]:
@@ -198,7 +229,7 @@ def same_columns(columns, active, one, other):
     return True
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def add_clipped(ratios, rows, bound, sums, counts, c):
     """Add the clipped sum of a block's ratios and the number clipped to those of chain `c`."""
     part, clipped = clip_ratios(ratios, rows, bound)
@@ -206,7 +237,7 @@ def add_clipped(ratios, rows, bound, sums, counts, c):
     counts[c] += clipped
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def compress(row, columns, slopes):
     """Write where a row (k,) is not zero, and the values there; return how many they are."""
     active = 0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
+from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.affine import BLOCK, compress
 from dpmc.evaluators.dense import clip_factors, squared_norms, weighted_sums
 
@@ -39,14 +39,9 @@ class BatchEvaluator(NamedTuple):
 
     def rows_ratio(self, model, theta, proposal, chosen, ratios):
         """See the module's text."""
-        k = self.table.shape[1]
-        alpha = np.zeros(k)
+        alpha = np.zeros(self.table.shape[1])
         gamma = model.ratio(theta, proposal, alpha)
-        for j in range(chosen.shape[0]):
-            ratio = gamma
-            for q in range(k):
-                ratio += alpha[q] * self.table[chosen[j], q]
-            ratios[j] = ratio
+        affine_ratios(self.table, chosen, alpha, gamma, ratios)
 
     def batch_gradient_sums(self, model, theta, bound, words, i, sums, counts):
         """See the module's text; ∇ ln p(x|θ) = G t + h, so Σ f_j ∇_j = G Σ f_j t_j + h Σ f_j."""
@@ -90,7 +85,17 @@ def sum_batches(evaluator, model, theta, proposal, bound, words, i, sums, square
         sums[c], squares[c], counts[c] = clipped_moments(ratios, bound[c])
 
 
-@compilable
+@compilable(**UNCOUNTED)
+def affine_ratios(table, chosen, alpha, gamma, ratios):
+    """Write α·t + γ of rows `chosen` (b,) of a table (n, k) into `ratios` (b,)."""
+    for j in range(chosen.shape[0]):
+        ratio = gamma
+        for q in range(alpha.shape[0]):
+            ratio += alpha[q] * table[chosen[j], q]
+        ratios[j] = ratio
+
+
+@compilable(**UNCOUNTED)
 def lay_out(table, chosen, first, rows, block):
     """Write rows chosen[first : first + rows] of a table (n, k) as columns into a block (k, BLOCK).
 
@@ -105,7 +110,7 @@ def lay_out(table, chosen, first, rows, block):
             block[q, j] = 0.0
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def draw_batch(words, taken, chosen):
     """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
 
@@ -124,7 +129,7 @@ def draw_batch(words, taken, chosen):
         taken[chosen[q]] = False
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def below(word, m):
     """⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
     half = np.uint64(32)
@@ -134,7 +139,7 @@ def below(word, m):
     return np.int64((high + low) >> half)
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def clipped_moments(ratios, bound):
     """Clip r (b,) to ±bound in place; return Σ r, Σ (r − mean)² and the number clipped."""
     total, clipped = 0.0, 0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
+from dpmc.compiler import UNCOUNTED, compilable
 
 
 class SortedColumns(NamedTuple):
@@ -33,7 +33,7 @@ class SortedColumns(NamedTuple):
         return cls(ordered, prefix, median)
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
     """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t sorted ascending: two binary searches.
 
@@ -61,7 +61,7 @@ def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
     return sign * total, clipped
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def along(linear, constant):
     """Write G t + h of one statistic, G (d, 1), as (slope t + offset) G/‖G‖, if h is parallel to G.
 
@@ -86,8 +86,8 @@ def along(linear, constant):
 def _prefix_sums(values: np.ndarray) -> np.ndarray:
     """Prefix sums (n,) of values (n,), each with a relative error near one rounding.
 
-    Blocks of 64 are totalled, all at once, and totals added up with what rounding loses of them, so that errors
-    do not grow with n.
+    Blocks of 64 are totalled, all at once, and totals added up with what rounding loses of them, so that
+    errors do not grow with n.
     """
     n = len(values)
     padded = np.zeros(-(-n // 64) * 64)

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import ROW_SUMS, compilable
+from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
 from dpmc.evaluators.affine import BLOCK, aligned, compress
 from dpmc.evaluators.batch import sum_batches
 from dpmc.evaluators.dense import affine_block, clip_ratios
 
 #: Exactness below rests on the order of operations: only contraction to fused multiply-add is allowed.
-EXACT_ORDER = {"fastmath": {"contract"}, "error_model": "numpy"}
+EXACT_ORDER = {"fastmath": {"contract"}, "error_model": "numpy", **UNCOUNTED}
 
 #: Adding 1.5 · 2⁵² rounds to an integer, which the lowest bits of the sum hold as well.
 ROUNDER = 1.5 * 2.0**52

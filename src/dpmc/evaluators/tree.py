@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
+from dpmc.compiler import UNCOUNTED, compilable
 
 MOST_BOXED = 2  #: statistics with which boxes pay
 MARGIN = 1e-12  #: of the magnitudes that enter a comparison; rounding leaves 1e-15 of them
@@ -31,7 +31,7 @@ class Tree(NamedTuple):
 
     @classmethod
     def build(cls, blocks: np.ndarray, n: int, centre: np.ndarray) -> "Tree":
-        """Build over n rows in blocks (blocks, k, rows per block), the last one padded, and their `medians` (k,)."""
+        """Build over n rows in blocks (blocks, k, rows per block), the last padded; `centre`: `medians`."""
         number, k, rows = blocks.shape
         left = n - (number - 1) * rows  # rows in the last block
         ranges, parents = _halving(number)
@@ -70,8 +70,8 @@ class Tree(NamedTuple):
 def _halving(number: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """How a tree halves so many blocks, again and again.
 
-    Returns the blocks of each node, (nodes, 2) first and end, (0, 0) where there is no node; and level by level
-    from the top, those nodes that have children.
+    Returns the blocks of each node, (nodes, 2) first and end, (0, 0) where there is no node; and level by
+    level from the top, those nodes that have children.
     """
     depth = max(1, int(np.ceil(np.log2(number))))
     ranges = np.zeros((2 ** (depth + 1) - 1, 2), np.int64)
@@ -125,7 +125,7 @@ def order_rows(columns: np.ndarray, centre: np.ndarray, rows_per_block: int) -> 
 
 
 def _squared_distances(columns: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Squared distances (n,) of rows, given as columns (k, n), from a centre; a few rows at a time, in cache."""
+    """Squared distances (n,) of rows, given as columns (k, n), from a centre; few at a time, in cache."""
     n, together = columns.shape[1], 2048
     squares = np.empty(n)
     with np.errstate(over="ignore"):
@@ -136,10 +136,16 @@ def _squared_distances(columns: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 
 @compilable
-def certain_ratios(tree, alpha, gamma, bound, todo):
+def new_stack():
+    """Scratch for a walk down a tree: of each node that is still to be visited, its number and its blocks."""
+    return np.empty((64, 3), np.int64)
+
+
+@compilable(**UNCOUNTED)
+def certain_ratios(tree, alpha, gamma, bound, todo, stack):
     """Clipped sum and clip count of α·t + γ over all rows that need no look; mark the other blocks in `todo`.
 
-    `todo` is (blocks,), False on entry.
+    `todo` is (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     k = alpha.shape[0]
     offset, length, largest = gamma, 0.0, abs(gamma)
@@ -149,7 +155,6 @@ def certain_ratios(tree, alpha, gamma, bound, todo):
         largest += abs(alpha[i] * tree.centre[i])
     length = np.sqrt(length)
     total, clipped = 0.0, 0
-    stack = np.empty((64, 3), np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
     depth = 1
     while depth > 0:
@@ -177,11 +182,11 @@ def certain_ratios(tree, alpha, gamma, bound, todo):
     return total, clipped
 
 
-@compilable
-def certain_gradients(tree, linear, constant, bound, todo, sums):
+@compilable(**UNCOUNTED)
+def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
     """Add Σ t(x_j) of rows with ‖G t + h‖ ≤ bound that need no look to `sums` (k,); return how many they are.
 
-    The other blocks are marked in `todo` (blocks,), False on entry.
+    The other blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     d, k = linear.shape
     spread = spectral_bound(linear) if tree.middle.shape[0] == 0 else 0.0
@@ -195,7 +200,6 @@ def certain_gradients(tree, linear, constant, bound, todo, sums):
         largest += size
     offset = np.sqrt(offset)
     unclipped = 0
-    stack = np.empty((64, 3), np.int64)
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
     depth = 1
     while depth > 0:
@@ -217,7 +221,7 @@ def certain_gradients(tree, linear, constant, bound, todo, sums):
     return unclipped
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def box_norms(middle, half, linear, constant):
     """Bounds from below and above of ‖G t + h‖ over t in a box."""
     least, most = 0.0, 0.0
@@ -233,7 +237,7 @@ def box_norms(middle, half, linear, constant):
     return np.sqrt(least), np.sqrt(most)
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def push_children(stack, depth, v, first, end):
     """Put both halves of node v on the stack, the first on top; return the new depth."""
     half = (first + end) // 2
@@ -242,7 +246,7 @@ def push_children(stack, depth, v, first, end):
     return depth + 2
 
 
-@compilable
+@compilable(**UNCOUNTED)
 def spectral_bound(linear):
     """An upper bound of the largest singular value of G (d, k): Gershgorin's circles of GᵀG."""
     d, k = linear.shape
