@@ -4,6 +4,7 @@ Each has --help.
 """
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ _AT_ONCE = ("fetch", "budget")  # nobody asks what these used
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (2 for a user's mistake, told in one line)."""
     began = time.monotonic()
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     from dpmc import commands
 
     try:
@@ -85,7 +86,9 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"dpmc: error: {message} (see {self.prog} --help)\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+@functools.cache
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = _Parser(
         prog="dpmc", description="Differentially private Markov chain Monte Carlo.", allow_abbrev=False
     )

@@ -12,6 +12,7 @@ reads from a pipe whose other end is nobody else's.
 import atexit
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -26,7 +27,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from dpmc import cli, compiler
+from dpmc import cli, compiler, studies
 from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
@@ -119,13 +120,16 @@ class _Request(NamedTuple):
     client: socket.socket  # who asks, and hears how it ends
 
     def prepare(self) -> None:
-        """Import what the command will."""
+        """Import what the command will, and read its study."""
         command = self.arguments[0] if self.arguments else ""
         with contextlib.suppress(Exception):  # the command will have it as well, and say so
             for module in (*COMMON, *IMPORTS.get(command, ())):
                 importlib.import_module(module)
             if command in _WITH_MACHINE_CODE:
                 compiler.prepare()
+            cli.parser()
+            if "--study" in self.arguments:
+                _read_study(self.arguments[self.arguments.index("--study") + 1])
 
     def refuse(self) -> None:
         """Let the client run it."""
@@ -287,6 +291,12 @@ class Starter:
         os.environ.clear()
         os.environ.update(by_imports | request.variables)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # blocked until `_run`
+
+
+@functools.cache
+def _read_study(name: str) -> None:
+    """Read a study once; what it holds now need not be parsed and checked again (studies.py)."""
+    studies.load_study(name)
 
 
 def _exactly(client: socket.socket, size: int) -> bytes:

@@ -306,8 +306,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     path = Path(name)
     if path.suffix != ".yaml":
         path = Path("config") / "studies" / f"{name}.yaml"
-    content = read_yaml(path)
-    _check_schema(content, path)
+    content = _checked(_read(path), path)
     models = {label: _model(label, entry) for label, entry in content["models"].items()}
     _check_models(models, path)
     _check_figures(content["figures"], path)
@@ -519,15 +518,34 @@ def read_yaml(path: Path) -> Any:
 
     Raises DpmcError if it is missing, is not YAML, or holds a key twice.
     """
+    return _parse(_read(path), path)
+
+
+def _read(path: Path) -> bytes:
     try:
-        with open(path) as file:
-            return yaml.load(file, _UniqueKeys)
+        return path.read_bytes()
     except FileNotFoundError:
         raise DpmcError(f"{path}: no such file") from None
     except OSError as error:
         raise DpmcError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _parse(text: bytes, path: Path) -> Any:
+    try:
+        return yaml.load(text.decode(), _UniqueKeys)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DpmcError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+
+
+@functools.lru_cache(maxsize=32)
+def _checked(text: bytes, path: Path) -> Any:
+    """What a study's file holds, in the form of the schema; nobody changes it.
+
+    Kept, for a run's starter reads a study once for all of its jobs.
+    """
+    content = _parse(text, path)
+    _check_schema(content, path)
+    return content
 
 
 @functools.cache

@@ -22,7 +22,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -77,21 +77,43 @@ class Discretised:
     log_mass: Array
     infinite: float
 
+    @cached_property
+    def _losses(self) -> Array:
+        return self.step * self.index
+
+    @cached_property
+    def _places(self) -> Array:
+        return self.index.astype(np.float64)
+
+    def _unscaled(self, s: float) -> tuple[float, float, Array]:
+        """A logarithm, and the masses times e^(s L) over its exponential, with their sum before them."""
+        weights = (s * self.step) * self._places
+        weights += self.log_mass
+        top = float(weights.max())
+        weights -= top
+        np.exp(weights, out=weights)
+        # np.sum throughout: its order of additions does not depend on the number of cores.
+        return top, float(np.sum(weights)), weights
+
+    def log_moment(self, s: float) -> float:
+        """ln E[e^(s L); L finite]."""
+        top, total, _ = self._unscaled(s)
+        return top + math.log(total)
+
     def tilted(self, s: float) -> tuple[float, Array]:
         """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
-        exponents = self.log_mass + (s * self.step) * self.index
-        top = float(exponents.max())
-        weights = np.exp(exponents - top)
-        # np.sum throughout: its order of additions does not depend on the number of cores.
-        total = float(np.sum(weights))
-        return top + math.log(total), weights / total
+        top, total, weights = self._unscaled(s)
+        weights /= total
+        return top + math.log(total), weights
 
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
         log_moment, weights = self.tilted(s)
-        losses = self.step * self.index
-        mean = float(np.sum(weights * losses))
-        return log_moment, mean, float(np.sum(weights * np.square(losses - mean)))
+        mean = float(np.sum(weights * self._losses))
+        squares = self._losses - mean
+        squares *= squares
+        squares *= weights
+        return log_moment, mean, float(np.sum(squares))
 
 
 @lru_cache(maxsize=16)
@@ -162,8 +184,13 @@ def _pairing(
     The function is e^(-tilt y) (1 - e^-y) of y = l - epsilon > 0. By Parseval's equation the sum is
     a sum over frequencies, so that composing is taking powers of Fourier coefficients.
     """
-    y = np.maximum((start + np.arange(points)) * parts[0][0].step - epsilon, 0.0)
-    function = np.fft.rfft(np.roll(np.exp(-tilt * y) * -np.expm1(-y), start % points))
+    y = np.arange(start, start + points) * parts[0][0].step
+    y -= epsilon
+    first = int(np.searchsorted(y, 0.0, side="right"))  # the function is 0 before it
+    y = y[first:]
+    values = np.zeros(points)
+    values[first:] = np.exp(-tilt * y) * -np.expm1(-y)
+    function = np.fft.rfft(np.roll(values, start % points))
     weights = np.full(function.size, 2.0 / points)
     weights[0] = 1.0 / points
     if points % 2 == 0:
@@ -171,23 +198,22 @@ def _pairing(
     # A Fourier coefficient of probabilities has an error of about this size (at most 1 each).
     unit = 2.0**-52 * math.log2(points)
     transforms = [(_tilted_transform(part, tilt, points), count) for part, count in parts]
+    sizes = [np.abs(transform) + unit for transform, _ in transforms]
     log_size = np.zeros(function.size)
-    relative = np.zeros(function.size)
-    for transform, count in transforms:
-        size = np.abs(transform) + unit
+    for size, (_, count) in zip(sizes, transforms, strict=True):
         log_size += count * np.log(size)
-        relative += count * unit / size
     # Beyond this size of coefficients nothing is seen next to the error bound.
     seen = np.flatnonzero(log_size > -80.0)
-    power = np.zeros(seen.size, complex)
-    for transform, count in transforms:
-        values = transform[seen]
+    power, relative = np.zeros(seen.size, complex), np.zeros(seen.size)
+    for size, (transform, count) in zip(sizes, transforms, strict=True):
+        seen_ones = transform[seen]
         with np.errstate(divide="ignore"):
-            power += count * np.log(np.where(values == 0.0, 1e-300, values))
-    size = weights[seen] * np.abs(function[seen])
-    value = float(np.sum(weights[seen] * np.real(np.exp(power) * np.conj(function[seen]))))
-    error = float(np.sum(size * np.exp(np.minimum(0.0, log_size[seen])) * (relative[seen] + unit)))
-    return max(0.0, value), error + math.exp(-80.0) * math.sqrt(points)
+            power += count * np.log(np.where(seen_ones == 0.0, 1e-300, seen_ones))
+        relative += count * unit / size[seen]
+    weights, function, log_size = weights[seen], function[seen], log_size[seen]
+    value = float(np.sum(weights * np.real(np.exp(power) * np.conj(function))))
+    error = weights * np.abs(function) * np.exp(np.minimum(0.0, log_size)) * (relative + unit)
+    return max(0.0, value), float(np.sum(error)) + math.exp(-80.0) * math.sqrt(points)
 
 
 def _tilted_transform(part: Discretised, tilt: float, points: int) -> NDArray[np.complex128]:
@@ -205,7 +231,7 @@ def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float,
 
 def _log_moment(parts: Sequence[tuple[Discretised, int]], s: float) -> float:
     """ln E[e^(s L)] of the sum."""
-    return math.fsum(count * part.tilted(s)[0] for part, count in parts)
+    return math.fsum(count * part.log_moment(s) for part, count in parts)
 
 
 def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
