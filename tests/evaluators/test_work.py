@@ -3,12 +3,15 @@
 Settings are the published ones; with n rows, moves are scaled by 1/√n as a chain's are.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
+from dpmc import compiler
 from dpmc.evaluators import affine
 from dpmc.evaluators.affine import BLOCK, AffineEvaluator
 from dpmc.evaluators.columns import SortedColumns, sorted_sum
@@ -167,3 +170,41 @@ def test_a_sorted_evaluation_does_nothing_for_each_block() -> None:
     evaluator.ratio_sums(setting.model, theta, proposal, np.full(MOVES, 1e-3), sums, counts)
     with pytest.raises(AssertionError, match="counts the blocks"):
         evaluator.ratio_sums(setting.model, theta, setting.proposal, np.full(MOVES, 1e-3), sums, counts)
+
+
+def gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):  # type: ignore[no-untyped-def]
+    affine.read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts)
+
+
+def ratios(blocks, n, todo, lines, bound, work, sums, counts):  # type: ignore[no-untyped-def]
+    affine.read_ratios(blocks, n, todo, lines, bound, work, sums, counts)
+
+
+def times_counted(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
+    """How often its machine code, with that of all it calls, counts that an array is used, as written."""
+    compiler.prepare()
+    machine_code = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    types = tuple(numba.typeof(argument) for argument in arguments)
+    machine_code.compile(types)
+    return len(re.findall(r"call [^\n]*NRT_incref", machine_code.inspect_llvm(types)))
+
+
+@pytest.mark.parametrize("read", [gradients, ratios])
+def test_only_arguments_are_counted_not_the_blocks_that_are_read(read: Callable[..., Any]) -> None:
+    chains, k, blocks = 3, 2, np.zeros((4, 2, 256))
+    common = blocks, 1000, np.zeros((chains, len(blocks)), np.bool_)
+    scratch, counts, each = np.zeros((2, 256)), np.zeros(chains, np.int64), np.zeros(chains)
+    pairs = np.zeros((chains, k))
+    lines: tuple[np.ndarray, ...]
+    if read is ratios:
+        lines = pairs.astype(int), pairs, counts, each
+        arguments = (*common, lines, each, scratch, each, counts)
+    else:
+        squares = np.zeros((chains, k, k))
+        lines = squares.astype(int), squares, pairs.astype(int), pairs
+        arguments = (*common, lines, 1.0, scratch, pairs, each, counts)
+    arrays = sum(isinstance(one, np.ndarray) for one in [*arguments, *lines])
+    assert times_counted(read, arguments) <= arrays
+    # The control: the same text, compiled as it comes.
+    text = {gradients: affine.read_gradients, ratios: affine.read_ratios}[read]
+    assert times_counted(text, arguments) > arrays

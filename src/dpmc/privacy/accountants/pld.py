@@ -79,7 +79,7 @@ class Discretised:
 
     @cached_property
     def _losses(self) -> Array:
-        return self.step * self.index
+        return self.step * self._places
 
     @cached_property
     def _places(self) -> Array:
