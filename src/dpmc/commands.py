@@ -487,12 +487,14 @@ def _at_least(least: int, key: str, *values: int | None) -> int | None:
 def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
     """A hash of all that decides the draws of a job: the key of its checkpoint."""
     problem = cell.problem
+    data = hashlib.sha256(problem.rows.tobytes())
+    data.update(problem.starts.tobytes())
     content = [
         about,
         seeds,
         [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
         [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws, cell.algorithm.draws_version],
-        hashlib.sha256(problem.rows.tobytes() + problem.starts.tobytes()).hexdigest(),
+        data.hexdigest(),
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -67,10 +67,10 @@ class Problem:
             if not fits:
                 text = tuple("any" if w is None else w for w in wanted)
                 raise DpmcError(f"{source}: {name}: shape {array.shape} must be {text}")
-            if not np.isfinite(array).all():
+            if not np.isfinite(_largest(array)):
                 row = int(np.argwhere(~np.isfinite(array))[0][0])
                 raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
-        if np.abs(self.rows).max(initial=0.0) > LARGEST_VALUE:
+        if _largest(self.rows) > LARGEST_VALUE:
             raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
@@ -137,6 +137,11 @@ class Problem:
                 file.createVariable(name, "f8", dims)[:] = values
 
 
+def _largest(array: np.ndarray) -> float:
+    """The largest absolute value; NaN if one is; 0 of none. Without an array of absolute values."""
+    return float(np.maximum(array.max(initial=0.0), -array.min(initial=0.0)))
+
+
 def read_problem(path: str | Path) -> Problem:
     """Read a problem written by `Problem.write`.
 
@@ -153,7 +158,7 @@ def read_problem(path: str | Path) -> Problem:
     )
     with storage.reading(path) as file:
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]
-        arrays = {name: np.ma.getdata(file[name][:]).astype(float) for name in there}
+        arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}
         caveat = file.getncattr("caveat") if "caveat" in file.ncattrs() else ""
         about = {name: file.getncattr(name) for name in ("label", "model", "dataset", "temperature")}
     problem = Problem(

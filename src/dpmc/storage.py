@@ -165,10 +165,10 @@ def read_chain(path: str | Path) -> ChainFile:
         return ChainFile(
             path=Path(path),
             attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
-            start=_array(file["constant_data/theta_0"]),
-            draws=_array(file["posterior/theta"]),
+            start=values_of(file["constant_data/theta_0"]),
+            draws=values_of(file["posterior/theta"]),
             totals=totals,
-            rows_used=_array(stats["rows_used"]) if "rows_used" in stats.variables else None,
+            rows_used=values_of(stats["rows_used"]) if "rows_used" in stats.variables else None,
         )
 
 
@@ -188,7 +188,8 @@ def reading(path: str | Path) -> Iterator[Any]:
         raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
 
 
-def _array(variable: Any) -> np.ndarray:
+def values_of(variable: Any) -> np.ndarray:
+    """All values of a variable of an open file."""
     variable.set_auto_maskandscale(False)  # no value of ours stands for a missing one
     return np.asarray(variable[:])
 

@@ -169,6 +169,15 @@ def test_this_numba_has_been_tried():
     assert numba.__version__.startswith(linking.TRIED)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_long_vectors_are_asked_for_where_they_slow_nothing_down(known, monkeypatch):
+    monkeypatch.setattr(linking, "get_host_cpu_features", lambda: {linking._LONG_VECTORS: known})
+    machine_code = numba.njit(lambda x: x + 1.0)
+    with linking.entries_only():
+        machine_code.compile((numba.float64,))
+    assert (linking._TAKE_THEM in machine_code.inspect_llvm((numba.float64,))) is known
+
+
 def test_what_compiles_nothing_afresh_is_not_compiled():
     """No module whose changes the cache ignores is loaded by the ones that compile."""
     loaded = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
