@@ -9,6 +9,8 @@ it, six deep for a sampler, of which Python calls the outermost. Not to do that
   its caller, and its sums may round differently. So the chains of the process that compiled could differ in
   their last digits from those of all later ones, which find the outermost alone in the cache.
 
+And what it translates takes the longest vectors where they pay.
+
 This reaches into numba (`_library_class`, `set_env`, and what `Library` overrides). With a version that has
 not been tried numba is left alone: it is slower then, and as right.
 """
