@@ -213,8 +213,10 @@ def test_epsilon_inverts_delta(accountant, multiplier, count, delta, near) -> No
 @pytest.mark.parametrize(
     ("excess", "root", "most"),
     [
-        (lambda x: 3.1 - x * x, math.sqrt(3.1), 12),
+        (lambda x: 3.1 - x * x, math.sqrt(3.1), 14),
         (lambda x: 20.0 - x**5, 20.0**0.2, 16),
+        (lambda x: 1e-3 - x, 1e-3, 14),  # on the other side of where it starts
+        (lambda x: 1e3 - x * x * x, 10.0, 20),
         (lambda x: 1.0 if x < 1.7 else -1.0, 1.7, 130),  # a jump tells nothing of how far
         (lambda x: 1.7 - x if x < 1.7 else -math.inf, 1.7, 130),
     ],
@@ -227,7 +229,7 @@ def test_the_search_for_epsilon_is_short_and_rounds_up(excess, root, most) -> No
             asked.append(x)
             return excess(x)
 
-        found = accountants._smallest(noting, 1.0, 2.0, excess(1.0), excess(2.0), resolution)
+        found = accountants._smallest(noting, 1.0, lambda _: 1.0, resolution)
         assert excess(found) <= 0.0 < excess(found * (1.0 - max(resolution, 1e-15)))
         assert found == pytest.approx(root, rel=max(resolution, 1e-15))
         assert len(asked) <= most

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -71,6 +72,10 @@ class Accountant(ABC):
         """Where the search for iterations starts: changes its time, not its answer."""
         return 1
 
+    def _first_epsilon(self, events: tuple[Release, ...], delta: float) -> float:
+        """Where the search for epsilon of merged events starts, > 0: its time, and the answer's last digits."""
+        return 1.0
+
     def _obstacle(self, event: Release) -> str | None:
         """Why an event of a kind that it bounds has numbers for which it has no bound, if so."""
         return None
@@ -100,9 +105,9 @@ class Accountant(ABC):
         """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
         0.0 if the events are private with this delta alone. The answer is enclosed by neighbouring
-        doubles, or to `epsilon_resolution`; the upper end is returned. It is found sooner if it is at
-        most `near` (> 0), by a hundredth or less. Raises DpmcError unless 0 < delta < 1, and for
-        releases that it cannot bound.
+        doubles, or to `epsilon_resolution`; the upper end is returned. It is found sooner if it is
+        close to `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for releases that it cannot
+        bound.
         """
         return self._epsilon_of(self._checked(events), checked_delta(delta), near)
 
@@ -112,20 +117,13 @@ class Accountant(ABC):
         def excess(epsilon: float) -> float:
             return _excess(self._delta_of(merged, epsilon), target)
 
-        if near is not None:
-            low, high = 0.99 * near, near
-            at_low, at_high = excess(low), excess(high)
-            if at_high <= 0.0 < at_low:
-                return _smallest(excess, low, high, at_low, at_high, self.epsilon_resolution)
-        low, at_low = 0.0, excess(0.0)
-        if at_low <= 0.0:
-            return 0.0
-        high = 1.0
-        while (at_high := excess(high)) > 0.0:
-            low, at_low, high = high, at_high, 2.0 * high
-            if math.isinf(high):
-                return math.inf
-        return _smallest(excess, low, high, at_low, at_high, self.epsilon_resolution)
+        if any(isinstance(event, NonPrivateRelease) for event in merged):
+            return math.inf
+
+        def guess(log_factor: float) -> float:
+            return self._first_epsilon(merged, _times(target, log_factor))
+
+        return _smallest(excess, guess(0.0) if near is None else near, guess, self.epsilon_resolution)
 
     def iterations(
         self,
@@ -151,7 +149,11 @@ class Accountant(ABC):
             return 0
         if not each:
             raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
-        return _largest(excess, self._first_guess(first, each, *budget))
+
+        def guess(log_factor: float) -> int:
+            return self._first_guess(first, each, budget[0], _times(budget[1], log_factor))
+
+        return _largest(excess, guess)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:
@@ -196,17 +198,17 @@ def _excess(found: float, allowed: float) -> float:
     return max(math.ulp(0.0), math.log(found / allowed))
 
 
-def _smallest(
-    excess: Callable[[float], float],
-    low: float,
-    high: float,
-    at_low: float,
-    at_high: float,
-    resolution: float,
-) -> float:
-    """Smallest x with excess(x) <= 0, rounded up by at most resolution · x, or to a double.
+def _times(delta: float, log_factor: float) -> float:
+    """delta e^log_factor, kept between 0 and 1, both excluded."""
+    return math.exp(min(max(math.log(delta) + log_factor, -600.0), -1e-3))
 
-    Given excess(low) > 0 >= excess(high) and an excess that falls with x.
+
+def _smallest(
+    excess: Callable[[float], float], start: float, guess: Callable[[float], float], resolution: float
+) -> float:
+    """Smallest x >= 0 with excess(x) <= 0, rounded up by at most resolution · x, or to a double; inf if none.
+
+    The excess falls with x. `start` > 0, and `guess` as in `_enclosed`.
     """
 
     def between(high: float, low: float, part: float) -> float | None:
@@ -215,16 +217,22 @@ def _smallest(
             return None
         # Nearer to an end than half of what they may be apart is wasted: so the other end follows at once.
         margin = max(0.5 * resolution * high, math.ulp(high))
-        guess = min(max(high - part * (high - low), low + margin), high - margin)
-        return guess if low < guess < high else middle
+        asked = min(max(high - part * (high - low), low + margin), high - margin)
+        return asked if low < asked < high else middle
 
-    return _last_within(excess, high, low, at_high, at_low, between)
+    def away(x: float, distance: float) -> float:
+        return min(max(x + (distance or math.copysign(x / 32.0, distance)), 0.0), sys.float_info.max)
+
+    ends = _enclosed(excess, start, guess, away, rises=False)
+    if not isinstance(ends, tuple):
+        return math.inf if ends else 0.0
+    return _last_within(excess, *ends, between)
 
 
-def _largest(excess: Callable[[int], float], guess: int) -> int:
+def _largest(excess: Callable[[int], float], guess: Callable[[float], int]) -> int:
     """Largest k with excess(k) <= 0, given excess(0) <= 0 and an excess that rises with k.
 
-    Steps of growing size away from the guess enclose the answer.
+    `guess` is as in `_enclosed`.
     """
 
     def between(low: int, high: int, part: float) -> int | None:
@@ -232,8 +240,14 @@ def _largest(excess: Callable[[int], float], guess: int) -> int:
             return None
         return min(max(low + int(part * (high - low)), low + 1), high - 1)
 
-    low, high, at_low, at_high = _enclosed(excess, min(max(1, guess), MOST_ITERATIONS))
-    return _last_within(excess, low, high, at_low, at_high, between)
+    def away(k: int, distance: float) -> int:
+        step = math.ceil(abs(distance)) or max(1, k // 32)
+        return min(max(k + int(math.copysign(step, distance)), 0), MOST_ITERATIONS)
+
+    ends = _enclosed(excess, min(max(1, guess(0.0)), MOST_ITERATIONS), guess, away, rises=True)
+    if not isinstance(ends, tuple):
+        raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
+    return _last_within(excess, *ends, between)
 
 
 def _last_within(
@@ -246,44 +260,70 @@ def _last_within(
 ) -> Number:
     """The last number with excess <= 0 before those with more, given one of each and their excess.
 
-    False position (Illinois variant), every fourth step a bisection. `between(within, beyond, part)` is a
-    number about that part of the way from one to the other; None if they are near enough.
+    Inverse quadratic interpolation through the ends and the end before, or false position; bisection where
+    these do not get on. `between(within, beyond, part)` is a number about that part of the way from one to
+    the other; None if they are near enough.
     """
-    turn, moved = 1, None
+    left, at_left = beyond, at_beyond  # the end that was replaced last
+    size, kept = abs(beyond - within), 0  # when it was last halved, and steps since
     while True:
-        halve = turn % 4 == 0 or math.isinf(at_within) or at_within == at_beyond  # both 0, of weights
-        asked = between(within, beyond, 0.5 if halve else at_within / (at_within - at_beyond))
+        place = (left - within) / (beyond - within)
+        part = 0.5 if kept == 4 else _part(at_within, at_beyond, place, at_left)
+        asked = between(within, beyond, part)
         if asked is None:
             return within
         found = excess(asked)
-        fits = found <= 0.0
-        # An end that stays twice is given less weight, or it would stay for ever.
-        weight = 0.5 if fits is moved else 1.0
-        if fits:
-            within, at_within, at_beyond = asked, found, weight * at_beyond
-        else:
-            beyond, at_beyond, at_within = asked, found, weight * at_within
-        turn, moved = turn + 1, fits
-
-
-def _enclosed(excess: Callable[[int], float], guess: int) -> tuple[int, int, float, float]:
-    """(low, high, excess(low) <= 0, excess(high) > 0); excess(0) counts as -inf."""
-    step = max(1, guess // 32)
-    found = excess(guess)
-    if found <= 0.0:
-        low, at_low = guess, found
-        while (found := excess(low + step)) <= 0.0:
-            low, at_low, step = low + step, found, 4 * step
-            if low >= MOST_ITERATIONS:
-                raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
-        return low, low + step, at_low, found
-    high, at_high = guess, found
-    while high > step:
-        found = excess(high - step)
         if found <= 0.0:
-            return high - step, high, found, at_high
-        high, at_high, step = high - step, found, 4 * step
-    return 0, high, -math.inf, at_high
+            left, at_left, within, at_within = within, at_within, asked, found
+        else:
+            left, at_left, beyond, at_beyond = beyond, at_beyond, asked, found
+        kept += 1
+        if abs(beyond - within) <= 0.5 * size:
+            size, kept = abs(beyond - within), 0
+
+
+def _part(at_0: float, at_1: float, place: float, at_place: float) -> float:
+    """Where, between 0 and 1, a function is 0 that is at_0 <= 0 at 0, at_1 > 0 at 1 and at_place elsewhere."""
+    if math.isinf(at_0):
+        return 0.5
+    if at_0 == at_1:  # both next to nothing
+        return 0.5
+    if math.isfinite(at_place) and at_place not in (at_0, at_1):
+        first = at_0 * at_place / ((at_1 - at_0) * (at_1 - at_place))
+        second = at_0 * at_1 / ((at_place - at_0) * (at_place - at_1)) * place
+        if 0.0 < first + second < 1.0:
+            return first + second
+    return at_0 / (at_0 - at_1)
+
+
+def _enclosed(
+    excess: Callable[[Number], float],
+    start: Number,
+    guess: Callable[[float], Number],
+    away: Callable[[Number, float], Number],
+    rises: bool,
+) -> tuple[Number, Number, float, float] | bool:
+    """A number with excess <= 0, one with more, and their excess; if there is but one kind from `start`
+    to the end where the other should be, whether that is the upper end.
+
+    `guess(x)` is where one would look for an excess of x if one knew nothing: how far to go from `start`
+    is what it says, and a little more. `away(number, distance)` is a number about that far away, or an end.
+    """
+    number, found = start, excess(start)
+    within = found <= 0.0
+    distance = 1.0625 * abs(guess(-found) - guess(0.0))
+    sign = 1.0 if within == rises else -1.0
+    while True:
+        other = away(number, math.copysign(distance, sign))
+        if other == number:
+            return sign > 0.0
+        at_other = excess(other)
+        if (at_other <= 0.0) != within:
+            return (number, other, found, at_other) if within else (other, number, at_other, found)
+        distance = 4.0 * abs(other - number)
+        if math.isfinite(found) and 0.0 < abs(at_other) < abs(found):  # on the line through both
+            distance = min(distance, 1.0625 * at_other / (found - at_other) * abs(other - number))
+        number, found = other, at_other
 
 
 def checked_epsilon(value: Any) -> float:

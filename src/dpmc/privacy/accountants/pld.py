@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -366,18 +366,33 @@ class LossDistributionAccountant(Accountant):
     ) -> int:
         # As if losses were Gaussian with the variance that they have.
         spent, each = (0.5 * self._variance(events, epsilon) for events in (once, per_iteration))
-        low, high = 0.0, 4.0 * epsilon + 100.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if log_delta(middle, epsilon) <= math.log(delta) else (low, middle)
-        guess = (low - spent) / each if each > 0.0 else 1.0
+        target = math.log(delta)
+        mu = _last_below(lambda mu: log_delta(mu, epsilon) <= target, 4.0 * epsilon + 100.0)
+        guess = (mu - spent) / each if each > 0.0 else 1.0
         return int(min(max(guess, 1.0), float(MOST_ITERATIONS)))
+
+    def _first_epsilon(self, events: tuple[Release, ...], delta: float) -> float:
+        if any(event.mu == math.inf for event in events):
+            return 1.0
+        mu, target = 0.5 * self._variance(events, 1.0), math.log(delta)
+        # From where on delta of a normal loss N(mu, 2 mu) is below its tail's bound
+        most = mu + 2.0 * math.sqrt(-mu * target) + 1e-9
+        return _last_below(lambda epsilon: log_delta(mu, epsilon) > target, most) or 1e-9
 
     def _variance(self, events: tuple[Release, ...], epsilon: float) -> float:
         return math.fsum(
             count * discretised(profile, grid_step(profile.scale, epsilon)).moments(0.0)[2]
             for profile, count in self._profiles(events)
         )
+
+
+def _last_below(holds: Callable[[float], bool], high: float) -> float:
+    """The number in [0, high] up to which a condition holds, nearly: for guesses."""
+    low = 0.0
+    while high - low > 1e-6 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _composed(profiles: tuple[tuple[Profile, int], ...], epsilon: float) -> float:
