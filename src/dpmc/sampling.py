@@ -316,7 +316,10 @@ def _advance(
     jitters = [j for run in runs for j in run.jitters]
 
     def numbers(purpose: str, shape: tuple[int, ...]) -> np.ndarray:
-        return np.stack([_draw(s[purpose], purpose, shape) for s in streams])
+        drawn = np.empty((len(streams), *shape), np.uint64 if purpose == "batch" else np.float64)
+        for s, its in zip(streams, drawn, strict=True):
+            _draw(s[purpose], purpose, its)
+        return drawn
 
     with np.errstate(divide="ignore"):
         log_u = np.log(numbers("accept", (m,)))
@@ -341,13 +344,14 @@ def _advance(
     return record
 
 
-def _draw(generator: np.random.Generator, purpose: str, shape: tuple[int, ...]) -> np.ndarray:
+def _draw(generator: np.random.Generator, purpose: str, out: np.ndarray) -> None:
     """Random numbers of one chain: uniform, 64-bit words (for batches), or standard normal."""
     if purpose in ("component", "accept"):
-        return generator.random(shape)
-    if purpose == "batch":
-        return generator.integers(0, 2**64, shape, dtype=np.uint64)
-    return generator.standard_normal(shape)
+        generator.random(out=out)
+    elif purpose == "batch":
+        out[:] = generator.bit_generator.random_raw(out.size).reshape(out.shape)
+    else:
+        generator.standard_normal(out=out)
 
 
 def _keep(run: Run, record: Record, r: int, cell: Cell, done: int) -> None:

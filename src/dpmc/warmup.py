@@ -41,6 +41,25 @@ def families(study: Study) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def compiled_together(study: Study) -> dict[str, list[tuple[str, str]]]:
+    """Families gathered into jobs, as `families`: they share what does not depend on the model.
+
+    No job has more combinations than the largest family has, which by itself takes longest: so that nothing
+    waits longer, on however many cores. Names are the families', joined by "+".
+    """
+    found = families(study)
+    sizes = {name: len({combination(study, *pair) for pair in pairs}) for name, pairs in found.items()}
+    jobs: list[list[str]] = []
+    for name in sorted(found, key=lambda name: -sizes[name]):
+        with_room = (job for job in jobs if sum(sizes[other] for other in (*job, name)) <= sizes[jobs[0][0]])
+        job = next(with_room, None)
+        if job is None:
+            jobs.append([name])
+        else:
+            job.append(name)
+    return {"+".join(job): [pair for name in job for pair in found[name]] for job in jobs}
+
+
 def compile_metrics() -> str:
     """Compile what evaluation and tuning need beside the samplers; say how long it took."""
     from dpmc.metrics import mmd

@@ -195,6 +195,18 @@ def test_every_cell_has_a_family():
         }
 
 
+def test_families_share_jobs_no_longer_than_the_largest():
+    study = load_study(ROOT / "config/studies/thesis.yaml")
+    families, jobs = warmup.families(study), warmup.compiled_together(study)
+    assert sorted(pair for pairs in jobs.values() for pair in pairs) == sorted(study_pairs(families))
+    sizes = [len({warmup.combination(study, *pair) for pair in pairs}) for pairs in jobs.values()]
+    assert list(jobs) == ["banana", "gaussian+circle"] and sizes[0] == max(sizes)
+
+
+def study_pairs(families):
+    return [pair for pairs in families.values() for pair in pairs]
+
+
 def test_a_model_of_ones_own_has_its_own_family():
     assert warmup.family("own_model:Normal") == "own_model.Normal"
     assert warmup.family("gauss-30d") == "banana"

@@ -19,7 +19,7 @@ from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
 from dpmc.search import VALUED_BY, searched_pairs
 from dpmc.studies import load_study, sources_version
-from dpmc.warmup import METRICS, families, family
+from dpmc.warmup import METRICS, compiled_together, family
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -69,8 +69,8 @@ if not isinstance(config["checkpoint_seconds"], (int, float)) or config["checkpo
     )
 
 CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
-COMPILED = "results/{study}/compiled/{family}.txt"
-COMPILED_METRICS = COMPILED.replace("{family}", METRICS)
+COMPILED = "results/{study}/compiled/{families}.txt"
+COMPILED_METRICS = COMPILED.replace("{families}", METRICS)
 CELL = str(Path(CHAIN).parent)
 MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
 FOUND = "data/downloads/{source}.found"
@@ -100,7 +100,7 @@ wildcard_constraints:
     study="|".join(STUDIES),
     model="[a-z0-9.-]+",
     method="[a-z0-9.-]+",
-    family="[A-Za-z0-9_.-]+",
+    families="[A-Za-z0-9_.+-]+",
     dataset=DATASET_PATTERN,
     source="[a-z0-9-]+",
     epsilon="[0-9.]+|inf",
@@ -188,18 +188,20 @@ def evaluation_data(wildcards):
 
 
 def what_to_compile(wildcards):
-    """The options of `dpmc compile` for all algorithms on one class of models."""
-    if wildcards.family == METRICS:
+    """The options of `dpmc compile` for all algorithms on some classes of models."""
+    if wildcards.families == METRICS:
         return "--metrics"
-    cells = families(STUDIES[wildcards.study])[wildcards.family]
+    cells = compiled_together(STUDIES[wildcards.study])[wildcards.families]
     models, methods = (dict.fromkeys(labels) for labels in zip(*cells))
     return f"--model {' '.join(models)} --method {' '.join(methods)}"
 
 
 def compiled_sampler(wildcards):
     """The mark that a cell's machine code is in the cache."""
-    model = STUDIES[wildcards.study].model(wildcards.model).model
-    return COMPILED.format(study=wildcards.study, family=family(model))
+    study = STUDIES[wildcards.study]
+    own = family(study.model(wildcards.model).model)
+    names = next(names for names in compiled_together(study) if own in names.split("+"))
+    return COMPILED.format(study=study.name, families=names)
 
 
 def data_settings(wildcards):
@@ -317,7 +319,7 @@ def speed_data(wildcards):
 def speed_compiled(wildcards):
     """The marks that the machine code of a whole study is in the cache."""
     study = STUDIES[wildcards.study]
-    return [COMPILED.format(study=study.name, family=name) for name in families(study)]
+    return [COMPILED.format(study=study.name, families=names) for names in compiled_together(study)]
 
 
 def speed_settings(wildcards):

@@ -1,13 +1,13 @@
-# Machine code of all algorithms on one class of models: in one job, for they have most of it in common. What
-# comes out lies in the cache that all jobs share; the file here only says that it was put there. When the
+# Machine code of all algorithms on a class of models, or on some: in one job, for they have most of it in
+# common. What comes out lies in the cache that all jobs share; the file here only says that it was put there. When the
 # sources have changed since, or the cache was emptied, jobs compile for themselves, one algorithm at a time.
 # (Were this rule run again, Snakemake would overlook in that run that others, which take the file as
 # `ancient`, are out of date.)
 rule compile:
     output:
-        "results/{study}/compiled/{family}.txt",
+        "results/{study}/compiled/{families}.txt",
     log:
-        "logs/{study}/compiled/{family}.log",
+        "logs/{study}/compiled/{families}.log",
     # Everything else waits for it.
     priority: 20000
     conda:

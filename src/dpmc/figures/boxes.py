@@ -6,6 +6,7 @@ Every cell of the study that belongs to a panel has a box or a note that says wh
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class Results:
         """
         results = cls()
         columns = ("study", "model", "method", "epsilon", "metric", "value", "seed")
-        for row in zip(*(metrics[column] for column in columns), strict=True):
+        for row in zip(*(metrics[column].tolist() for column in columns), strict=True):
             if row[0] != (elsewhere or {}).get(str(row[2]), study):
                 continue
             model, method, metric = str(row[1]), str(row[2]), str(row[4])
@@ -127,6 +128,7 @@ class Results:
         return "not computed"
 
 
+@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
 def _epsilon(value: Any) -> str:
     """The canonical name of an epsilon read from a table; "" for none."""
     blank = value is None or value == "" or (isinstance(value, float) and math.isnan(value))

@@ -106,7 +106,9 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
     curve = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)
     allowed = epsilon + math.log(delta) / (orders - 1.0)
-    return _largest(lambda k: float(np.min(k * curve - allowed)), lambda _: 1) if np.max(allowed) >= 0.0 else 0
+    return (
+        _largest(lambda k: float(np.min(k * curve - allowed)), lambda _: 1) if np.max(allowed) >= 0.0 else 0
+    )
 
 
 def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Array:
