@@ -16,7 +16,7 @@ from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
 from dpmc.evaluators.dense import (
     affine_block,
-    affine_block_of_two,
+    affine_block_of_four,
     clip_factors,
     clip_ratios,
     squared_norms,
@@ -66,37 +66,19 @@ class AffineEvaluator(NamedTuple):
         """See `dpmc.evaluators`."""
         chains, k = theta.shape[0], self.blocks.shape[1]
         n = self.tree.size[0]
+        alpha, gamma = np.zeros((chains, k)), np.zeros(chains)
         slopes = np.zeros((chains, k))
         columns = np.zeros((chains, k), np.int64)
         active = np.zeros(chains, np.int64)
-        gamma = np.zeros(chains)
-        todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
-        alpha = np.empty(k)
+        lines = columns, slopes, active, gamma
+        if begin_ratios(self, model, theta, proposal, bound, alpha, lines, sums, counts) == chains:
+            return
+        todo, stack = self.unread(chains), new_stack()
         for c in range(chains):
-            alpha[:] = 0.0
-            gamma[c] = model.ratio(theta[c], proposal[c], alpha)
-            active[c] = compress(alpha, columns[c], slopes[c])
-            last = columns[c, 0]
-            if bound[c] == np.inf:
-                sums[c], counts[c] = gamma[c] * n, 0
-                for i in range(k):
-                    sums[c] += alpha[i] * self.tree.sums[0, i]
-            elif active[c] <= 1 and self.sorted_columns.ordered.shape[0] > 0:
-                sums[c], counts[c] = sorted_sum(
-                    self.sorted_columns.ordered[last],
-                    self.sorted_columns.prefix[last],
-                    self.sorted_columns.median[last],
-                    alpha[last],
-                    gamma[c],
-                    bound[c],
-                )
-            else:
-                if todo.shape[0] == 0:
-                    todo, stack = self.unread(chains), new_stack()
-                sums[c], counts[c] = certain_ratios(self.tree, alpha, gamma[c], bound[c], todo[c], stack)
-        if todo.shape[0] > 0:
-            work = np.empty((2, self.blocks.shape[2]))
-            read_ratios(self.blocks, n, todo, (columns, slopes, active, gamma), bound, work, sums, counts)
+            if counts[c] < 0:
+                sums[c], counts[c] = certain_ratios(self.tree, alpha[c], gamma[c], bound[c], todo[c], stack)
+        work = np.empty((4, self.blocks.shape[2]))
+        read_ratios(self.blocks, n, todo, lines, bound, work, sums, counts)
 
     def unread(self, chains):
         """Marks (chains, blocks) of blocks that must be read, none yet; made only where a tree is asked.
@@ -158,35 +140,73 @@ class AffineEvaluator(NamedTuple):
 
 
 @compilable(**UNCOUNTED)
+def begin_ratios(evaluator, model, theta, proposal, bound, alpha, lines, sums, counts):
+    """Write each chain's log ratio, its coefficients into `alpha` (chains, k) and what `read_ratios` wants.
+
+    Sums and counts that no rows have to be read for are written too; the other counts are -1. Returns how
+    many chains are done.
+    """
+    columns, slopes, active, gamma = lines
+    tree, by_column = evaluator.tree, evaluator.sorted_columns
+    n, done = tree.size[0], 0
+    for c in range(theta.shape[0]):
+        gamma[c] = model.ratio(theta[c], proposal[c], alpha[c])
+        active[c] = compress(alpha[c], columns[c], slopes[c])
+        only = columns[c, 0]
+        counts[c] = -1
+        if bound[c] == np.inf:
+            sums[c], counts[c] = gamma[c] * n, 0
+            for i in range(alpha.shape[1]):
+                sums[c] += alpha[c, i] * tree.sums[0, i]
+        elif active[c] <= 1 and by_column.ordered.shape[0] > 0:
+            sums[c], counts[c] = sorted_sum(
+                by_column.ordered[only],
+                by_column.prefix[only],
+                by_column.median[only],
+                alpha[c, only],
+                gamma[c],
+                bound[c],
+            )
+        done += counts[c] >= 0
+    return done
+
+
+@compilable(**UNCOUNTED)
 def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
     """Add the clipped sums and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
 
-    `lines`: columns, slopes, how many of them, and constant of each chain's log ratio; `work` (2, rows) is
-    scratch. Two chains that look at the same columns share a pass.
+    `lines`: columns, slopes, how many of them, and constant of each chain's log ratio; `work` (4, rows) is
+    scratch. Three or four chains that look at the same columns share a pass.
     """
     columns, slopes, active, gamma = lines
-    chains, one, two = todo.shape[0], work[0], work[1]
+    chains, size = todo.shape[0], work.shape[1]
     for b in range(blocks.shape[0]):
-        block, rows = blocks[b], min(n - b * one.shape[0], one.shape[0])
+        block, rows = blocks[b], min(n - b * size, size)
         c = next_unread(todo, 0, b)
         while c < chains:
-            other = next_unread(todo, c + 1, b)
-            if other < chains and same_columns(columns, active, c, other):
-                affine_block_of_two(
+            d = next_alike(todo, columns, active, c, b)
+            e = next_alike(todo, columns, active, d, b)
+            f = next_alike(todo, columns, active, e, b)
+            if e < chains:
+                last = f if f < chains else e  # three share it with one of them once more
+                affine_block_of_four(
                     block,
                     columns[c],
-                    (slopes[c], slopes[other]),
+                    (slopes[c], slopes[d], slopes[e], slopes[last]),
                     active[c],
-                    (gamma[c], gamma[other]),
-                    (one, two),
+                    (gamma[c], gamma[d], gamma[e], gamma[last]),
+                    work,
                 )
-                add_clipped(one, rows, bound[c], sums, counts, c)
-                add_clipped(two, rows, bound[other], sums, counts, other)
-                c = next_unread(todo, other + 1, b)
+                add_clipped(work[0], rows, bound[c], sums, counts, c)
+                add_clipped(work[1], rows, bound[d], sums, counts, d)
+                add_clipped(work[2], rows, bound[e], sums, counts, e)
+                if f < chains:
+                    add_clipped(work[3], rows, bound[f], sums, counts, f)
+                c = next_unread(todo, last + 1, b)
             else:
-                affine_block(block, columns[c], slopes[c], active[c], gamma[c], one)
-                add_clipped(one, rows, bound[c], sums, counts, c)
-                c = other
+                affine_block(block, columns[c], slopes[c], active[c], gamma[c], work[0])
+                add_clipped(work[0], rows, bound[c], sums, counts, c)
+                c = next_unread(todo, c + 1, b)
 
 
 @compilable(**UNCOUNTED)
@@ -219,14 +239,19 @@ def next_unread(todo, first, b):
 
 
 @compilable(**UNCOUNTED)
-def same_columns(columns, active, one, other):
-    """Whether two chains look at the same statistics."""
-    if active[one] != active[other]:
-        return False
-    for q in range(active[one]):
-        if columns[one, q] != columns[other, q]:
-            return False
-    return True
+def next_alike(todo, columns, active, c, b):
+    """The first chain after `c` that must read block `b`, if it looks at the same statistics as chain `c`.
+
+    The number of chains otherwise, and after that number.
+    """
+    chains = todo.shape[0]
+    other = next_unread(todo, c + 1, b)
+    if other >= chains or active[other] != active[c]:
+        return chains
+    for q in range(active[c]):
+        if columns[c, q] != columns[other, q]:
+            return chains
+    return other
 
 
 @compilable(**UNCOUNTED)

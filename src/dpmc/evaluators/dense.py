@@ -56,37 +56,53 @@ def affine_block(block, columns, slopes, active, constant, out):
 
 
 @compilable(**ROW_SUMS)
-def affine_block_of_two(block, columns, slopes, active, constants, out):
-    """`affine_block` for two chains that look at the same columns; slopes, constants and `out` are pairs.
+def affine_block_of_four(block, columns, slopes, active, constants, out):
+    """`affine_block` for four chains that look at the same columns; slopes, constants and `out` are four each.
 
-    A number is loaded once for both. What is added is what a chain alone would add, in its order.
+    A number is loaded once for all. What is added is what a chain alone would add, in its order.
     """
-    one, two = out
-    p, s = slopes
+    one, two, three, four = out[0], out[1], out[2], out[3]
+    a, b, c, d = slopes
     q = active % 4
-    affine_block(block, columns, p, q, constants[0], one)
-    affine_block(block, columns, s, q, constants[1], two)
+    for i in range(4):
+        affine_block(block, columns, slopes[i], q, constants[i], out[i])
     if active % 8 >= 4:
-        a, b, c, d, e, f, g, h = p[q], p[q + 1], p[q + 2], p[q + 3], s[q], s[q + 1], s[q + 2], s[q + 3]
+        e, f, g, h = take_four(a, q), take_four(b, q), take_four(c, q), take_four(d, q)
         t, u = block[columns[q]], block[columns[q + 1]]
         v, w = block[columns[q + 2]], block[columns[q + 3]]
         for j in range(one.shape[0]):
-            one[j] += (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
-            two[j] += (e * t[j] + f * u[j]) + (g * v[j] + h * w[j])
+            row = t[j], u[j], v[j], w[j]
+            one[j] += product_of_four(e, row)
+            two[j] += product_of_four(f, row)
+            three[j] += product_of_four(g, row)
+            four[j] += product_of_four(h, row)
         q += 4
     while q < active:
-        a, b, c, d, e, f, g, h = p[q], p[q + 1], p[q + 2], p[q + 3], p[q + 4], p[q + 5], p[q + 6], p[q + 7]
-        i, k, m, n, r, x, y, z = s[q], s[q + 1], s[q + 2], s[q + 3], s[q + 4], s[q + 5], s[q + 6], s[q + 7]
+        e, f, g, h = take_four(a, q), take_four(b, q), take_four(c, q), take_four(d, q)
+        k, m, n, r = take_four(a, q + 4), take_four(b, q + 4), take_four(c, q + 4), take_four(d, q + 4)
         t, u = block[columns[q]], block[columns[q + 1]]
         v, w = block[columns[q + 2]], block[columns[q + 3]]
         tt, uu = block[columns[q + 4]], block[columns[q + 5]]
         vv, ww = block[columns[q + 6]], block[columns[q + 7]]
         for j in range(one.shape[0]):
-            first = (a * t[j] + b * u[j]) + (c * v[j] + d * w[j])
-            one[j] += first + ((e * tt[j] + f * uu[j]) + (g * vv[j] + h * ww[j]))
-            first = (i * t[j] + k * u[j]) + (m * v[j] + n * w[j])
-            two[j] += first + ((r * tt[j] + x * uu[j]) + (y * vv[j] + z * ww[j]))
+            first, second = (t[j], u[j], v[j], w[j]), (tt[j], uu[j], vv[j], ww[j])
+            one[j] += product_of_four(e, first) + product_of_four(k, second)
+            two[j] += product_of_four(f, first) + product_of_four(m, second)
+            three[j] += product_of_four(g, first) + product_of_four(n, second)
+            four[j] += product_of_four(h, first) + product_of_four(r, second)
         q += 8
+
+
+@compilable(**ROW_SUMS)
+def take_four(values, q):
+    """values[q : q + 4] as numbers."""
+    return values[q], values[q + 1], values[q + 2], values[q + 3]
+
+
+@compilable(**ROW_SUMS)
+def product_of_four(one, other):
+    """The inner product of four numbers and four others, in `affine_block`'s order."""
+    return (one[0] * other[0] + one[1] * other[1]) + (one[2] * other[2] + one[3] * other[3])
 
 
 @compilable(**ROW_SUMS)

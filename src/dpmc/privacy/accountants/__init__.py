@@ -73,7 +73,7 @@ class Accountant(ABC):
         return 1
 
     def _first_epsilon(self, events: tuple[Release, ...], delta: float) -> float:
-        """Where the search for epsilon of merged events starts, > 0: its time, and the answer's last digits."""
+        """Where the search for epsilon of merged events starts, > 0: changes its time, and last digits."""
         return 1.0
 
     def _obstacle(self, event: Release) -> str | None:
@@ -283,7 +283,7 @@ def _last_within(
 
 
 def _part(at_0: float, at_1: float, place: float, at_place: float) -> float:
-    """Where, between 0 and 1, a function is 0 that is at_0 <= 0 at 0, at_1 > 0 at 1 and at_place elsewhere."""
+    """Where in [0, 1] a function is 0 that is at_0 <= 0 at 0, at_1 > 0 at 1 and at_place elsewhere."""
     if math.isinf(at_0):
         return 0.5
     if at_0 == at_1:  # both next to nothing
