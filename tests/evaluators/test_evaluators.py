@@ -111,26 +111,38 @@ def exact_ratio_sum(rows: np.ndarray, theta: np.ndarray, bound: float) -> tuple[
 
 def check_ratio(evaluator: Any, rows: np.ndarray, theta: np.ndarray, bound: float) -> None:
     model = Straight(rows.shape[1])
-    moves = np.array([theta, -theta, theta])  # rows are read for two chains at once
-    sums, counts = ask_ratio(evaluator, model, np.zeros_like(moves), moves, np.full(3, bound))
-    for c in range(len(moves)):
-        wanted, count, scale, unsure = exact_ratio_sum(rows, moves[c], bound)
-        assert abs(sums[c] - wanted) <= 1e-14 * scale + 1e-300
-        assert abs(counts[c] - count) <= unsure
+    moves = np.array([theta, -theta, 0.5 * theta, -0.5 * theta, 0.25 * theta, 2.0 * theta, -2.0 * theta])
+    exact = [exact_ratio_sum(rows, move, bound) for move in moves]
+    for some in (5, 7):  # rows are read for four chains at once, for three, or for one
+        sums, counts = ask_ratio(
+            evaluator, model, np.zeros_like(moves[:some]), moves[:some], np.full(some, bound)
+        )
+        for c in range(some):
+            wanted, count, scale, unsure = exact[c]
+            assert abs(sums[c] - wanted) <= 1e-14 * scale + 1e-300
+            assert abs(counts[c] - count) <= unsure
 
 
 def check_gradient(evaluator: Any, rows: np.ndarray, theta: np.ndarray, bound: float) -> None:
     model = Straight(rows.shape[1])
-    sums, counts = ask_gradient(evaluator, model, theta[None], bound)
+    positions = np.array([theta, -theta, 0.5 * theta])
+    sums, counts = ask_gradient(evaluator, model, positions, bound)
+    for c, position in enumerate(positions):
+        check_gradient_of_one(model, rows, position, bound, sums[c], int(counts[c]))
+
+
+def check_gradient_of_one(
+    model: Any, rows: np.ndarray, theta: np.ndarray, bound: float, found: np.ndarray, count: int
+) -> None:
     gradients = model.log_likelihood_gradient(theta, rows)
     norms = [math.hypot(*gradient) for gradient in gradients]
     factors = [1.0 if norm <= bound else bound / norm for norm in norms]
     scale = float(np.abs(gradients).sum() + len(rows) * np.abs(theta).sum())
     for i in range(len(theta)):
         wanted = math.fsum(f * g for f, g in zip(factors, gradients[:, i], strict=True))
-        assert abs(sums[0, i] - wanted) <= 1e-13 * scale + 1e-300
+        assert abs(found[i] - wanted) <= 1e-13 * scale + 1e-300
     unsure = sum(0.0 < abs(norm - bound) <= 1e-12 * (scale + bound) for norm in norms)
-    assert abs(counts[0] - sum(norm > bound for norm in norms)) <= unsure
+    assert abs(count - sum(norm > bound for norm in norms)) <= unsure
 
 
 def without_sorting(evaluator: Any) -> Any:
@@ -396,23 +408,26 @@ FAULTS = {
     ),
     "second statistic of two forgotten": (DENSE, "(a * t[j] + b * u[j])\n    else", "(a * t[j])\n    else"),
     "eighth statistic forgotten": (DENSE, "(g * vv[j] + h * ww[j]))\n        q", "(g * vv[j]))\n        q"),
-    "eighth statistic forgotten of the second of two chains": (DENSE, "y * vv[j] + z * ww[j]", "y * vv[j]"),
-    "slopes of the first of two chains for both": (
+    "eighth statistic forgotten of the last of four chains": (DENSE, " + product_of_four(r, second)", ""),
+    "fourth statistic forgotten of four chains": (DENSE, " + one[3] * other[3])", ")"),
+    "slopes of the first of four chains for the second": (
         AFFINE,
-        "(slopes[c], slopes[other])",
-        "(slopes[c], slopes[c])",
+        "(slopes[c], slopes[d], slopes[e], slopes[last])",
+        "(slopes[c], slopes[c], slopes[e], slopes[last])",
     ),
-    "constant of the first of two chains for both": (
+    "constant of the third of four chains for the last": (
         AFFINE,
-        "(gamma[c], gamma[other])",
-        "(gamma[c], gamma[c])",
+        "gamma[e], gamma[last])",
+        "gamma[e], gamma[e])",
     ),
+    "the fourth of four chains forgotten": (AFFINE, "if f < chains:", "if False:"),
+    "last of four squares without its slope": (DENSE, "(s + e * w[j]) ** 2", "(s + w[j]) ** 2"),
     "clipped above only": (DENSE, "kept = ratio if ratio > -bound else -bound", "kept = ratio"),
     "ties counted as clipped": (DENSE, "clipped += kept != ratio", "clipped += abs(ratio) >= bound"),
     "ties counted as clipped by the search": (COLUMNS, "+ gamma <= bound:", "+ gamma < bound:"),
     "rows below the bound forgotten": (COLUMNS, "((n - high) - low)", "(n - high)"),
     "sign of a falling ratio lost": (COLUMNS, "sign, alpha, gamma = -1.0,", "sign, alpha, gamma = 1.0,"),
-    "median of the prefix sums forgotten": (COLUMNS, "(alpha * median + gamma)", "gamma"),
+    "median of the prefix sums forgotten": (COLUMNS, "(alpha * columns.median[i] + gamma)", "gamma"),
     "last block dropped": (
         AFFINE,
         "for b in range(blocks.shape[0])",
@@ -447,6 +462,8 @@ def first_fault(module: str, old: str = "", new: str = "") -> bool:
         rows, theta = generator.integers(-16, 17, (37, k)) / 8.0, generator.integers(-8, 9, k + 1) / 8.0
         rows[:, 0] += 4.0 * (active > 1)
         theta[active:k] = 0.0
+        if active > 3:
+            theta[k] *= generator.integers(2)  # without it, components of a gradient have one statistic each
         bound = float(generator.integers(1, 20)) / 8.0
         evaluator = names["AffineEvaluator"].build(rows, active == 1)
         try:

@@ -112,14 +112,7 @@ class AffineEvaluator(NamedTuple):
             slope, offset, parallel = along(linear[c], constant[c])
             if k == 1 and parallel:
                 if slope > 0.0:
-                    total, counts[c] = sorted_sum(
-                        self.sorted_columns.ordered[0],
-                        self.sorted_columns.prefix[0],
-                        self.sorted_columns.median[0],
-                        slope,
-                        offset,
-                        bound,
-                    )
+                    total, counts[c] = sorted_sum(self.sorted_columns, 0, slope, offset, bound)
                     weighted[c, 0] = total / slope
             else:
                 if todo.shape[0] == 0:
@@ -159,14 +152,7 @@ def begin_ratios(evaluator, model, theta, proposal, bound, alpha, lines, sums, c
             for i in range(alpha.shape[1]):
                 sums[c] += alpha[c, i] * tree.sums[0, i]
         elif active[c] <= 1 and by_column.ordered.shape[0] > 0:
-            sums[c], counts[c] = sorted_sum(
-                by_column.ordered[only],
-                by_column.prefix[only],
-                by_column.median[only],
-                alpha[c, only],
-                gamma[c],
-                bound[c],
-            )
+            sums[c], counts[c] = sorted_sum(by_column, only, alpha[c, only], gamma[c], bound[c])
         done += counts[c] >= 0
     return done
 

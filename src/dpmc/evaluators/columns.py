@@ -10,11 +10,16 @@ import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
 
+#: One in so many rows is in the list that a search begins with: the list stays in the caches, and of the rows
+#: themselves a search sees neighbours only.
+STRIDE = 64
+
 
 class SortedColumns(NamedTuple):
     """Columns of statistics (k, n), each ascending, and prefix sums; (0, n) where no move needs them."""
 
     ordered: np.ndarray  # (k, n)
+    sparse: np.ndarray  # (k, ⌊n / STRIDE⌋) every STRIDE-th of them
     prefix: np.ndarray  # (k, n + 1) sums of ordered − median from the middle outwards, negative below it
     median: np.ndarray  # (k,)
 
@@ -30,23 +35,39 @@ class SortedColumns(NamedTuple):
             centred = ordered[i] - median[i]
             prefix[i, middle + 1 :] = _prefix_sums(centred[middle:])
             prefix[i, :middle] = -_prefix_sums(centred[:middle][::-1])[::-1]
-        return cls(ordered, prefix, median)
+        return cls(ordered, np.ascontiguousarray(ordered[:, STRIDE - 1 :: STRIDE]), prefix, median)
 
 
 @compilable(**UNCOUNTED)
-def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
-    """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t sorted ascending: two binary searches.
+def sorted_sum(columns, i, alpha, gamma, bound):
+    """Σ_j clip(α t_j + γ, ±bound) and the number clipped, t the i-th of sorted columns: two binary searches.
 
     The rows left unclipped are those between the first with α t + γ ≥ −bound and the last with
     α t + γ ≤ bound (mirrored for α < 0); rounding is monotone in t, so the searches see the very
     comparisons that a pass over the rows would make. Both searches go in step, for then a core waits for
     two rows at a time when memory is far.
     """
-    n = ordered.shape[0]
-    sign = 1.0
+    n, sign = columns.ordered.shape[1], 1.0
     if alpha < 0.0:
         sign, alpha, gamma = -1.0, -alpha, -gamma
-    low, high, left = 0, 0, n  # each search is between its begin and `left` rows further
+    sparse, prefix = columns.sparse[i], columns.prefix[i]
+    low, high = limits(sparse, 0, 0, sparse.shape[0], alpha, gamma, bound)
+    rows = min(STRIDE, n)
+    low, high = min(low * STRIDE, n - rows), min(high * STRIDE, n - rows)
+    low, high = limits(columns.ordered[i], low, high, rows, alpha, gamma, bound)
+    total = alpha * (prefix[high] - prefix[low]) + (alpha * columns.median[i] + gamma) * (high - low)
+    clipped = n - (high - low)
+    if clipped > 0:
+        total += bound * ((n - high) - low)
+    return sign * total, clipped
+
+
+@compilable(**UNCOUNTED)
+def limits(ordered, low, high, left, alpha, gamma, bound):
+    """Places of the first value with α t + γ ≥ −bound and the first with α t + γ > bound.
+
+    The one is `low` or at most `left` further, the other `high` or at most `left` further.
+    """
     while left > 0:
         half = (left + 1) // 2
         if alpha * ordered[low + half - 1] + gamma < -bound:
@@ -54,11 +75,7 @@ def sorted_sum(ordered, prefix, median, alpha, gamma, bound):
         if alpha * ordered[high + half - 1] + gamma <= bound:
             high += half
         left -= half
-    total = alpha * (prefix[high] - prefix[low]) + (alpha * median + gamma) * (high - low)
-    clipped = n - (high - low)
-    if clipped > 0:
-        total += bound * ((n - high) - low)
-    return sign * total, clipped
+    return low, high
 
 
 @compilable(**UNCOUNTED)

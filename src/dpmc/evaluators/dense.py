@@ -57,7 +57,7 @@ def affine_block(block, columns, slopes, active, constant, out):
 
 @compilable(**ROW_SUMS)
 def affine_block_of_four(block, columns, slopes, active, constants, out):
-    """`affine_block` for four chains that look at the same columns; slopes, constants and `out` are four each.
+    """`affine_block` for four chains that look at the same columns; slopes, constants, `out`: four each.
 
     A number is loaded once for all. What is added is what a chain alone would add, in its order.
     """
