@@ -221,7 +221,10 @@ def _smallest(
         return asked if low < asked < high else middle
 
     def away(x: float, distance: float) -> float:
-        return min(max(x + (distance or math.copysign(x / 32.0, distance)), 0.0), sys.float_info.max)
+        there = x + distance
+        if there == x:  # too near for a double, unless it is at the end
+            there = math.nextafter(x, math.inf if distance > 0.0 else 0.0)
+        return min(max(there, 0.0), sys.float_info.max)
 
     ends = _enclosed(excess, start, guess, away, rises=False)
     if not isinstance(ends, tuple):
@@ -241,10 +244,13 @@ def _largest(excess: Callable[[int], float], guess: Callable[[float], int]) -> i
         return min(max(low + int(part * (high - low)), low + 1), high - 1)
 
     def away(k: int, distance: float) -> int:
-        step = math.ceil(abs(distance)) or max(1, k // 32)
-        return min(max(k + int(math.copysign(step, distance)), 0), MOST_ITERATIONS)
+        step = math.ceil(min(abs(distance), MOST_ITERATIONS))
+        return min(max(k + step if distance > 0.0 else k - step, 0), MOST_ITERATIONS)
 
-    ends = _enclosed(excess, min(max(1, guess(0.0)), MOST_ITERATIONS), guess, away, rises=True)
+    def bounded(log_factor: float) -> int:
+        return min(max(1, guess(log_factor)), MOST_ITERATIONS)
+
+    ends = _enclosed(excess, bounded(0.0), bounded, away, rises=True)
     if not isinstance(ends, tuple):
         raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
     return _last_within(excess, *ends, between)
@@ -311,10 +317,10 @@ def _enclosed(
     """
     number, found = start, excess(start)
     within = found <= 0.0
-    distance = 1.0625 * abs(guess(-found) - guess(0.0))
+    distance = 1.0625 * abs(guess(-found) - guess(0.0)) or number / 32.0
     sign = 1.0 if within == rises else -1.0
     while True:
-        other = away(number, math.copysign(distance, sign))
+        other = away(number, sign * distance)
         if other == number:
             return sign > 0.0
         at_other = excess(other)

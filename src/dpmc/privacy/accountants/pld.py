@@ -198,20 +198,24 @@ def _pairing(
     # A Fourier coefficient of probabilities has an error of about this size (at most 1 each).
     unit = 2.0**-52 * math.log2(points)
     transforms = [(_tilted_transform(part, tilt, points), count) for part, count in parts]
-    sizes = [np.abs(transform) + unit for transform, _ in transforms]
+    moduli = [np.abs(transform) for transform, _ in transforms]
     log_size = np.zeros(function.size)
-    for size, (_, count) in zip(sizes, transforms, strict=True):
-        log_size += count * np.log(size)
+    for modulus, (_, count) in zip(moduli, transforms, strict=True):
+        log_size += count * np.log(modulus + unit)
     # Beyond this size of coefficients nothing is seen next to the error bound.
     seen = np.flatnonzero(log_size > -80.0)
-    power, relative = np.zeros(seen.size, complex), np.zeros(seen.size)
-    for size, (transform, count) in zip(sizes, transforms, strict=True):
-        seen_ones = transform[seen]
-        with np.errstate(divide="ignore"):
-            power += count * np.log(np.where(seen_ones == 0.0, 1e-300, seen_ones))
-        relative += count * unit / size[seen]
+    # Powers by modulus and angle: NumPy has vector instructions for real functions only.
+    log_power, angle, relative = np.zeros((3, seen.size))
+    for modulus, (transform, count) in zip(moduli, transforms, strict=True):
+        modulus, transform = modulus[seen], transform[seen]
+        log_power += count * np.log(np.maximum(modulus, 1e-300))
+        angle += count * np.arctan2(transform.imag, transform.real)
+        relative += count * unit / (modulus + unit)
     weights, function, log_size = weights[seen], function[seen], log_size[seen]
-    value = float(np.sum(weights * np.real(np.exp(power) * np.conj(function))))
+    products = np.cos(angle) * function.real
+    products += np.sin(angle) * function.imag
+    products *= weights
+    value = float(np.sum(np.exp(log_power) * products))
     error = weights * np.abs(function) * np.exp(np.minimum(0.0, log_size)) * (relative + unit)
     return max(0.0, value), float(np.sum(error)) + math.exp(-80.0) * math.sqrt(points)
 
