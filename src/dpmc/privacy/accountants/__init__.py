@@ -274,7 +274,7 @@ def _last_within(
     size, kept = abs(beyond - within), 0  # when it was last halved, and steps since
     while True:
         place = (left - within) / (beyond - within)
-        part = 0.5 if kept == 4 else _part(at_within, at_beyond, place, at_left)
+        part = 0.5 if kept >= 4 else _part(at_within, at_beyond, place, at_left)
         asked = between(within, beyond, part)
         if asked is None:
             return within
