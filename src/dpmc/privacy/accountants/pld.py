@@ -23,7 +23,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +60,11 @@ NEGLIGIBLE = 28.0
 """-ln of the tilted mass on either side of the window; it adds to delta."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discretised:
     """A symmetric loss distribution on multiples of `step`: what is rounded up from one release.
+
+    Each is equal to itself only, so that what is computed of it can be kept for the next question.
 
     Attributes
     ----------
@@ -95,6 +97,7 @@ class Discretised:
         # np.sum throughout: its order of additions does not depend on the number of cores.
         return top, float(np.sum(weights)), weights
 
+    @lru_cache(maxsize=256)  # noqa: B019 - `discretised` keeps few, and some numbers of each are all
     def log_moment(self, s: float) -> float:
         """ln E[e^(s L); L finite]."""
         top, total, _ = self._unscaled(s)
@@ -106,6 +109,7 @@ class Discretised:
         weights /= total
         return top + math.log(total), weights
 
+    @lru_cache(maxsize=256)  # noqa: B019
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
         log_moment, weights = self.tilted(s)
@@ -195,22 +199,18 @@ def _pairing(
     weights[0] = 1.0 / points
     if points % 2 == 0:
         weights[-1] = 1.0 / points
-    # A Fourier coefficient of probabilities has an error of about this size (at most 1 each).
-    unit = 2.0**-52 * math.log2(points)
-    transforms = [(_tilted_transform(part, tilt, points), count) for part, count in parts]
-    moduli = [np.abs(transform) for transform, _ in transforms]
+    unit = _unit(points)
+    powers = [(_coefficients(part, tilt, points), count) for part, count in parts]
     log_size = np.zeros(function.size)
-    for modulus, (_, count) in zip(moduli, transforms, strict=True):
-        log_size += count * np.log(modulus + unit)
+    for coefficients, count in powers:
+        log_size += count * coefficients.log_size
     # Beyond this size of coefficients nothing is seen next to the error bound.
     seen = np.flatnonzero(log_size > -80.0)
-    # Powers by modulus and angle: NumPy has vector instructions for real functions only.
     log_power, angle, relative = np.zeros((3, seen.size))
-    for modulus, (transform, count) in zip(moduli, transforms, strict=True):
-        modulus, transform = modulus[seen], transform[seen]
-        log_power += count * np.log(np.maximum(modulus, 1e-300))
-        angle += count * np.arctan2(transform.imag, transform.real)
-        relative += count * unit / (modulus + unit)
+    for coefficients, count in powers:
+        log_power += count * coefficients.log_modulus[seen]
+        angle += count * coefficients.angle[seen]
+        relative += (count * unit) * np.exp(-coefficients.log_size[seen])
     weights, function, log_size = weights[seen], function[seen], log_size[seen]
     products = np.cos(angle) * function.real
     products += np.sin(angle) * function.imag
@@ -220,10 +220,30 @@ def _pairing(
     return max(0.0, value), float(np.sum(error)) + math.exp(-80.0) * math.sqrt(points)
 
 
-def _tilted_transform(part: Discretised, tilt: float, points: int) -> NDArray[np.complex128]:
-    """Fourier coefficients of the masses times e^(tilt L), normalised, wrapped to `points` places."""
+class Coefficients(NamedTuple):
+    """Fourier coefficients by modulus and angle: NumPy has vector instructions for real functions only."""
+
+    log_modulus: Array  # (points // 2 + 1,)
+    angle: Array
+    log_size: Array  # of the modulus with its error
+
+
+def _unit(points: int) -> float:
+    """About the error of a Fourier coefficient of probabilities, which is at most 1."""
+    return 2.0**-52 * math.log2(points)
+
+
+@lru_cache(maxsize=4)  # a search asks for the same tilt again and again
+def _coefficients(part: Discretised, tilt: float, points: int) -> Coefficients:
+    """Of the masses times e^(tilt L), normalised, wrapped to `points` places."""
     wrapped = np.bincount(part.index % points, weights=part.tilted(tilt)[1], minlength=points)
-    return np.fft.rfft(wrapped)
+    transform = np.fft.rfft(wrapped)
+    modulus = np.abs(transform)
+    return Coefficients(
+        np.log(np.maximum(modulus, 1e-300)),
+        np.arctan2(transform.imag, transform.real),
+        np.log(modulus + _unit(points)),
+    )
 
 
 def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float, float, float]:
@@ -241,7 +261,8 @@ def _log_moment(parts: Sequence[tuple[Discretised, int]], s: float) -> float:
 def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     """s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon anyway.
 
-    Newton's method kept within bounds. Any s gives a true bound; this one a sharp one.
+    Newton's method kept within bounds, on numbers of few digits, so that nearby questions share what depends
+    on s. Any s gives a true bound; this one a sharp one.
     """
     # Beyond the last one, all tilted mass is at the largest loss.
     low, high, s = 0.0, 100.0 / parts[0][0].step, 0.0
@@ -253,10 +274,19 @@ def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> f
             low = s
         if high == 0.0 or abs(mean - epsilon) <= 0.05 * math.sqrt(variance):
             break
-        s = min(s + (epsilon - mean) / max(variance, 1e-300), 4.0 * low + 1.0)
+        before = s
+        s = _rounded(min(s + (epsilon - mean) / max(variance, 1e-300), 4.0 * low + 1.0))
         if not low < s < high:
-            s = 0.5 * (low + high)
+            s = _rounded(0.5 * (low + high))
+        if s in (before, low, high):
+            break
     return s
+
+
+def _rounded(s: float) -> float:
+    """s to six binary digits."""
+    fraction, exponent = math.frexp(s)
+    return math.ldexp(round(64.0 * fraction) / 64.0, exponent)
 
 
 def _tilt_and_window(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> tuple[float, int, int]:
