@@ -39,8 +39,8 @@ class Accountant(ABC):
 
     Attributes
     ----------
-    name, version : written into every ledger; the version changes when any answer does (epsilon: by
-        more than its resolution, or its last digits).
+    name, version : written into every ledger; the version changes when any answer does, by more than
+        rounding (epsilon: than its resolution).
     neighbours : the neighbour relation that its statements are about.
     handles : the kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is
         accepted by all: it makes delta 1 and epsilon infinite.
