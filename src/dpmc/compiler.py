@@ -50,6 +50,9 @@ _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, 
 #: Without a second entry for C, which nobody calls: up to a fifth less to compile.
 _WITHOUT_C_ENTRY: dict[str, Any] = {"no_cfunc_wrapper": True}
 
+#: Methods may make arrays, whoever calls them (see `UNCOUNTED`): those of a user's model do.
+_METHODS: dict[str, Any] = {**_WITHOUT_C_ENTRY, "_nrt": True}
+
 #: For functions that make no arrays: numba counts, atomically, who uses an array and every slice of it, which
 #: takes longer than to read a block of two columns. Whoever calls such a function holds its arrays.
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
@@ -231,4 +234,4 @@ def _register_method(name: str, method: Callable[..., Any]) -> None:
         return_annotation=signature.empty,
     )
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, strict=False, jit_options=_WITHOUT_C_ENTRY)(choose)  # type: ignore[call-arg]
+        overload_method(kind, name, strict=False, jit_options=_METHODS)(choose)  # type: ignore[call-arg]

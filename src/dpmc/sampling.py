@@ -345,7 +345,7 @@ def _advance(
 
 
 def _draw(generator: np.random.Generator, purpose: str, out: np.ndarray) -> None:
-    """Random numbers of one chain: uniform, 64-bit words (for batches), or standard normal."""
+    """Fill `out` with a chain's next numbers: uniform, 64-bit words (for batches), or standard normal."""
     if purpose in ("component", "accept"):
         generator.random(out=out)
     elif purpose == "batch":

@@ -51,8 +51,9 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DpmcError(f"{path}: is not a regular file, which a result has to be")
     path.parent.mkdir(parents=True, exist_ok=True)
+    begin = f".{path.name}."
     for name in os.listdir(path.parent):
-        if name.startswith(f".{path.name}.") and name.endswith(".tmp"):  # of a process that was killed
+        if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # of a process that was killed
             path.with_name(name).unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

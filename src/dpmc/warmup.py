@@ -44,15 +44,19 @@ def families(study: Study) -> dict[str, list[tuple[str, str]]]:
 def compiled_together(study: Study) -> dict[str, list[tuple[str, str]]]:
     """Families gathered into jobs, as `families`: they share what does not depend on the model.
 
-    No job has more combinations than the largest family has, which by itself takes longest: so that nothing
-    waits longer, on however many cores. Names are the families', joined by "+".
+    No job has more combinations than the largest family, which by itself takes longest: so the longest wait
+    stays what it was. A model of one's own has a job of its own, which may fail by itself. Names are the
+    families', joined by "+".
     """
     found = families(study)
     sizes = {name: len({combination(study, *pair) for pair in pairs}) for name, pairs in found.items()}
     jobs: list[list[str]] = []
+    own = {family(spec.model) for spec in study.models.values() if ":" in spec.model}
     for name in sorted(found, key=lambda name: -sizes[name]):
-        with_room = (job for job in jobs if sum(sizes[other] for other in (*job, name)) <= sizes[jobs[0][0]])
-        job = next(with_room, None)
+        with_room = (
+            job for job in jobs if sum(sizes[other] for other in (*job, name)) <= max(sizes.values())
+        )
+        job = None if name in own else next((job for job in with_room if job[0] not in own), None)
         if job is None:
             jobs.append([name])
         else:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmc import evaluators
-from dpmc.compiler import compiled
+from dpmc.compiler import compilable, compiled
 from dpmc.evaluators import affine
 from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.evaluators.columns import SortedColumns
@@ -329,6 +329,28 @@ def test_compiled_equals_python(name: str, problem: Any) -> None:
         np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12, atol=1e-12)
 
 
+class Allocating(NamedTuple):
+    """`Straight`, whose ratio makes an array, as a user's may."""
+
+    columns_used: int
+
+    def ratio(self, theta, proposal, alpha):
+        moved = proposal - theta
+        alpha[:] = moved[: alpha.shape[0]]
+        return moved[alpha.shape[0]]
+
+
+def test_a_ratio_that_makes_arrays_is_compiled_too() -> None:
+    compilable(Allocating)
+    rows = np.random.default_rng(3).normal(0.0, 1.0, (500, 3))
+    evaluator = AffineEvaluator.build(rows, False)
+    moves, bound = np.random.default_rng(4).normal(0.0, 1.0, (5, 4)), np.full(5, 1.0)
+    wanted, count = ask_ratio(evaluator, Straight(3), np.zeros((5, 4)), moves, bound)
+    sums, counts = ask_ratio(Compiled(evaluator), Allocating(3), np.zeros((5, 4)), moves, bound)
+    np.testing.assert_array_equal(counts, count)
+    np.testing.assert_allclose(sums, wanted, rtol=1e-12)
+
+
 @pytest.mark.parametrize("path", ["python", "compiled"])
 @pytest.mark.parametrize("k", [2, 10, 14, 19])
 @pytest.mark.parametrize("name", NAMES)
@@ -341,12 +363,12 @@ def test_a_chain_has_the_same_bits_whichever_chains_are_beside_it(name: str, k: 
         if name == "generic":
             pytest.skip("plain Python always")
         evaluator = Compiled(evaluator)
-    theta, proposal = generator.normal(0.0, 1.0, (2, 7, k + 1))
+    theta, proposal = generator.normal(0.0, 1.0, (2, 12, k + 1))
     proposal[2:4, 1] = theta[2:4, 1]  # a statistic that is not active in some chains
-    bound = generator.uniform(0.1, 3.0, 7)
+    bound = generator.uniform(0.1, 3.0, 12)
     sums, counts = ask_ratio(evaluator, model, theta, proposal, bound)
     gradients, clipped = ask_gradient(evaluator, model, theta, 1.5)
-    for chosen in ([0], [3], [2, 5], [6, 1, 4], [5, 3, 0, 2]):
+    for chosen in ([0], [3], [7], [2, 5], [11, 8], [6, 1, 4], [5, 3, 0, 2]):
         some, some_counts = ask_ratio(evaluator, model, theta[chosen], proposal[chosen], bound[chosen])
         np.testing.assert_array_equal(some, sums[chosen])
         np.testing.assert_array_equal(some_counts, counts[chosen])
@@ -426,6 +448,8 @@ FAULTS = {
     "ties counted as clipped": (DENSE, "clipped += kept != ratio", "clipped += abs(ratio) >= bound"),
     "ties counted as clipped by the search": (COLUMNS, "+ gamma <= bound:", "+ gamma < bound:"),
     "rows below the bound forgotten": (COLUMNS, "((n - high) - low)", "(n - high)"),
+    "a search goes past the last rows": (COLUMNS, "min(low * STRIDE, n - rows)", "low * STRIDE"),
+    "a row too many in the list of every so-many-th": (COLUMNS, "STRIDE - 1 :: STRIDE", "::STRIDE"),
     "sign of a falling ratio lost": (COLUMNS, "sign, alpha, gamma = -1.0,", "sign, alpha, gamma = 1.0,"),
     "median of the prefix sums forgotten": (COLUMNS, "(alpha * columns.median[i] + gamma)", "gamma"),
     "last block dropped": (
@@ -452,9 +476,11 @@ FAULTS = {
 
 def first_fault(module: str, old: str = "", new: str = "") -> bool:
     """Whether the checks above object to the evaluator with a piece of a module's text exchanged."""
-    changed = mutant(module, (old, new)) if old else {}
     names = mutant(AFFINE)
-    names.update({name: value for name, value in changed.items() if not name.startswith("__")})
+    for name in dict.fromkeys((COLUMNS, module) if old else (COLUMNS,)):
+        text = mutant(name, (old, new)) if name == module else mutant(name)
+        text["STRIDE"] = 4
+        names.update({key: value for key, value in text.items() if not key.startswith("__")})
     names["BLOCK"] = 8
     generator = np.random.default_rng(11)
     for active in (1, 2, 3) * 25 + (13,) * 25:

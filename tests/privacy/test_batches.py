@@ -27,7 +27,7 @@ from dpmc.privacy.events import (
     repeat,
     to_dp_accounting,
 )
-from dpmc.privacy.ledger import Budget, Ledger
+from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 
 RDP, REPLACE, WOR, BARKER = (accountants.get(n) for n in ("rdp", "replace-pld", "wor-pld", "barker-pld"))
 TIGHT = accountants.get("tight")
@@ -700,3 +700,15 @@ def test_rounding_never_lowers_delta(multiplier: float, count: int, epsilon: flo
     distribution = pld.discretised(profile, pld.grid_step(profile.scale, epsilon))
     exact = math.exp(log_delta(count / (2.0 * multiplier**2), epsilon))
     assert pld.delta([(distribution, count)], epsilon) >= exact
+
+
+@pytest.mark.parametrize("accountant", [REPLACE, WOR])
+@pytest.mark.parametrize(("noise_multiplier", "batch_size"), [(0.02, 10), (0.002, 100)])
+def test_releases_that_may_tell_all_have_no_epsilon(accountant, noise_multiplier, batch_size) -> None:
+    """With so little noise a batch that holds the changed row shows it; and no budget is enough."""
+    events = (SubsampledGaussianRelease("x", noise_multiplier, batch_size, 100),)
+    assert accountant.epsilon(events, 1e-6) == math.inf
+    assert accountant.epsilon(events, 1e-6, near=4.0) == math.inf
+    assert accountant.iterations((), events, 4.0, 1e-6) == 0
+    with pytest.raises(BudgetExceeded, match="epsilon would be inf"):
+        Ledger(Budget(4.0, 1e-6), accountant).reserve(events)

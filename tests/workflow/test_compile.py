@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -201,6 +202,16 @@ def test_families_share_jobs_no_longer_than_the_largest():
     assert sorted(pair for pairs in jobs.values() for pair in pairs) == sorted(study_pairs(families))
     sizes = [len({warmup.combination(study, *pair) for pair in pairs}) for pairs in jobs.values()]
     assert list(jobs) == ["banana", "gaussian+circle"] and sizes[0] == max(sizes)
+
+
+def test_a_model_of_ones_own_is_compiled_by_itself(monkeypatch):
+    found = {"banana": ["dp-hmc", "dp-mala"], "own_model.Normal": ["dp-hmc"], "circle": ["dp-hmc"]}
+    labels = {"banana": "flat-banana-2d", "own_model.Normal": "own_model:Normal", "circle": "circle"}
+    pairs = {name: [(labels[name], method) for method in some] for name, some in found.items()}
+    study = SimpleNamespace(models={label: SimpleNamespace(model=label) for label in labels.values()})
+    monkeypatch.setattr(warmup, "families", lambda _: pairs)
+    monkeypatch.setattr(warmup, "combination", lambda _, model, method: f"{method}-{model}")
+    assert list(warmup.compiled_together(study)) == ["banana", "own_model.Normal", "circle"]
 
 
 def study_pairs(families):

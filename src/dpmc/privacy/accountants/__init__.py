@@ -290,9 +290,7 @@ def _last_within(
 
 def _part(at_0: float, at_1: float, place: float, at_place: float) -> float:
     """Where in [0, 1] a function is 0 that is at_0 <= 0 at 0, at_1 > 0 at 1 and at_place elsewhere."""
-    if math.isinf(at_0):
-        return 0.5
-    if at_0 == at_1:  # both next to nothing
+    if math.isinf(at_0) or math.isinf(at_1):
         return 0.5
     if math.isfinite(at_place) and at_place not in (at_0, at_1):
         first = at_0 * at_place / ((at_1 - at_0) * (at_1 - at_place))

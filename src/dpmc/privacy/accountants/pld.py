@@ -50,6 +50,8 @@ MOST_HALVINGS = 3
 """Batches below a few thousandths of the rows get no finer grid, and a looser answer."""
 LARGEST_LOSS = 700.0
 """Losses above it count as infinite: e^700 is near the largest double."""
+LARGEST_EPSILON = 1e7
+"""Delta at a larger epsilon counts as what it is here, and is no more: the grid would be too coarse."""
 FINE = 2**15
 """Grid points at the full resolution; beyond them every power of two of the loss has half as many."""
 MOST_POINTS = 2**21
@@ -97,11 +99,20 @@ class Discretised:
         # np.sum throughout: its order of additions does not depend on the number of cores.
         return top, float(np.sum(weights)), weights
 
-    @lru_cache(maxsize=256)  # noqa: B019 - `discretised` keeps few, and some numbers of each are all
+    @cached_property
+    def _known(self) -> dict[float, tuple[float, float, float]]:
+        return {}  # what `moments` has found
+
     def log_moment(self, s: float) -> float:
         """ln E[e^(s L); L finite]."""
-        top, total, _ = self._unscaled(s)
-        return top + math.log(total)
+        if s not in self._known_logs:
+            top, total, _ = self._unscaled(s)
+            self._known_logs[s] = top + math.log(total)
+        return self._known_logs[s]
+
+    @cached_property
+    def _known_logs(self) -> dict[float, float]:
+        return {}  # what `log_moment` has found
 
     def tilted(self, s: float) -> tuple[float, Array]:
         """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
@@ -109,15 +120,16 @@ class Discretised:
         weights /= total
         return top + math.log(total), weights
 
-    @lru_cache(maxsize=256)  # noqa: B019
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
-        log_moment, weights = self.tilted(s)
-        mean = float(np.sum(weights * self._losses))
-        squares = self._losses - mean
-        squares *= squares
-        squares *= weights
-        return log_moment, mean, float(np.sum(squares))
+        if s not in self._known:
+            log_moment, weights = self.tilted(s)
+            mean = float(np.sum(weights * self._losses))
+            squares = self._losses - mean
+            squares *= squares
+            squares *= weights
+            self._known[s] = log_moment, mean, float(np.sum(squares))
+        return self._known[s]
 
 
 @lru_cache(maxsize=16)
@@ -233,7 +245,7 @@ def _unit(points: int) -> float:
     return 2.0**-52 * math.log2(points)
 
 
-@lru_cache(maxsize=4)  # a search asks for the same tilt again and again
+@lru_cache(maxsize=2)  # a search asks for the same tilt again and again; they can take 25 MB
 def _coefficients(part: Discretised, tilt: float, points: int) -> Coefficients:
     """Of the masses times e^(tilt L), normalised, wrapped to `points` places."""
     wrapped = np.bincount(part.index % points, weights=part.tilted(tilt)[1], minlength=points)
@@ -274,11 +286,10 @@ def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> f
             low = s
         if high == 0.0 or abs(mean - epsilon) <= 0.05 * math.sqrt(variance):
             break
-        before = s
-        s = _rounded(min(s + (epsilon - mean) / max(variance, 1e-300), 4.0 * low + 1.0))
+        s = _rounded(min(max(s + (epsilon - mean) / max(variance, 1e-300), low), 4.0 * low + 1.0))
         if not low < s < high:
             s = _rounded(0.5 * (low + high))
-        if s in (before, low, high):
+        if s in (low, high):
             break
     return s
 
@@ -389,7 +400,7 @@ class LossDistributionAccountant(Accountant):
         if any(event.mu == math.inf for event in events):
             return 1.0
         profiles = self._profiles(events)
-        return _composed(tuple(profiles), epsilon) if profiles else 0.0
+        return _composed(tuple(profiles), min(epsilon, LARGEST_EPSILON)) if profiles else 0.0
 
     def _first_guess(
         self,
@@ -400,24 +411,32 @@ class LossDistributionAccountant(Accountant):
     ) -> int:
         # As if losses were Gaussian with the variance that they have.
         spent, each = (0.5 * self._variance(events, epsilon) for events in (once, per_iteration))
+        if math.inf in (spent, each):
+            return 1
         target = math.log(delta)
         mu = _last_below(lambda mu: log_delta(mu, epsilon) <= target, 4.0 * epsilon + 100.0)
         guess = (mu - spent) / each if each > 0.0 else 1.0
         return int(min(max(guess, 1.0), float(MOST_ITERATIONS)))
 
     def _first_epsilon(self, events: tuple[Release, ...], delta: float) -> float:
-        if any(event.mu == math.inf for event in events):
-            return 1.0
         mu, target = 0.5 * self._variance(events, 1.0), math.log(delta)
+        if mu == math.inf:
+            return 1.0
         # From where on delta of a normal loss N(mu, 2 mu) is below its tail's bound
         most = mu + 2.0 * math.sqrt(-mu * target) + 1e-9
         return _last_below(lambda epsilon: log_delta(mu, epsilon) > target, most) or 1e-9
 
     def _variance(self, events: tuple[Release, ...], epsilon: float) -> float:
-        return math.fsum(
-            count * discretised(profile, grid_step(profile.scale, epsilon)).moments(0.0)[2]
+        """Variance of the sum of losses; inf where a loss is nearly always infinite."""
+        if any(event.mu == math.inf for event in events):
+            return math.inf
+        parts = [
+            (discretised(profile, grid_step(profile.scale, epsilon)), count)
             for profile, count in self._profiles(events)
-        )
+        ]
+        if any(part.infinite >= 1.0 for part, _ in parts):
+            return math.inf
+        return math.fsum(count * part.moments(0.0)[2] for part, count in parts)
 
 
 def _last_below(holds: Callable[[float], bool], high: float) -> float:
