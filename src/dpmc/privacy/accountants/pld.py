@@ -89,6 +89,14 @@ class Discretised:
     def _places(self) -> Array:
         return self.index.astype(np.float64)
 
+    @cached_property
+    def _moments_at(self) -> dict[float, tuple[float, float, float]]:
+        return {}  # what `moments` has found
+
+    @cached_property
+    def _log_moment_at(self) -> dict[float, float]:
+        return {}  # what `log_moment` has found
+
     def _unscaled(self, s: float) -> tuple[float, float, Array]:
         """A logarithm, and the masses times e^(s L) over its exponential, with their sum before them."""
         weights = (s * self.step) * self._places
@@ -99,20 +107,12 @@ class Discretised:
         # np.sum throughout: its order of additions does not depend on the number of cores.
         return top, float(np.sum(weights)), weights
 
-    @cached_property
-    def _known(self) -> dict[float, tuple[float, float, float]]:
-        return {}  # what `moments` has found
-
     def log_moment(self, s: float) -> float:
         """ln E[e^(s L); L finite]."""
-        if s not in self._known_logs:
+        if s not in self._log_moment_at:
             top, total, _ = self._unscaled(s)
-            self._known_logs[s] = top + math.log(total)
-        return self._known_logs[s]
-
-    @cached_property
-    def _known_logs(self) -> dict[float, float]:
-        return {}  # what `log_moment` has found
+            self._log_moment_at[s] = top + math.log(total)
+        return self._log_moment_at[s]
 
     def tilted(self, s: float) -> tuple[float, Array]:
         """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
@@ -122,14 +122,14 @@ class Discretised:
 
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
-        if s not in self._known:
+        if s not in self._moments_at:
             log_moment, weights = self.tilted(s)
             mean = float(np.sum(weights * self._losses))
             squares = self._losses - mean
             squares *= squares
             squares *= weights
-            self._known[s] = log_moment, mean, float(np.sum(squares))
-        return self._known[s]
+            self._moments_at[s] = log_moment, mean, float(np.sum(squares))
+        return self._moments_at[s]
 
 
 @lru_cache(maxsize=16)
