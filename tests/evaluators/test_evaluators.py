@@ -411,7 +411,9 @@ def test_one_row_changes_a_gradient_sum_by_the_sensitivity_at_most(name: str, ro
     assert np.sqrt(((before - after) ** 2).sum()) <= 0.4 * (1.0 + 1e-9)
 
 
-DENSE, COLUMNS, TREE, AFFINE = (f"dpmc.evaluators.{name}" for name in ("dense", "columns", "tree", "affine"))
+DENSE, COLUMNS, TREE, PLANE, AFFINE = (
+    f"dpmc.evaluators.{name}" for name in ("dense", "columns", "tree", "plane", "affine")
+)
 
 FAULTS = {
     "gradients clipped by their 1-norm": (DENSE, "out[j] += work[j] * work[j]", "out[j] += abs(work[j])"),
@@ -444,6 +446,22 @@ FAULTS = {
     ),
     "the fourth of four chains forgotten": (AFFINE, "if f < chains:", "if False:"),
     "last of four squares without its slope": (DENSE, "(s + e * w[j]) ** 2", "(s + w[j]) ** 2"),
+    "clipped above only, two statistics": (
+        PLANE,
+        "kept = ratio if ratio > -bound else -bound",
+        "kept = ratio",
+    ),
+    "ties counted as clipped, two statistics": (
+        PLANE,
+        "clipped += kept != ratio",
+        "clipped += abs(ratio) >= bound",
+    ),
+    "second of two statistics forgotten": (PLANE, "gamma + (a * x[j] + b * y[j])", "gamma + a * x[j]"),
+    "padding of two statistics counted": (
+        PLANE,
+        "rows = blocks[b], min(n - b * size, size)",
+        "rows = blocks[b], size",
+    ),
     "clipped above only": (DENSE, "kept = ratio if ratio > -bound else -bound", "kept = ratio"),
     "ties counted as clipped": (DENSE, "clipped += kept != ratio", "clipped += abs(ratio) >= bound"),
     "ties counted as clipped by the search": (COLUMNS, "+ gamma <= bound:", "+ gamma < bound:"),
@@ -462,7 +480,7 @@ FAULTS = {
         "abs(alpha[i]) * tree.half[v, i]",
         "0.5 * abs(alpha[i]) * tree.half[v, i]",
     ),
-    "reach of a box forgotten": (TREE, "abs(linear[i, j]) * half[j]", "0.0"),
+    "reach of a box forgotten": (PLANE, "(one + wide) ** 2 + (two + high) ** 2", "one**2 + two**2"),
     "offset of unclipped rows forgotten": (TREE, "total += gamma * tree.size[v]", "pass"),
     "clipped rows of a box not counted": (TREE, "            clipped += tree.size[v]\n", ""),
     "clipped rows of a box always above": (TREE, "if middle > 0.0 else -bound * tree.size[v]", ""),

@@ -47,12 +47,13 @@ def build(
     """Return the evaluator for a model and its rows (n, d_x).
 
     `one_component`: the algorithm moves one parameter at a time, so sorted columns pay. `batches`: it looks
-    at small batches of rows. `gradients`: it asks for gradients, which softplus models have in NumPy only.
+    at small batches of rows. `gradients`: it asks for gradients, which take laying something out, and which
+    softplus models have in NumPy only.
     """
     if has_affine_form(model):
         if batches:
             return BatchEvaluator.build(model.statistics(rows))
-        return AffineEvaluator.build(model.statistics(rows), one_component)
+        return AffineEvaluator.build(model.statistics(rows), one_component, gradients)
     if has_softplus_form(model) and not gradients:
         kind = SoftplusBatchEvaluator if batches else SoftplusEvaluator
         return kind.build(model.statistics(rows))

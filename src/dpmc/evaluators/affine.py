@@ -5,7 +5,8 @@ r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponenti
 - one statistic has a coefficient (one-component moves of models in natural statistics; the circle always):
   sorted columns, `dpmc.evaluators.columns`, O(log n);
 - otherwise a tree settles ranges of rows that are surely unclipped or clipped, `dpmc.evaluators.tree`,
-- and what is left is read block by block, all chains at each block, `dpmc.evaluators.dense`.
+- and what is left is read block by block, all chains at each block, `dpmc.evaluators.dense`;
+- two statistics have passes of their own, and gradients of nodes, `dpmc.evaluators.plane`.
 """
 
 from typing import Any, NamedTuple
@@ -17,12 +18,16 @@ from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
 from dpmc.evaluators.dense import (
     affine_block,
     affine_block_of_four,
+    aligned,
     clip_factors,
     clip_ratios,
     squared_norms,
     weighted_sums,
 )
+from dpmc.evaluators.plane import certain_planes, read_lines, read_planes, triangular
+from dpmc.evaluators.proxies import Proxies
 from dpmc.evaluators.tree import (
+    MOST_BOXED,
     Tree,
     certain_gradients,
     certain_ratios,
@@ -34,7 +39,8 @@ from dpmc.evaluators.tree import (
 #: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
 BLOCK = 256
 #: With more statistics than this a border of clipping crosses most blocks, however short they are; then loops
-#: of twice the length cost less.
+#: of twice the length cost less. Where passes have no intermediate results, of one or two statistics, half
+#: the length costs no more, and a border crosses fewer rows.
 FEW_STATISTICS = 4
 
 
@@ -44,15 +50,19 @@ class AffineEvaluator(NamedTuple):
 
     blocks: np.ndarray  # (blocks, k, rows per block), padded with zeros
     tree: Any  # Tree over the blocks
+    proxies: Any  # Proxies of the tree's nodes
     sorted_columns: Any  # SortedColumns
 
     @classmethod
-    def build(cls, statistics: np.ndarray, one_component: bool) -> "AffineEvaluator":
-        """Lay out statistics (n, k); sort them if moves will have one active statistic."""
+    def build(cls, statistics: np.ndarray, one_component: bool, gradients: bool = True) -> "AffineEvaluator":
+        """Lay out statistics (n, k); sort them if moves will have one active statistic.
+
+        Without `gradients` nothing is made that only these use; they may be asked for all the same.
+        """
         columns = np.ascontiguousarray(np.asarray(statistics, dtype=float).T)
         k, n = columns.shape
         needed = columns if one_component or k == 1 else columns[:0]
-        rows = BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
+        rows = BLOCK // 2 if k <= MOST_BOXED else BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
         centre = medians(columns)
         order = order_rows(columns, centre, rows)
         blocks = aligned((-(-n // rows), k, rows))
@@ -60,7 +70,9 @@ class AffineEvaluator(NamedTuple):
         for i, column in enumerate(columns):
             padded[:n] = column[order]
             blocks[:, i] = padded.reshape(-1, rows)
-        return cls(blocks, Tree.build(blocks, n, centre), SortedColumns.build(needed))
+        tree = Tree.build(blocks, n, centre)
+        proxies = Proxies.build(blocks, tree, none=not gradients)
+        return cls(blocks, tree, proxies, SortedColumns.build(needed))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""
@@ -77,6 +89,9 @@ class AffineEvaluator(NamedTuple):
         for c in range(chains):
             if counts[c] < 0:
                 sums[c], counts[c] = certain_ratios(self.tree, alpha[c], gamma[c], bound[c], todo[c], stack)
+        if k == 2:
+            read_lines(self.blocks, n, todo, alpha, gamma, bound, sums, counts)
+            return
         work = np.empty((4, self.blocks.shape[2]))
         read_ratios(self.blocks, n, todo, lines, bound, work, sums, counts)
 
@@ -96,6 +111,7 @@ class AffineEvaluator(NamedTuple):
         slopes = np.zeros((chains, d, k))
         columns = np.zeros((chains, d, k), np.int64)
         active = np.zeros((chains, d), np.int64)
+        planes = np.zeros((chains, 6))
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
         todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
@@ -114,13 +130,23 @@ class AffineEvaluator(NamedTuple):
                 if slope > 0.0:
                     total, counts[c] = sorted_sum(self.sorted_columns, 0, slope, offset, bound)
                     weighted[c, 0] = total / slope
+                continue
+            if todo.shape[0] == 0:
+                todo, stack = self.unread(chains), new_stack()
+            if k == 2:
+                plane = triangular(linear[c], constant[c])
+                for i in range(6):
+                    planes[c, i] = plane[i]
+                weights[c], counts[c] = certain_planes(
+                    self.tree, self.proxies, plane, bound, todo[c], weighted[c], stack
+                )
             else:
-                if todo.shape[0] == 0:
-                    todo, stack = self.unread(chains), new_stack()
                 weights[c] = certain_gradients(
                     self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
                 )
-        if todo.shape[0] > 0:
+        if k == 2 and todo.shape[0] > 0:
+            read_planes(self.blocks, n, todo, planes, bound, weighted, weights, counts)
+        elif todo.shape[0] > 0:
             work = np.empty((2, self.blocks.shape[2]))
             lines = columns, slopes, active, constant
             read_gradients(self.blocks, n, todo, lines, bound, work, weighted, weights, counts)
@@ -258,11 +284,3 @@ def compress(row, columns, slopes):
             slopes[active] = row[i]
             active += 1
     return active
-
-
-def aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An uninitialised array that begins at a cache line: vector loads do not cross lines."""
-    size = int(np.prod(shape))
-    buffer = np.empty(size + 8)
-    first = (-buffer.ctypes.data // 8) % 8
-    return buffer[first : first + size].reshape(shape)

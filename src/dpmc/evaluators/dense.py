@@ -13,6 +13,14 @@ from dpmc.compiler import ROW_SUMS, compilable
 SMALLEST_SQUARE, LARGEST_SQUARE = 1e-36, 1e36
 
 
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """An uninitialised array that begins at a cache line: vector loads do not cross lines."""
+    size = int(np.prod(shape))
+    buffer = np.empty(size + 8)
+    first = (-buffer.ctypes.data // 8) % 8
+    return buffer[first : first + size].reshape(shape)
+
+
 @compilable(**ROW_SUMS)
 def affine_block(block, columns, slopes, active, constant, out):
     """Write constant + Σ_q slopes_q block[columns_q] over q < active into `out` (rows,)."""

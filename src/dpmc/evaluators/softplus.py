@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
-from dpmc.evaluators.affine import BLOCK, aligned, compress
+from dpmc.evaluators.affine import BLOCK, compress
 from dpmc.evaluators.batch import sum_batches
-from dpmc.evaluators.dense import affine_block, clip_ratios
+from dpmc.evaluators.dense import affine_block, aligned, clip_ratios
 
 #: Exactness below rests on the order of operations: only contraction to fused multiply-add is allowed.
 EXACT_ORDER = {"fastmath": {"contract"}, "error_model": "numpy", **UNCOUNTED}

@@ -34,7 +34,7 @@ class Tree(NamedTuple):
         """Build over n rows in blocks (blocks, k, rows per block), the last padded; `centre`: `medians`."""
         number, k, rows = blocks.shape
         left = n - (number - 1) * rows  # rows in the last block
-        ranges, parents = _halving(number)
+        ranges, parents = halving(number)
         leaves = np.flatnonzero(ranges[:, 1] - ranges[:, 0] == 1)
 
         def over_nodes(values: np.ndarray, join: Any) -> np.ndarray:
@@ -67,7 +67,7 @@ class Tree(NamedTuple):
         )
 
 
-def _halving(number: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def halving(number: int) -> tuple[np.ndarray, list[np.ndarray]]:
     """How a tree halves so many blocks, again and again.
 
     Returns the blocks of each node, (nodes, 2) first and end, (0, 0) where there is no node; and level by
@@ -186,10 +186,11 @@ def certain_ratios(tree, alpha, gamma, bound, todo, stack):
 def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
     """Add Σ t(x_j) of rows with ‖G t + h‖ ≤ bound that need no look to `sums` (k,); return how many they are.
 
-    The other blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
+    By distances from the centre; for two statistics there is `dpmc.evaluators.plane.certain_planes`. Other
+    blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     d, k = linear.shape
-    spread = spectral_bound(linear) if tree.middle.shape[0] == 0 else 0.0
+    spread = spectral_bound(linear)
     offset, largest = 0.0, 0.0
     for i in range(d):
         component, size = constant[i], abs(constant[i])
@@ -206,8 +207,6 @@ def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
         depth -= 1
         v, first, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
         least, most = offset + spread * tree.near[v], offset + spread * tree.far[v]
-        if tree.middle.shape[0] > 0:
-            least, most = box_norms(tree.middle[v], tree.half[v], linear, constant)
         margin = MARGIN * (largest + most)
         if most <= bound - margin:
             unclipped += tree.size[v]
@@ -219,22 +218,6 @@ def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
         else:
             depth = push_children(stack, depth, v, first, end)
     return unclipped
-
-
-@compilable(**UNCOUNTED)
-def box_norms(middle, half, linear, constant):
-    """Bounds from below and above of ‖G t + h‖ over t in a box."""
-    least, most = 0.0, 0.0
-    for i in range(constant.shape[0]):
-        component, reach = constant[i], 0.0
-        for j in range(middle.shape[0]):
-            component += linear[i, j] * middle[j]
-            reach += abs(linear[i, j]) * half[j]
-        component = abs(component)
-        most += (component + reach) ** 2
-        if component > reach:
-            least += (component - reach) ** 2
-    return np.sqrt(least), np.sqrt(most)
 
 
 @compilable(**UNCOUNTED)
