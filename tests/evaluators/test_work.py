@@ -116,7 +116,7 @@ def test_gradients_read_a_number_of_rows_that_grows_like_a_root() -> None:
 
 def test_without_proxies_the_growth_is_seen(monkeypatch: Any) -> None:
     monkeypatch.setattr(plane, "REACH", np.inf)
-    assert growth(lambda setting: setting.gradient_share(1.0)) > 0.75
+    assert growth(lambda setting: setting.gradient_share(1.0)) > 0.65
 
 
 def test_without_order_the_growth_is_seen(monkeypatch: Any) -> None:
