@@ -54,7 +54,7 @@ def by_other_blocks(model: Any, rows: np.ndarray, *_: Any) -> Any:
 
 def by_tree(model: Any, rows: np.ndarray, *_: Any) -> Any:
     """The tree where sorted columns would have served."""
-    return without_sorting(build(model, rows, False))
+    return without_sorting(build(model, rows, gradients=True))
 
 
 def by_generic(model: Any, rows: np.ndarray, *_: Any) -> Any:

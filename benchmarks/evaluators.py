@@ -93,7 +93,8 @@ def measure(study: Study, label: str) -> list[list[Any]]:
         for method in ("dp-penalty", "dp-penalty-guided", "dp-hmc")
     }
     theta = positions(problem, CHAINS[0])
-    by_tree, by_sorting = (build(model, problem.rows, one_component) for one_component in (False, True))
+    by_tree = build(model, problem.rows, gradients=True)
+    by_sorting = build(model, problem.rows, one_component=True)
     every_row, generic = dense(model, problem.rows), GenericEvaluator(problem.rows)
     plain, limits, rows = PlainModel(model), core.measure(), []
     for name, method, built in (

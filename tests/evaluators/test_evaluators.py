@@ -459,8 +459,8 @@ FAULTS = {
     "second of two statistics forgotten": (PLANE, "gamma + (a * x[j] + b * y[j])", "gamma + a * x[j]"),
     "padding of two statistics counted": (
         PLANE,
-        "rows = blocks[b], min(n - b * size, size)",
-        "rows = blocks[b], size",
+        "min(n - first * size, size)",
+        "size",
     ),
     "clipped above only": (DENSE, "kept = ratio if ratio > -bound else -bound", "kept = ratio"),
     "ties counted as clipped": (DENSE, "clipped += kept != ratio", "clipped += abs(ratio) >= bound"),
@@ -475,15 +475,16 @@ FAULTS = {
         "for b in range(blocks.shape[0])",
         "for b in range(n // work.shape[1])",
     ),
-    "half a box forgotten": (
-        TREE,
-        "abs(alpha[i]) * tree.half[v, i]",
-        "0.5 * abs(alpha[i]) * tree.half[v, i]",
-    ),
+    "half a box forgotten": (PLANE, "abs(a) * tree.half[v, 0]", "0.5 * abs(a) * tree.half[v, 0]"),
     "reach of a box forgotten": (PLANE, "(one + wide) ** 2 + (two + high) ** 2", "one**2 + two**2"),
     "offset of unclipped rows forgotten": (TREE, "total += gamma * tree.size[v]", "pass"),
-    "clipped rows of a box not counted": (TREE, "            clipped += tree.size[v]\n", ""),
-    "clipped rows of a box always above": (TREE, "if middle > 0.0 else -bound * tree.size[v]", ""),
+    "offset of a box's unclipped rows forgotten": (PLANE, "gamma * tree.size[v] + (", "("),
+    "clipped rows of a box not counted": (
+        PLANE,
+        "            clipped += tree.size[v]\n            total",
+        "            total",
+    ),
+    "clipped rows of a box always above": (PLANE, "if middle > 0.0 else -bound * tree.size[v]", ""),
     "second child lost": (TREE, "return depth + 2", "return depth + 1"),
     "distance from the wrong centre": (TREE, "tree.centre[i]", "0.0"),
     "distance from the wrong centre in a gradient": (TREE, "tree.centre[j]", "0.0"),
@@ -503,7 +504,7 @@ def first_fault(module: str, old: str = "", new: str = "") -> bool:
     generator = np.random.default_rng(11)
     for active in (1, 2, 3) * 25 + (13,) * 25:
         k = max(2, active)
-        rows, theta = generator.integers(-16, 17, (37, k)) / 8.0, generator.integers(-8, 9, k + 1) / 8.0
+        rows, theta = generator.integers(-16, 17, (39, k)) / 8.0, generator.integers(-8, 9, k + 1) / 8.0
         rows[:, 0] += 4.0 * (active > 1)
         theta[active:k] = 0.0
         if active > 3:

@@ -291,13 +291,13 @@ FAULTS = {
         "(first * first + second * second)",
     ),
     "a factor forgotten in the inverse root of rows": (PLANE, "1.5 - 0.5", "1.4 - 0.5"),
-    "padding counted": (PLANE, "rows = blocks[b], min(n - b * size, size)", "rows = blocks[b], size"),
+    "padding counted": (PLANE, "min(n - i * size, size)", "size"),
     "first column not taken from the second": (PLANE, "linear[i, 1] - b * direction", "linear[i, 1]"),
     "no look at the range of single precision": (PLANE, "outside += not square < LARGEST_SQUARE", "pass"),
     "proxies of nodes a border crosses": (
         PLANE,
-        "least > (bound + margin) ** 2, ",
-        "most > (bound + margin) ** 2, ",
+        "surely_clipped = least >",
+        "surely_clipped = most >",
     ),
     "reach of one direction forgotten": (
         PLANE,
@@ -311,7 +311,7 @@ FAULTS = {
     ),
     "middle of a box forgotten": (PLANE, "x * total + wide * one", "wide * one"),
     "rows of proxies not counted": (PLANE, "                clipped += tree.size[v]\n", ""),
-    "last block dropped": (PLANE, "for b in range(blocks.shape[0])", "for b in range(n // blocks.shape[2])"),
+    "second halves forgotten": (PLANE, "push_children(stack, depth, v, begin, end)", "depth"),
     "blocks between proxies and rows forgotten": (PLANE, "range(begin, end)", "range(begin, begin + 1)"),
 }
 

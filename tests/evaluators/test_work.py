@@ -15,9 +15,9 @@ from dpmc import compiler
 from dpmc.evaluators import affine, plane
 from dpmc.evaluators.affine import BLOCK, AffineEvaluator
 from dpmc.evaluators.columns import SortedColumns, sorted_sum
-from dpmc.evaluators.plane import certain_planes, triangular
+from dpmc.evaluators.plane import line_sum, plane_sums, triangular
 from dpmc.evaluators.proxies import POINTS
-from dpmc.evaluators.tree import certain_gradients, certain_ratios, new_stack
+from dpmc.evaluators.tree import BOXED, certain_gradients, new_stack
 from dpmc.models.banana import Banana
 from evaluators.looks import Counted, NodesCounted
 from kernels.ladder import mutant
@@ -39,33 +39,38 @@ class Setting:
         self.evaluator = AffineEvaluator.build(self.statistics, False)
 
     def ratio_share(self, clip: float) -> float:
-        """Share of blocks that log ratios read, on average over moves."""
-        tree, blocks, share = self.evaluator.tree, len(self.evaluator.blocks), 0.0
+        """Share of rows that log ratios read, on average over moves."""
+        rows, looks, scratch = self.rows_counted()
         for theta, proposal in zip(self.theta, self.proposal, strict=True):
-            alpha, todo = np.zeros(self.statistics.shape[1]), np.zeros(blocks, bool)
+            alpha = np.zeros(2)
             gamma = self.model.ratio(theta, proposal, alpha)
             bound = clip * np.sqrt(((theta - proposal) ** 2).sum())
-            certain_ratios(tree, alpha, gamma, bound, todo, new_stack())
-            share += todo.mean() / MOVES
-        return share
+            line_sum(rows, self.evaluator.tree, *alpha, gamma, bound, scratch)
+        return len(looks) / (MOVES * len(self.evaluator.blocks))
 
     def gradient_share(self, clip: float) -> float:
         """Share of rows that gradients read, proxies among them, on average over positions."""
-        tree, share = self.evaluator.tree, 0.0
-        nodes: list[int] = []
+        rows, looks, scratch = self.rows_counted()
+        tree, nodes = self.evaluator.tree, []  # type: Any, list[int]
         weights = NodesCounted(self.evaluator.proxies.weights, nodes)
         proxies = self.evaluator.proxies._replace(weights=weights)
         d, k = self.theta.shape[1], self.statistics.shape[1]
         for theta in self.theta:
-            linear, constant = np.zeros((d, k)), np.zeros(d)
-            todo, sums, stack = np.zeros(len(self.evaluator.blocks), bool), np.zeros(k), new_stack()
+            linear, constant, sums = np.zeros((d, k)), np.zeros(d), np.zeros(k)
             self.model.gradient(theta, linear, constant)
-            if k == 2:
-                certain_planes(tree, proxies, triangular(linear, constant), clip, todo, sums, stack)
+            if k == BOXED:
+                plane_sums(rows, tree, proxies, triangular(linear, constant), clip, sums, scratch)
             else:
-                certain_gradients(tree, linear, constant, clip, todo, sums, stack)
-            share += todo.mean() / MOVES
-        return share + len(nodes) * POINTS**2 / (MOVES * self.n)
+                todo = np.zeros(len(self.evaluator.blocks), bool)
+                certain_gradients(tree, linear, constant, clip, todo, sums, scratch)
+                looks.extend(np.flatnonzero(todo))
+        read = len(looks) / len(self.evaluator.blocks) + len(nodes) * POINTS**2 / self.n
+        return read / MOVES
+
+    def rows_counted(self) -> tuple[Any, list[int], np.ndarray]:
+        """The rows, a list of the blocks that somebody looks at, and scratch for a walk."""
+        looks: list[int] = []
+        return (NodesCounted(self.evaluator.blocks, looks), self.n), looks, new_stack()
 
 
 def flat_banana(n: int) -> Setting:
@@ -185,12 +190,12 @@ def ratios(blocks, n, todo, lines, bound, work, sums, counts):  # type: ignore[n
     affine.read_ratios(blocks, n, todo, lines, bound, work, sums, counts)
 
 
-def planes(blocks, n, todo, each, bound, weighted, weights, counts):  # type: ignore[no-untyped-def]
-    plane.read_planes(blocks, n, todo, each, bound, weighted, weights, counts)
+def planes(rows, tree, proxies, six, bound, sums, stack):  # type: ignore[no-untyped-def]
+    return plane.plane_sums(rows, tree, proxies, six, bound, sums, stack)
 
 
-def lines(blocks, n, todo, alpha, gamma, bound, sums, counts):  # type: ignore[no-untyped-def]
-    plane.read_lines(blocks, n, todo, alpha, gamma, bound, sums, counts)
+def lines(rows, tree, a, b, gamma, bound, stack):  # type: ignore[no-untyped-def]
+    return plane.line_sum(rows, tree, a, b, gamma, bound, stack)
 
 
 def times_counted(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
@@ -202,12 +207,19 @@ def times_counted(function: Callable[..., Any], arguments: tuple[Any, ...]) -> i
     return len(re.findall(r"call [^\n]*NRT_incref", machine_code.inspect_llvm(types)))
 
 
+def number_of_arrays(argument: Any) -> int:
+    """How many arrays there are in a tuple of tuples."""
+    if isinstance(argument, tuple):
+        return sum(map(number_of_arrays, argument))
+    return int(isinstance(argument, np.ndarray))
+
+
 #: Who reads blocks, and the same text to be compiled as it comes.
 READERS: dict[Callable[..., Any], Callable[..., Any]] = {
     gradients: affine.read_gradients,
     ratios: affine.read_ratios,
-    planes: plane.read_planes,
-    lines: plane.read_lines,
+    planes: plane.plane_sums,
+    lines: plane.line_sum,
 }
 
 
@@ -217,15 +229,19 @@ def test_only_arguments_are_counted_not_the_blocks_that_are_read(read: Callable[
     common = blocks, 1000, np.zeros((chains, len(blocks)), np.bool_)
     scratch, counts, each = np.zeros((4, 256)), np.zeros(chains, np.int64), np.zeros(chains)
     pairs = np.zeros((chains, k))
-    squares, wide = np.zeros((chains, k, k)), np.zeros((chains, 6))
-    of_ratios = pairs.astype(int), pairs, counts, each
-    of_gradients = squares.astype(int), squares, pairs.astype(int), pairs
-    arguments = {
-        ratios: (*common, of_ratios, each, scratch, each, counts),
-        gradients: (*common, of_gradients, 1.0, scratch, pairs, each, counts),
-        planes: (*common, wide, 1.0, pairs, each, counts),
-        lines: (*common, pairs, each, each, each, counts),
+    squares, line = np.zeros((chains, k, k)), (1.0, 1.0, 1.0, 1.0)
+    built = AffineEvaluator.build(np.random.default_rng(1).normal(size=(500, 2)), False)
+    rows, stack = (built.blocks, 500), new_stack()
+    arguments: tuple[Any, ...] = {
+        ratios: (*common, (pairs.astype(int), pairs, counts, each), each, scratch, each, counts),
+        gradients: (
+            *common,
+            (squares.astype(int), squares, pairs.astype(int), pairs),
+            *(1.0, scratch, pairs, each, counts),
+        ),
+        planes: (rows, built.tree, built.proxies, (*line, 1.0, 1.0), 1.0, each, stack),
+        lines: (rows, built.tree, *line, stack),
     }[read]
-    arrays = sum(len(one) if isinstance(one, tuple) else isinstance(one, np.ndarray) for one in arguments)
+    arrays = number_of_arrays(arguments)
     assert times_counted(read, arguments) <= arrays
     assert times_counted(READERS[read], arguments) > arrays  # the control

@@ -32,7 +32,7 @@ def dense(model: Any, rows: np.ndarray, *_: Any) -> Any:
 
 def tree(model: Any, rows: np.ndarray, *_: Any) -> Any:
     """Every sum goes through the tree; one statistic alone is always sorted."""
-    evaluator = build(model, rows, False)
+    evaluator = build(model, rows, gradients=True)
     return evaluator if evaluator.blocks.shape[1] == 1 else without_sorting(evaluator)
 
 

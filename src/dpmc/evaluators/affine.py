@@ -24,10 +24,10 @@ from dpmc.evaluators.dense import (
     squared_norms,
     weighted_sums,
 )
-from dpmc.evaluators.plane import certain_planes, read_lines, read_planes, triangular
+from dpmc.evaluators.plane import line_sum, plane_sums, triangular
 from dpmc.evaluators.proxies import Proxies
 from dpmc.evaluators.tree import (
-    MOST_BOXED,
+    BOXED,
     Tree,
     certain_gradients,
     certain_ratios,
@@ -39,8 +39,8 @@ from dpmc.evaluators.tree import (
 #: Rows per block: long enough for vector loops, short enough for a block to stay in the first cache levels.
 BLOCK = 256
 #: With more statistics than this a border of clipping crosses most blocks, however short they are; then loops
-#: of twice the length cost less. Where passes have no intermediate results, of one or two statistics, half
-#: the length costs no more, and a border crosses fewer rows.
+#: of twice the length cost less. Where passes have no intermediate results, of two statistics, half the
+#: length costs no more, and a border crosses fewer rows.
 FEW_STATISTICS = 4
 
 
@@ -62,7 +62,7 @@ class AffineEvaluator(NamedTuple):
         columns = np.ascontiguousarray(np.asarray(statistics, dtype=float).T)
         k, n = columns.shape
         needed = columns if one_component or k == 1 else columns[:0]
-        rows = BLOCK // 2 if k <= MOST_BOXED else BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
+        rows = BLOCK // 2 if k == BOXED else BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
         centre = medians(columns)
         order = order_rows(columns, centre, rows)
         blocks = aligned((-(-n // rows), k, rows))
@@ -85,22 +85,20 @@ class AffineEvaluator(NamedTuple):
         lines = columns, slopes, active, gamma
         if begin_ratios(self, model, theta, proposal, bound, alpha, lines, sums, counts) == chains:
             return
-        todo, stack = self.unread(chains), new_stack()
+        rows, stack = (self.blocks, n), new_stack()
+        if k == BOXED:
+            for c in range(chains):
+                if counts[c] < 0:
+                    a, b = alpha[c, 0], alpha[c, 1]
+                    sums[c], counts[c] = line_sum(rows, self.tree, a, b, gamma[c], bound[c], stack)
+            return
+        todo = np.zeros((chains, self.blocks.shape[0]), np.bool_)
         for c in range(chains):
             if counts[c] < 0:
-                sums[c], counts[c] = certain_ratios(self.tree, alpha[c], gamma[c], bound[c], todo[c], stack)
-        if k == 2:
-            read_lines(self.blocks, n, todo, alpha, gamma, bound, sums, counts)
-            return
+                sums[c] = certain_ratios(self.tree, alpha[c], gamma[c], bound[c], todo[c], stack)
+                counts[c] = 0
         work = np.empty((4, self.blocks.shape[2]))
         read_ratios(self.blocks, n, todo, lines, bound, work, sums, counts)
-
-    def unread(self, chains):
-        """Marks (chains, blocks) of blocks that must be read, none yet; made only where a tree is asked.
-
-        So a sorted evaluation does nothing that grows with the number of blocks.
-        """
-        return np.zeros((chains, self.blocks.shape[0]), np.bool_)
 
     def gradient_sums(self, model, theta, bound, sums, counts):
         """See `dpmc.evaluators`."""
@@ -108,54 +106,58 @@ class AffineEvaluator(NamedTuple):
         k, n = self.blocks.shape[1], self.tree.size[0]
         linear = np.zeros((chains, d, k))
         constant = np.zeros((chains, d))
-        slopes = np.zeros((chains, d, k))
-        columns = np.zeros((chains, d, k), np.int64)
-        active = np.zeros((chains, d), np.int64)
-        planes = np.zeros((chains, 6))
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
-        todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
         for c in range(chains):
             model.gradient(theta[c], linear[c], constant[c])
-            for i in range(d):
-                active[c, i] = compress(linear[c, i], columns[c, i], slopes[c, i])
             counts[c] = 0
-            if bound == np.inf:
-                weights[c] = n
-                for j in range(k):
-                    weighted[c, j] = self.tree.sums[0, j]
-                continue
-            slope, offset, parallel = along(linear[c], constant[c])
-            if k == 1 and parallel:
-                if slope > 0.0:
-                    total, counts[c] = sorted_sum(self.sorted_columns, 0, slope, offset, bound)
-                    weighted[c, 0] = total / slope
-                continue
-            if todo.shape[0] == 0:
-                todo, stack = self.unread(chains), new_stack()
-            if k == 2:
+        if bound == np.inf:
+            weights[:] = n
+            for c in range(chains):
+                weighted[c] = self.tree.sums[0]
+        elif k == BOXED:
+            rows, stack = (self.blocks, n), new_stack()
+            for c in range(chains):
                 plane = triangular(linear[c], constant[c])
-                for i in range(6):
-                    planes[c, i] = plane[i]
-                weights[c], counts[c] = certain_planes(
-                    self.tree, self.proxies, plane, bound, todo[c], weighted[c], stack
+                weights[c], counts[c] = plane_sums(
+                    rows, self.tree, self.proxies, plane, bound, weighted[c], stack
                 )
-            else:
-                weights[c] = certain_gradients(
-                    self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
-                )
-        if k == 2 and todo.shape[0] > 0:
-            read_planes(self.blocks, n, todo, planes, bound, weighted, weights, counts)
-        elif todo.shape[0] > 0:
-            work = np.empty((2, self.blocks.shape[2]))
-            lines = columns, slopes, active, constant
-            read_gradients(self.blocks, n, todo, lines, bound, work, weighted, weights, counts)
+        else:
+            self.gradients_by_distance(linear, constant, bound, weighted, weights, counts)
         for c in range(chains):
             for i in range(d):
                 total = constant[c, i] * weights[c]
                 for j in range(k):
                     total += linear[c, i, j] * weighted[c, j]
                 sums[c, i] = total
+
+    def gradients_by_distance(self, linear, constant, bound, weighted, weights, counts):
+        """Add Σ f t, Σ f and the numbers clipped of G t + h, with G (chains, d, k); or by sorted rows."""
+        chains, d, k = linear.shape
+        slopes = np.zeros((chains, d, k))
+        columns = np.zeros((chains, d, k), np.int64)
+        active = np.zeros((chains, d), np.int64)
+        todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
+        for c in range(chains):
+            slope, offset, parallel = along(linear[c], constant[c])
+            if k == 1 and parallel:
+                if slope > 0.0:
+                    total, counts[c] = sorted_sum(self.sorted_columns, 0, slope, offset, bound)
+                    weighted[c, 0] = total / slope
+                continue
+            if todo.shape[0] == 0:  # so that a sorted evaluation does nothing for each block
+                todo, stack = np.zeros((chains, self.blocks.shape[0]), np.bool_), new_stack()
+            for i in range(d):
+                active[c, i] = compress(linear[c, i], columns[c, i], slopes[c, i])
+            weights[c] = certain_gradients(
+                self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
+            )
+        if todo.shape[0] > 0:
+            work = np.empty((2, self.blocks.shape[2]))
+            lines = columns, slopes, active, constant
+            read_gradients(
+                self.blocks, self.tree.size[0], todo, lines, bound, work, weighted, weights, counts
+            )
 
 
 @compilable(**UNCOUNTED)

@@ -99,70 +99,65 @@ def clipped_line(block, rows, a, b, gamma, bound):
 
 
 @compilable(**UNCOUNTED)
-def read_lines(blocks, n, todo, alpha, gamma, bound, sums, counts):
-    """Add clipped sums of α·t + γ and numbers clipped in the blocks that `todo` (chains, blocks) marks."""
-    size = blocks.shape[2]
-    for b in range(blocks.shape[0]):
-        block, rows = blocks[b], min(n - b * size, size)
-        for c in range(todo.shape[0]):
-            if todo[c, b]:
-                total, clipped = clipped_line(block, rows, alpha[c, 0], alpha[c, 1], gamma[c], bound[c])
-                sums[c] += total
-                counts[c] += clipped
+def line_sum(rows, tree, a, b, gamma, bound, stack):
+    """Σ clip(r_j, ±bound) and the number clipped, r_j = a t_1 + b t_2 + γ; `rows`: blocks and how many rows.
 
-
-@compilable(**UNCOUNTED)
-def read_planes(blocks, n, todo, planes, bound, weighted, weights, counts):
-    """Add Σ f t, Σ f and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
-
-    `planes` (chains, 6): of each chain's gradients, see `triangular`.
+    `stack`, of `dpmc.evaluators.tree.new_stack`, is scratch.
     """
-    size = blocks.shape[2]
-    for b in range(blocks.shape[0]):
-        block, rows = blocks[b], min(n - b * size, size)
-        for c in range(todo.shape[0]):
-            if todo[c, b]:
-                weight, one, other, clipped = clipped_plane(block, rows, numbers(planes[c]), bound)
-                weights[c] += weight
-                weighted[c, 0] += one
-                weighted[c, 1] += other
-                counts[c] += clipped
+    blocks, n = rows
+    number, size = blocks.shape[0], blocks.shape[2]
+    largest = abs(gamma) + abs(a * tree.centre[0]) + abs(b * tree.centre[1])
+    total, clipped = 0.0, 0
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, number
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        v, first, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        middle = gamma + (a * tree.middle[v, 0] + b * tree.middle[v, 1])
+        reach = abs(a) * tree.half[v, 0] + abs(b) * tree.half[v, 1]
+        margin = MARGIN * (largest + reach + abs(middle))
+        if abs(middle) + reach <= bound - margin:
+            total += gamma * tree.size[v] + (a * tree.sums[v, 0] + b * tree.sums[v, 1])
+        elif abs(middle) - reach > bound + margin:
+            clipped += tree.size[v]
+            total += bound * tree.size[v] if middle > 0.0 else -bound * tree.size[v]
+        elif end - first == 1:
+            part, beyond = clipped_line(blocks[first], min(n - first * size, size), a, b, gamma, bound)
+            total += part
+            clipped += beyond
+        else:
+            depth = push_children(stack, depth, v, first, end)
+    return total, clipped
 
 
 @compilable(**UNCOUNTED)
-def numbers(plane):
-    """The six numbers of a plane, from an array of them."""
-    return plane[0], plane[1], plane[2], plane[3], plane[4], plane[5]
+def plane_sums(rows, tree, proxies, plane, bound, sums, stack):
+    """Add Σ f t to `sums` (2,); return Σ f and the number clipped, f = min(1, bound / ‖g‖).
 
-
-@compilable(**UNCOUNTED)
-def certain_planes(tree, proxies, plane, bound, todo, sums, stack):
-    """Add Σ f t over all rows that need no look to `sums` (2,); return Σ f and the number clipped of them.
-
-    f = min(1, bound / ‖g‖); `plane`: of g, see `triangular`. Other blocks are marked in `todo` (blocks,),
-    False on entry; `stack`, of `dpmc.evaluators.tree.new_stack`, is scratch.
+    `rows`: blocks and how many rows; `plane`: of g, see `triangular`; `stack`: see `line_sum`.
     """
+    blocks, n = rows
     a, b, c, p, q, rest = plane
+    size, proxied = blocks.shape[2], proxies.weights.shape[0]
     height = np.sqrt(b * b + c * c)
     largest = abs(p) + abs(q) + rest + abs(a * tree.centre[0]) + height * abs(tree.centre[1])
-    single = bound * bound > SMALLEST_SQUARE
     weight, clipped = 0.0, 0
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, blocks.shape[0]
     depth = 1
     while depth > 0:
         depth -= 1
         v, begin, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
         x, y, wide, high = tree.middle[v, 0], tree.middle[v, 1], tree.half[v, 0], tree.half[v, 1]
         first, second = p + (a * x + b * y), q + c * y
-        least, most, size = box_squares(first, second, rest, a * wide + abs(b) * high, c * high)
-        margin = MARGIN * (largest + size)
+        least, most, longest = box_squares(first, second, rest, a * wide + abs(b) * high, c * high)
+        margin = MARGIN * (largest + longest)
         if margin < bound and most <= (bound - margin) ** 2:
             weight += tree.size[v]
             sums[0] += tree.sums[v, 0]
             sums[1] += tree.sums[v, 1]
             continue
-        surely_clipped, proxied = least > (bound + margin) ** 2, proxies.weights.shape[0]
-        if surely_clipped and v < proxied and single and most < LARGEST_SQUARE:
+        surely_clipped = least > (bound + margin) ** 2
+        if surely_clipped and v < proxied and SMALLEST_SQUARE < least and most < LARGEST_SQUARE:
             width, tall = a * wide, height * high
             away = max(REACH * width + tall, REACH * tall + width)
             if first * first + second * second + rest * rest >= away * away:
@@ -173,11 +168,15 @@ def certain_planes(tree, proxies, plane, bound, todo, sums, stack):
                 sums[1] += y * total + high * other
                 clipped += tree.size[v]
                 continue
-        if end - begin == 1 or (surely_clipped and 2 * v + 1 >= proxied):
-            for block in range(begin, end):  # no range of these has proxies or is surely unclipped
-                todo[block] = True
-        else:
+        if end - begin > 1 and not (surely_clipped and 2 * v + 1 >= proxied):
             depth = push_children(stack, depth, v, begin, end)
+            continue
+        for i in range(begin, end):  # no range of these has proxies or is surely unclipped
+            total, one, other, beyond = clipped_plane(blocks[i], min(n - i * size, size), plane, bound)
+            weight += total
+            sums[0] += one
+            sums[1] += other
+            clipped += beyond
     return weight, clipped
 
 

@@ -1,9 +1,9 @@
 """A tree over blocks of rows whose nodes know their sums: what is clipped nowhere costs no look at its rows.
 
-Every node is a range of consecutive blocks. Of one or two statistics, rows are ordered by halving along
-the wider of the two, and a node knows its bounding box: a half-plane's border crosses about √n of n boxes.
-Of more, rows are ordered by their distance from a centre, and a node knows how near and far its rows are:
-what is surely unclipped is then a prefix of the rows.
+Every node is a range of consecutive blocks. Of two statistics, rows are ordered by halving along
+the wider of the two, and a node knows its bounding box: a half-plane's border crosses about √n of n boxes
+(`dpmc.evaluators.plane` walks these). Of others, rows are ordered by their distance from a centre, and a
+node knows how near and far its rows are: what is surely unclipped is then a prefix of the rows.
 
 Rows are taken for unclipped or clipped unseen only where rounding cannot change the verdict (`MARGIN`).
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
 
-MOST_BOXED = 2  #: statistics with which boxes pay
+BOXED = 2  #: statistics with which boxes pay
 MARGIN = 1e-12  #: of the magnitudes that enter a comparison; rounding leaves 1e-15 of them
 
 
@@ -23,8 +23,8 @@ class Tree(NamedTuple):
 
     size: np.ndarray  # (nodes,) rows
     sums: np.ndarray  # (nodes, k) of the statistics
-    middle: np.ndarray  # (nodes, k) of the bounding box; (0, k) with more than MOST_BOXED statistics
-    half: np.ndarray  # (nodes, k) half its widths
+    middle: np.ndarray  # (nodes, 2) of the bounding box; (0, k) but of BOXED statistics
+    half: np.ndarray  # (nodes, 2) half its widths
     centre: np.ndarray  # (k,) of all rows
     near: np.ndarray  # (nodes,) least distance from the centre
     far: np.ndarray  # (nodes,) greatest
@@ -56,7 +56,7 @@ class Tree(NamedTuple):
         with np.errstate(over="ignore"):
             for i in range(k):
                 square += (blocks[:, i] - centre[i]) ** 2
-        low, high = extremes(blocks) if k <= MOST_BOXED else (np.zeros((0, k)), np.zeros((0, k)))
+        low, high = extremes(blocks) if k == BOXED else (np.zeros((0, k)), np.zeros((0, k)))
         return cls(
             over_nodes(size, np.add),
             over_nodes(_over_rows(np.sum, blocks, left), np.add),
@@ -105,7 +105,7 @@ def medians(columns: np.ndarray) -> np.ndarray:
 def order_rows(columns: np.ndarray, centre: np.ndarray, rows_per_block: int) -> np.ndarray:
     """The order (n,) in which rows, given as columns (k, n) with their `medians`, go into blocks."""
     k, n = columns.shape
-    if k > MOST_BOXED:
+    if k != BOXED:
         return np.argsort(_squared_distances(columns, centre), kind="stable")
     order, columns = np.arange(n), columns.copy()
     spread = np.maximum(np.abs(columns - centre[:, None]).mean(axis=1), 1e-300)
@@ -143,9 +143,10 @@ def new_stack():
 
 @compilable(**UNCOUNTED)
 def certain_ratios(tree, alpha, gamma, bound, todo, stack):
-    """Clipped sum and clip count of α·t + γ over all rows that need no look; mark the other blocks in `todo`.
+    """Sum of α·t + γ over all rows that are surely unclipped; mark the other blocks in `todo`.
 
-    `todo` is (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
+    By distances from the centre; for two statistics there is `dpmc.evaluators.plane.line_sum`. `todo` is
+    (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     k = alpha.shape[0]
     offset, length, largest = gamma, 0.0, abs(gamma)
@@ -154,39 +155,31 @@ def certain_ratios(tree, alpha, gamma, bound, todo, stack):
         length += alpha[i] * alpha[i]
         largest += abs(alpha[i] * tree.centre[i])
     length = np.sqrt(length)
-    total, clipped = 0.0, 0
+    total = 0.0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
     depth = 1
     while depth > 0:
         depth -= 1
         v, first, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        middle, reach = offset, length * tree.far[v]
-        if tree.middle.shape[0] > 0:
-            middle, reach = gamma, 0.0
-            for i in range(k):
-                middle += alpha[i] * tree.middle[v, i]
-                reach += abs(alpha[i]) * tree.half[v, i]
-        margin = MARGIN * (largest + reach + abs(middle))
-        if abs(middle) + reach <= bound - margin:
+        reach = length * tree.far[v]
+        margin = MARGIN * (largest + reach + abs(offset))
+        if abs(offset) + reach <= bound - margin:
             total += gamma * tree.size[v]
             for i in range(k):
                 total += alpha[i] * tree.sums[v, i]
-        elif tree.middle.shape[0] > 0 and abs(middle) - reach > bound + margin:
-            clipped += tree.size[v]
-            total += bound * tree.size[v] if middle > 0.0 else -bound * tree.size[v]
-        elif end - first == 1 or (tree.middle.shape[0] == 0 and abs(offset) + length * tree.near[v] > bound):
+        elif end - first == 1 or abs(offset) + length * tree.near[v] > bound:
             for b in range(first, end):  # no range of these is surely unclipped
                 todo[b] = True
         else:
             depth = push_children(stack, depth, v, first, end)
-    return total, clipped
+    return total
 
 
 @compilable(**UNCOUNTED)
 def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
     """Add Σ t(x_j) of rows with ‖G t + h‖ ≤ bound that need no look to `sums` (k,); return how many they are.
 
-    By distances from the centre; for two statistics there is `dpmc.evaluators.plane.certain_planes`. Other
+    By distances from the centre; for two statistics there is `dpmc.evaluators.plane.plane_sums`. Other
     blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     d, k = linear.shape
