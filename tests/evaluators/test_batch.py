@@ -329,8 +329,8 @@ FAULTS = {
     "not centred": ("(ratios[j] - mean) ** 2", "ratios[j] ** 2", "squares"),
     "squares before clipping": ("ratios[j] = kept", "pass", "squares"),
     "NaN speaks for the proposal": (
-        "ratio if ratio > -bound else -bound",
-        "bound if ratio != ratio else max(ratio, -bound)",
+        "clip(ratio, bound)",
+        "bound if ratio != ratio else clip(ratio, bound)",
         "sum",
     ),
     "same batch in all iterations": ("words[c, i]", "words[c, 0]", "rows chosen"),

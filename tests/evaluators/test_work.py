@@ -56,13 +56,14 @@ class Setting:
         proxies = self.evaluator.proxies._replace(weights=weights)
         d, k = self.theta.shape[1], self.statistics.shape[1]
         for theta in self.theta:
-            linear, constant, sums = np.zeros((d, k)), np.zeros(d), np.zeros(k)
+            linear, constant = np.zeros((d, k)), np.zeros(d)
             self.model.gradient(theta, linear, constant)
             if k == BOXED:
-                plane_sums(rows, tree, proxies, triangular(linear, constant), clip, sums, scratch)
+                six = triangular(linear, constant, np.zeros((3, d)))
+                plane_sums(rows, tree, proxies, six, clip, scratch)
             else:
                 todo = np.zeros(len(self.evaluator.blocks), bool)
-                certain_gradients(tree, linear, constant, clip, todo, sums, scratch)
+                certain_gradients(tree, linear, constant, clip, todo, np.zeros(k), scratch)
                 looks.extend(np.flatnonzero(todo))
         read = len(looks) / len(self.evaluator.blocks) + len(nodes) * POINTS**2 / self.n
         return read / MOVES
@@ -190,8 +191,8 @@ def ratios(blocks, n, todo, lines, bound, work, sums, counts):  # type: ignore[n
     affine.read_ratios(blocks, n, todo, lines, bound, work, sums, counts)
 
 
-def planes(rows, tree, proxies, six, bound, sums, stack):  # type: ignore[no-untyped-def]
-    return plane.plane_sums(rows, tree, proxies, six, bound, sums, stack)
+def planes(rows, tree, proxies, six, bound, stack):  # type: ignore[no-untyped-def]
+    return plane.plane_sums(rows, tree, proxies, six, bound, stack)
 
 
 def lines(rows, tree, a, b, gamma, bound, stack):  # type: ignore[no-untyped-def]
@@ -239,7 +240,7 @@ def test_only_arguments_are_counted_not_the_blocks_that_are_read(read: Callable[
             (squares.astype(int), squares, pairs.astype(int), pairs),
             *(1.0, scratch, pairs, each, counts),
         ),
-        planes: (rows, built.tree, built.proxies, (*line, 1.0, 1.0), 1.0, each, stack),
+        planes: (rows, built.tree, built.proxies, (*line, 1.0, 1.0), 1.0, stack),
         lines: (rows, built.tree, *line, stack),
     }[read]
     arrays = number_of_arrays(arguments)

@@ -106,22 +106,23 @@ class AffineEvaluator(NamedTuple):
         k, n = self.blocks.shape[1], self.tree.size[0]
         linear = np.zeros((chains, d, k))
         constant = np.zeros((chains, d))
-        weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
-        weights = np.zeros(chains)  # Σ_j f_j
         for c in range(chains):
             model.gradient(theta[c], linear[c], constant[c])
             counts[c] = 0
+        if k == BOXED:
+            rows, basis, stack = (self.blocks, n), np.zeros((3, d)), new_stack()
+            for c in range(chains):
+                plane = triangular(linear[c], constant[c], basis)
+                weight, one, other, counts[c] = plane_sums(rows, self.tree, self.proxies, plane, bound, stack)
+                for i in range(d):
+                    sums[c, i] = (one * basis[0, i] + other * basis[1, i]) + weight * basis[2, i]
+            return
+        weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
+        weights = np.zeros(chains)  # Σ_j f_j
         if bound == np.inf:
             weights[:] = n
             for c in range(chains):
                 weighted[c] = self.tree.sums[0]
-        elif k == BOXED:
-            rows, stack = (self.blocks, n), new_stack()
-            for c in range(chains):
-                plane = triangular(linear[c], constant[c])
-                weights[c], counts[c] = plane_sums(
-                    rows, self.tree, self.proxies, plane, bound, weighted[c], stack
-                )
         else:
             self.gradients_by_distance(linear, constant, bound, weighted, weights, counts)
         for c in range(chains):

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.affine import BLOCK, compress
-from dpmc.evaluators.dense import clip_factors, squared_norms, weighted_sums
+from dpmc.evaluators.dense import clip, clip_factors, squared_norms, weighted_sums
 
 
 @compilable
@@ -145,8 +145,7 @@ def clipped_moments(ratios, bound):
     total, clipped = 0.0, 0
     for j in range(ratios.shape[0]):
         ratio = ratios[j]
-        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
-        kept = kept if kept < bound else bound
+        kept = clip(ratio, bound)
         total += kept
         clipped += kept != ratio
         ratios[j] = kept

@@ -114,13 +114,30 @@ def product_of_four(one, other):
 
 
 @compilable(**ROW_SUMS)
+def clip(ratio, bound):
+    """A log ratio clipped to ±bound; NaN, too, speaks against the proposal."""
+    kept = ratio if ratio > -bound else -bound
+    return kept if kept < bound else bound
+
+
+@compilable(**ROW_SUMS)
+def inverse_root(square):
+    """1/√square to rounding, for squares between SMALLEST_SQUARE and LARGEST_SQUARE.
+
+    It begins in single precision, where it is four times cheaper, and makes two of Newton's steps.
+    """
+    root = np.float64(np.float32(1.0) / np.sqrt(np.float32(square)))
+    root *= 1.5 - 0.5 * square * root * root
+    return root * (1.5 - 0.5 * square * root * root)
+
+
+@compilable(**ROW_SUMS)
 def clip_ratios(ratios, rows, bound):
     """Σ clip(r_j, ±bound) and the number with |r_j| > bound over the first `rows` of `ratios`."""
     total, clipped = 0.0, 0
     for j in range(rows):
         ratio = ratios[j]
-        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
-        kept = kept if kept < bound else bound
+        kept = clip(ratio, bound)
         total += kept
         clipped += kept != ratio
     return total, clipped
@@ -165,9 +182,7 @@ def clip_factors(squares, rows, bound):
     """Turn squared norms into factors min(1, bound/norm), in place; return (Σ factors, number clipped).
 
     Only the first `rows` count; the factors of the rest are 0. Dividing by the root of the
-    larger of the square and bound² leaves an unclipped gradient as it is, without a branch. The inverse
-    root begins in single precision, where it is four times cheaper; two of Newton's steps make it exact to
-    rounding.
+    larger of the square and bound² leaves an unclipped gradient as it is, without a branch.
     """
     size = squares.shape[0]
     limit = bound * bound
@@ -175,14 +190,10 @@ def clip_factors(squares, rows, bound):
     for j in range(rows):
         clipped += squares[j] > limit
         outside += not squares[j] < LARGEST_SQUARE
-    if limit > SMALLEST_SQUARE and outside == 0:
+    if outside == 0 and SMALLEST_SQUARE < limit < LARGEST_SQUARE:
         for j in range(rows):
-            square = max(squares[j], limit)
-            root = np.float64(np.float32(1.0) / np.sqrt(np.float32(square)))
-            root *= 1.5 - 0.5 * square * root * root
-            root *= bound * (1.5 - 0.5 * square * root * root)
-            squares[j] = root
-            total += root
+            squares[j] = bound * inverse_root(max(squares[j], limit))
+            total += squares[j]
     else:
         for j in range(rows):
             squares[j] = bound / np.sqrt(max(squares[j], limit))

@@ -9,50 +9,65 @@ where they vanish, are summed over the node's proxies: what is read of n rows ar
 import numpy as np
 
 from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
-from dpmc.evaluators.dense import LARGEST_SQUARE, SMALLEST_SQUARE
+from dpmc.evaluators.dense import LARGEST_SQUARE, SMALLEST_SQUARE, clip, inverse_root
 from dpmc.evaluators.proxies import REACH, proxy_sums
 from dpmc.evaluators.tree import MARGIN, push_children
 
 
 @compilable(**UNCOUNTED)
-def triangular(linear, constant):
+def triangular(linear, constant, basis):
     """Six numbers a, b, c, p, q, r with ‖G t + h‖² = (a t_1 + b t_2 + p)² + (c t_2 + q)² + r².
 
-    G (d, 2) and h (d,) by Gram and Schmidt, modified, whose R is as exact as Householder's (Björck 1967).
+    The rows of `basis` (3, d) become what the first two of these belong to, and a remainder of norm r:
+    G t + h = (a t_1 + b t_2 + p) basis_1 + (c t_2 + q) basis_2 + basis_3. G (d, 2) and h (d,) by Gram and
+    Schmidt, modified, which is as exact as Householder (Björck 1967).
     """
-    a = c = b = p = q = rest = 0.0
-    for i in range(constant.shape[0]):
-        a += linear[i, 0] * linear[i, 0]
-        b += linear[i, 0] * linear[i, 1]
-        p += linear[i, 0] * constant[i]
-    a = np.sqrt(a)
-    b, p = (b / a, p / a) if a > 0.0 else (0.0, 0.0)
-    for i in range(constant.shape[0]):
-        second, third = _without_first(linear, constant, i, a, b, p)
-        c += second * second
-        q += second * third
-    c = np.sqrt(c)
-    if c > 0.0:
-        q /= c
-    for i in range(constant.shape[0]):
-        second, third = _without_first(linear, constant, i, a, b, p)
-        third -= q * second / c if c > 0.0 else 0.0
-        rest += third * third
-    return a, b, c, p, q, np.sqrt(rest)
+    d = constant.shape[0]
+    b, p, q = 0.0, 0.0, 0.0
+    for i in range(d):
+        basis[0, i] = linear[i, 0]
+    a = normalise(basis[0])
+    for i in range(d):
+        b += basis[0, i] * linear[i, 1]
+        p += basis[0, i] * constant[i]
+    for i in range(d):
+        basis[1, i] = linear[i, 1] - b * basis[0, i]
+        basis[2, i] = constant[i] - p * basis[0, i]
+    c = normalise(basis[1])
+    for i in range(d):
+        q += basis[1, i] * basis[2, i]
+    for i in range(d):
+        basis[2, i] -= q * basis[1, i]
+    return a, b, c, p, q, length(basis[2])
 
 
 @compilable(**UNCOUNTED)
-def _without_first(linear, constant, i, a, b, p):
-    """What is left of G_i2 and h_i without their parts along the first column of G."""
-    direction = linear[i, 0] / a if a > 0.0 else 0.0
-    return linear[i, 1] - b * direction, constant[i] - p * direction
+def normalise(vector):
+    """Divide a vector (d,) by its length, in place, unless that is 0; return the length."""
+    size = length(vector)
+    if size > 0.0:
+        for i in range(vector.shape[0]):
+            vector[i] /= size
+    return size
+
+
+@compilable(**UNCOUNTED)
+def length(vector):
+    """The Euclidean norm of a vector (d,), though its squares may be beyond all numbers, or 0."""
+    largest, total = 0.0, 0.0
+    for i in range(vector.shape[0]):
+        largest = max(largest, abs(vector[i]))
+    if largest > 0.0:
+        for i in range(vector.shape[0]):
+            total += (vector[i] / largest) ** 2
+    return largest * np.sqrt(total)
 
 
 @compilable(**ROW_SUMS)
 def clipped_plane(block, rows, plane, bound):
-    """Σ f, Σ f t_1, Σ f t_2 and the number clipped over the first `rows` of a block, f = min(1, bound / ‖g‖).
+    """Σ f, Σ f g_1, Σ f g_2 and the number clipped over the first `rows` of a block, f = min(1, bound / ‖g‖).
 
-    `plane`: of g, see `triangular`. The inverse root is that of `dpmc.evaluators.dense.clip_factors`.
+    `plane`: of g = (a t_1 + b t_2 + p, c t_2 + q, r), see `triangular`.
     """
     a, b, c, p, q, rest = plane
     x, y = block[0], block[1]
@@ -64,14 +79,11 @@ def clipped_plane(block, rows, plane, bound):
         square = (first * first + second * second) + rest * rest
         clipped += square > limit
         outside += not square < LARGEST_SQUARE
-        square = max(square, limit)
-        root = np.float64(np.float32(1.0) / np.sqrt(np.float32(square)))
-        root *= 1.5 - 0.5 * square * root * root
-        root *= 1.5 - 0.5 * square * root * root
+        root = inverse_root(max(square, limit))
         total += root
-        one += root * x[j]
-        other += root * y[j]
-    if limit > SMALLEST_SQUARE and outside == 0:
+        one += root * first
+        other += root * second
+    if outside == 0 and SMALLEST_SQUARE < limit < LARGEST_SQUARE:
         return bound * total, bound * one, bound * other, clipped
     total = one = other = 0.0
     for j in range(rows):
@@ -79,8 +91,8 @@ def clipped_plane(block, rows, plane, bound):
         square = (first * first + second * second) + rest * rest
         factor = bound / np.sqrt(max(square, limit))
         total += factor
-        one += factor * x[j]
-        other += factor * y[j]
+        one += factor * first
+        other += factor * second
     return total, one, other, clipped
 
 
@@ -91,8 +103,7 @@ def clipped_line(block, rows, a, b, gamma, bound):
     total, clipped = 0.0, 0
     for j in range(rows):
         ratio = gamma + (a * x[j] + b * y[j])
-        kept = ratio if ratio > -bound else -bound  # NaN, too, speaks against the proposal
-        kept = kept if kept < bound else bound
+        kept = clip(ratio, bound)
         total += kept
         clipped += kept != ratio
     return total, clipped
@@ -106,16 +117,16 @@ def line_sum(rows, tree, a, b, gamma, bound, stack):
     """
     blocks, n = rows
     number, size = blocks.shape[0], blocks.shape[2]
-    largest = abs(gamma) + abs(a * tree.centre[0]) + abs(b * tree.centre[1])
     total, clipped = 0.0, 0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, number
     depth = 1
     while depth > 0:
         depth -= 1
         v, first, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        middle = gamma + (a * tree.middle[v, 0] + b * tree.middle[v, 1])
+        one, other = a * tree.middle[v, 0], b * tree.middle[v, 1]
+        middle = gamma + (one + other)
         reach = abs(a) * tree.half[v, 0] + abs(b) * tree.half[v, 1]
-        margin = MARGIN * (largest + reach + abs(middle))
+        margin = MARGIN * (abs(gamma) + abs(one) + abs(other) + reach)
         if abs(middle) + reach <= bound - margin:
             total += gamma * tree.size[v] + (a * tree.sums[v, 0] + b * tree.sums[v, 1])
         elif abs(middle) - reach > bound + margin:
@@ -131,53 +142,46 @@ def line_sum(rows, tree, a, b, gamma, bound, stack):
 
 
 @compilable(**UNCOUNTED)
-def plane_sums(rows, tree, proxies, plane, bound, sums, stack):
-    """Add Σ f t to `sums` (2,); return Σ f and the number clipped, f = min(1, bound / ‖g‖).
-
-    `rows`: blocks and how many rows; `plane`: of g, see `triangular`; `stack`: see `line_sum`.
-    """
+def plane_sums(rows, tree, proxies, plane, bound, stack):
+    """What `clipped_plane` returns, over all rows; for the other arguments see `line_sum`."""
     blocks, n = rows
     a, b, c, p, q, rest = plane
     size, proxied = blocks.shape[2], proxies.weights.shape[0]
-    height = np.sqrt(b * b + c * c)
-    largest = abs(p) + abs(q) + rest + abs(a * tree.centre[0]) + height * abs(tree.centre[1])
-    weight, clipped = 0.0, 0
+    slant = np.sqrt(b * b + c * c)
+    weight, one, other, clipped = 0.0, 0.0, 0.0, 0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, blocks.shape[0]
     depth = 1
     while depth > 0:
         depth -= 1
         v, begin, end = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        x, y, wide, high = tree.middle[v, 0], tree.middle[v, 1], tree.half[v, 0], tree.half[v, 1]
+        x, y = tree.middle[v, 0], tree.middle[v, 1]
+        wide, high, skew = a * tree.half[v, 0], c * tree.half[v, 1], b * tree.half[v, 1]
         first, second = p + (a * x + b * y), q + c * y
-        least, most, longest = box_squares(first, second, rest, a * wide + abs(b) * high, c * high)
-        margin = MARGIN * (largest + longest)
+        least, most, longest = box_squares(first, second, rest, wide + abs(skew), high)
+        margin = MARGIN * (abs(p) + abs(q) + abs(a * x) + slant * abs(y) + longest)
         if margin < bound and most <= (bound - margin) ** 2:
             weight += tree.size[v]
-            sums[0] += tree.sums[v, 0]
-            sums[1] += tree.sums[v, 1]
+            one += p * tree.size[v] + (a * tree.sums[v, 0] + b * tree.sums[v, 1])
+            other += q * tree.size[v] + c * tree.sums[v, 1]
             continue
         surely_clipped = least > (bound + margin) ** 2
         if surely_clipped and v < proxied and SMALLEST_SQUARE < least and most < LARGEST_SQUARE:
-            width, tall = a * wide, height * high
-            away = max(REACH * width + tall, REACH * tall + width)
+            tall = slant * tree.half[v, 1]
+            away = max(REACH * wide + tall, REACH * tall + wide)
             if first * first + second * second + rest * rest >= away * away:
-                inside = a * wide, b * high, c * high, first, second, rest
-                total, one, other = proxy_sums(proxies.points, proxies.weights[v], inside, bound)
-                weight += total
-                sums[0] += x * total + wide * one
-                sums[1] += y * total + high * other
+                inside = wide, skew, high, first, second, rest
+                total, some, others = proxy_sums(proxies.points, proxies.weights[v], inside, bound)
+                weight, one, other = weight + total, one + some, other + others
                 clipped += tree.size[v]
                 continue
         if end - begin > 1 and not (surely_clipped and 2 * v + 1 >= proxied):
             depth = push_children(stack, depth, v, begin, end)
             continue
         for i in range(begin, end):  # no range of these has proxies or is surely unclipped
-            total, one, other, beyond = clipped_plane(blocks[i], min(n - i * size, size), plane, bound)
-            weight += total
-            sums[0] += one
-            sums[1] += other
+            total, some, others, beyond = clipped_plane(blocks[i], min(n - i * size, size), plane, bound)
+            weight, one, other = weight + total, one + some, other + others
             clipped += beyond
-    return weight, clipped
+    return weight, one, other, clipped
 
 
 @compilable(**UNCOUNTED)

@@ -5,7 +5,8 @@ box as over 16 × 16 points of it, Chebyshev's, with weights Σ_j L_a(z_j1) L_b(
 polynomials and z the row's place in the box. The weights depend on the rows alone. Where it is not a
 polynomial, but analytic, the difference falls like (R + √(R² − 1))^−16, R the distance of its nearest
 singularity in half widths of the box (Trefethen, *Approximation Theory and Approximation Practice*,
-Theorem 8.2). A clipped gradient is singular where the gradient vanishes.
+Theorem 8.2). A clipped gradient is singular where the gradient vanishes; at `REACH` half widths from there
+its sum over rows at the worst places of a box was found to differ by 5e-15 of their number times the bound.
 """
 
 from typing import NamedTuple
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
 from dpmc.compiler import ROW_SUMS, compilable
-from dpmc.evaluators.dense import aligned
-from dpmc.evaluators.tree import Tree, halving
+from dpmc.evaluators.dense import aligned, inverse_root
+from dpmc.evaluators.tree import BOXED, Tree, halving
 
 POINTS = 16  #: in either direction
-REACH = 4.5  #: half widths to a singularity from which the difference is lost in rounding
+REACH = 4.5  #: half widths to a singularity, at least
 LEAST_BLOCKS = 3  #: that a node must have: from then on its points are fewer than its rows
 
 
@@ -32,7 +33,7 @@ class Proxies(NamedTuple):
     def build(cls, blocks: np.ndarray, tree: Tree, none: bool = False) -> "Proxies":
         """Build for blocks of rows (blocks, k, rows per block) and the tree over them; `none`: no node."""
         number, k, _ = blocks.shape
-        levels = 0 if none or k != 2 else int(np.log2(max(number / LEAST_BLOCKS, 0.5))) + 1
+        levels = 0 if none or k != BOXED else (number // LEAST_BLOCKS).bit_length()
         nodes, ranges = 2**levels - 1, halving(number)[0]
         places = chebpts1(POINTS)
         coefficients = _coefficients()
@@ -77,10 +78,10 @@ def _inside(values: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndar
 
 @compilable(**ROW_SUMS)
 def proxy_sums(points, weights, plane, bound):
-    """Σ w f, Σ w f z_1 and Σ w f z_2 over points z (2, m) with weights w (m,), f = bound / ‖g(z)‖.
+    """Σ w f, Σ w f g_1 and Σ w f g_2 over points z (2, m) with weights w (m,), f = bound / ‖g(z)‖.
 
     `plane`: of g(z), see `dpmc.evaluators.plane.triangular`. Squared norms must be within the range of single
-    precision, see `dpmc.evaluators.dense.clip_factors`.
+    precision, see `dpmc.evaluators.dense.inverse_root`.
     """
     a, b, c, p, q, rest = plane
     x, y = points[0], points[1]
@@ -88,10 +89,8 @@ def proxy_sums(points, weights, plane, bound):
     for j in range(weights.shape[0]):
         first, second = p + (a * x[j] + b * y[j]), q + c * y[j]
         square = (first * first + second * second) + rest * rest
-        root = np.float64(np.float32(1.0) / np.sqrt(np.float32(square)))
-        root *= 1.5 - 0.5 * square * root * root
-        root *= weights[j] * (1.5 - 0.5 * square * root * root)
+        root = weights[j] * inverse_root(square)
         total += root
-        one += root * x[j]
-        other += root * y[j]
+        one += root * first
+        other += root * second
     return bound * total, bound * one, bound * other

@@ -26,7 +26,7 @@ class Tree(NamedTuple):
     middle: np.ndarray  # (nodes, 2) of the bounding box; (0, k) but of BOXED statistics
     half: np.ndarray  # (nodes, 2) half its widths
     centre: np.ndarray  # (k,) of all rows
-    near: np.ndarray  # (nodes,) least distance from the centre
+    near: np.ndarray  # (nodes,) least distance from the centre; (0,) of BOXED statistics
     far: np.ndarray  # (nodes,) greatest
 
     @classmethod
@@ -52,18 +52,23 @@ class Tree(NamedTuple):
 
         size = np.full(number, rows)
         size[-1] = left
-        square = np.zeros((number, rows))
-        with np.errstate(over="ignore"):
-            for i in range(k):
-                square += (blocks[:, i] - centre[i]) ** 2
-        low, high = extremes(blocks) if k == BOXED else (np.zeros((0, k)), np.zeros((0, k)))
+        low, high, near, far = np.zeros((0, k)), np.zeros((0, k)), np.zeros(0), np.zeros(0)
+        if k == BOXED:
+            low, high = extremes(blocks)
+        else:
+            square = np.zeros((number, rows))
+            with np.errstate(over="ignore"):
+                for i in range(k):
+                    square += (blocks[:, i] - centre[i]) ** 2
+            near, far = extremes(np.sqrt(square))
         return cls(
             over_nodes(size, np.add),
             over_nodes(_over_rows(np.sum, blocks, left), np.add),
             0.5 * low + 0.5 * high,
             0.5 * high - 0.5 * low,
             centre,
-            *extremes(np.sqrt(square)),
+            near,
+            far,
         )
 
 
@@ -179,7 +184,7 @@ def certain_ratios(tree, alpha, gamma, bound, todo, stack):
 def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
     """Add Σ t(x_j) of rows with ‖G t + h‖ ≤ bound that need no look to `sums` (k,); return how many they are.
 
-    By distances from the centre; for two statistics there is `dpmc.evaluators.plane.plane_sums`. Other
+    By distances from the centre, one statistic among them; two have `dpmc.evaluators.plane.plane_sums`. Other
     blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
     """
     d, k = linear.shape
