@@ -120,9 +120,10 @@ class AffineEvaluator(NamedTuple):
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
         if bound == np.inf:
-            weights[:] = n
             for c in range(chains):
-                weighted[c] = self.tree.sums[0]
+                weights[c] = n
+                for j in range(k):
+                    weighted[c, j] = self.tree.sums[0, j]
         else:
             self.gradients_by_distance(linear, constant, bound, weighted, weights, counts)
         for c in range(chains):
