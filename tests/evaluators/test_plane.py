@@ -51,7 +51,8 @@ def ask(evaluator: Any, position: np.ndarray, bound: float, ways: str = "python"
     if ways == "compiled":
         ask_compiled(evaluator, Bent(), theta, bound, sums, counts)
     else:
-        evaluator.gradient_sums(Bent(), theta, bound, sums, counts)
+        with np.errstate(over="ignore", invalid="ignore"):  # squares beyond all numbers are computed again
+            evaluator.gradient_sums(Bent(), theta, bound, sums, counts)
     return sums[0, : len(position)], int(counts[0])
 
 
