@@ -18,11 +18,8 @@ class Counted:
         return float(self.values[index])
 
 
-class NodesCounted:
+class NodesCounted(Counted):
     """A table of nodes that notes each look at one of them."""
-
-    def __init__(self, values: np.ndarray, looks: list[int]) -> None:
-        self.values, self.shape, self.looks = values, values.shape, looks
 
     def __getitem__(self, node: int) -> Any:
         self.looks.append(node)

@@ -316,13 +316,8 @@ FAULTS = {
         "np.tile(places, POINTS), np.repeat(places, POINTS)",
     ),
     "weights forgotten": (PROXIES, "root = weights[j] * ", "root = "),
-    "rest of a norm forgotten at proxies": (PROXIES, "+ rest * rest", "+ 0.0 * rest"),
     "a node's statistics in place of its gradients": (PROXIES, "one += root * first", "one += root * x[j]"),
-    "rest of a norm forgotten": (
-        PLANE,
-        "(first * first + second * second) + rest * rest",
-        "(first * first + second * second)",
-    ),
+    "rest of a norm forgotten": (PROXIES, "+ rest * rest", "+ 0.0 * rest"),
     "factors of unclipped rows": (PLANE, "inverse_root(max(square, limit))", "inverse_root(square)"),
     "remainder forgotten": (AFFINE, " + weight * basis[2, i]", ""),
     "padding counted": (PLANE, "min(n - i * size, size)", "size"),
@@ -357,7 +352,7 @@ def objections(module: str = "", old: str = "", new: str = "") -> bool:
         text = mutant(name, *([(old, new)] if name == module else []))
         names.update({key: value for key, value in text.items() if not key.startswith("__")})
         if name == PROXIES:
-            chosen = {key: text[key] for key in ("REACH", "proxy_sums")}
+            chosen = {key: text[key] for key in ("REACH", "gradient_at", "proxy_sums")}
         else:
             text.update(chosen)
     names["BLOCK"] = 8

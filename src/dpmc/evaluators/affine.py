@@ -6,7 +6,8 @@ r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponenti
   sorted columns, `dpmc.evaluators.columns`, O(log n);
 - otherwise a tree settles ranges of rows that are surely unclipped or clipped, `dpmc.evaluators.tree`,
 - and what is left is read block by block, all chains at each block, `dpmc.evaluators.dense`;
-- two statistics have passes of their own, and gradients of nodes, `dpmc.evaluators.plane`.
+- two statistics have a walk down the tree of their own, which reads what it cannot settle, chain by chain:
+  `dpmc.evaluators.plane`.
 """
 
 from typing import Any, NamedTuple
@@ -71,7 +72,7 @@ class AffineEvaluator(NamedTuple):
             padded[:n] = column[order]
             blocks[:, i] = padded.reshape(-1, rows)
         tree = Tree.build(blocks, n, centre)
-        proxies = Proxies.build(blocks, tree, none=not gradients)
+        proxies = Proxies.build(blocks, tree, gradients)
         return cls(blocks, tree, proxies, SortedColumns.build(needed))
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
 from dpmc.evaluators.dense import LARGEST_SQUARE, SMALLEST_SQUARE, clip, inverse_root
-from dpmc.evaluators.proxies import REACH, proxy_sums
+from dpmc.evaluators.proxies import REACH, gradient_at, proxy_sums
 from dpmc.evaluators.tree import MARGIN, push_children
 
 
@@ -69,14 +69,12 @@ def clipped_plane(block, rows, plane, bound):
 
     `plane`: of g = (a t_1 + b t_2 + p, c t_2 + q, r), see `triangular`.
     """
-    a, b, c, p, q, rest = plane
     x, y = block[0], block[1]
     limit = bound * bound
     clipped, outside = 0, 0
     total = one = other = 0.0
     for j in range(rows):
-        first, second = p + (a * x[j] + b * y[j]), q + c * y[j]
-        square = (first * first + second * second) + rest * rest
+        first, second, square = gradient_at(plane, x[j], y[j])
         clipped += square > limit
         outside += not square < LARGEST_SQUARE
         root = inverse_root(max(square, limit))
@@ -87,8 +85,7 @@ def clipped_plane(block, rows, plane, bound):
         return bound * total, bound * one, bound * other, clipped
     total = one = other = 0.0
     for j in range(rows):
-        first, second = p + (a * x[j] + b * y[j]), q + c * y[j]
-        square = (first * first + second * second) + rest * rest
+        first, second, square = gradient_at(plane, x[j], y[j])
         factor = bound / np.sqrt(max(square, limit))
         total += factor
         one += factor * first

@@ -30,10 +30,10 @@ class Proxies(NamedTuple):
     weights: np.ndarray  # (nodes, POINTS²); 0 nodes unless there are two statistics
 
     @classmethod
-    def build(cls, blocks: np.ndarray, tree: Tree, none: bool = False) -> "Proxies":
-        """Build for blocks of rows (blocks, k, rows per block) and the tree over them; `none`: no node."""
+    def build(cls, blocks: np.ndarray, tree: Tree, gradients: bool) -> "Proxies":
+        """Build for blocks of rows (blocks, k, rows per block) and their tree, if there will be `gradients`."""
         number, k, _ = blocks.shape
-        levels = 0 if none or k != BOXED else (number // LEAST_BLOCKS).bit_length()
+        levels = (number // LEAST_BLOCKS).bit_length() if gradients and k == BOXED else 0
         nodes, ranges = 2**levels - 1, halving(number)[0]
         places = chebpts1(POINTS)
         coefficients = _coefficients()
@@ -77,18 +77,24 @@ def _inside(values: np.ndarray, middle: np.ndarray, half: np.ndarray) -> np.ndar
 
 
 @compilable(**ROW_SUMS)
+def gradient_at(plane, x, y):
+    """g_1, g_2 and ‖g‖² at one point; `plane`: of g, see `dpmc.evaluators.plane.triangular`."""
+    a, b, c, p, q, rest = plane
+    first, second = p + (a * x + b * y), q + c * y
+    return first, second, (first * first + second * second) + rest * rest
+
+
+@compilable(**ROW_SUMS)
 def proxy_sums(points, weights, plane, bound):
     """Σ w f, Σ w f g_1 and Σ w f g_2 over points z (2, m) with weights w (m,), f = bound / ‖g(z)‖.
 
     `plane`: of g(z), see `dpmc.evaluators.plane.triangular`. Squared norms must be within the range of single
     precision, see `dpmc.evaluators.dense.inverse_root`.
     """
-    a, b, c, p, q, rest = plane
     x, y = points[0], points[1]
     total = one = other = 0.0
     for j in range(weights.shape[0]):
-        first, second = p + (a * x[j] + b * y[j]), q + c * y[j]
-        square = (first * first + second * second) + rest * rest
+        first, second, square = gradient_at(plane, x[j], y[j])
         root = weights[j] * inverse_root(square)
         total += root
         one += root * first
