@@ -31,7 +31,7 @@ class Proxies(NamedTuple):
 
     @classmethod
     def build(cls, blocks: np.ndarray, tree: Tree, gradients: bool) -> "Proxies":
-        """Build for blocks of rows (blocks, k, rows per block) and their tree, if there will be `gradients`."""
+        """Build for blocks of rows (blocks, k, rows per block) and their tree; none without `gradients`."""
         number, k, _ = blocks.shape
         levels = (number // LEAST_BLOCKS).bit_length() if gradients and k == BOXED else 0
         nodes, ranges = 2**levels - 1, halving(number)[0]
