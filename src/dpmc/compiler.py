@@ -43,6 +43,7 @@ UNCOMPILED = (
 _PACKAGE = Path(__file__).parent
 
 _pending: list[tuple[Any, dict[str, Any]]] = []
+_apart: list[Any] = []
 _method_signatures: dict[str, inspect.Signature] = {}
 _field_names: set[str] = set()
 _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, and their hashes
@@ -62,10 +63,15 @@ UNCOUNTED: dict[str, Any] = {"_nrt": False}
 ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "numpy", **UNCOUNTED}
 
 
-def compilable(target: Any = None, **options: Any) -> Any:
-    """Mark a function or a NamedTuple class as compilable; Python goes on running it as it stands."""
+def compilable(target: Any = None, apart: bool = False, **options: Any) -> Any:
+    """Mark a function or a NamedTuple class as compilable; Python goes on running it as it stands.
+
+    `apart`: it is long, and many callers are to share one copy of it (`dpmc.linking`); of a class, its methods.
+    """
     if target is None:
-        return lambda marked: compilable(marked, **options)
+        return lambda marked: compilable(marked, apart, **options)
+    if apart:
+        _apart.append(target)
     _pending.append((target, options))
     return target
 
@@ -185,12 +191,15 @@ def _compiled_sources() -> list[Path]:
 def _register_pending() -> None:
     from numba.extending import register_jitable
 
-    from dpmc.linking import optimised_alone
+    from dpmc.linking import optimised_alone, translated_apart
 
     while _pending:
         target, options = _pending.pop()
         if "fastmath" in options:
             optimised_alone.add(target.__qualname__)
+        if target in _apart:
+            methods = vars(target).values() if inspect.isclass(target) else [target]
+            translated_apart.update(method.__qualname__ for method in methods if inspect.isfunction(method))
         _note_own_source(target)
         if inspect.isclass(target):
             fields: tuple[str, ...] = vars(target)["_fields"]

@@ -9,9 +9,13 @@ it, six deep for a sampler, of which Python calls the outermost. Not to do that
   its caller, and its sums may round differently. So the chains of the process that compiled could differ in
   their last digits from those of all later ones, which find the outermost alone in the cache.
 
+What many samplers call and takes long to optimise, the passes over rows, is the exception (`translated_apart`):
+it is optimised and translated once a process, callers only know its name, and their files in the cache bring
+it along.
+
 And what it translates takes the longest vectors where they pay.
 
-This reaches into numba (`_library_class`, `set_env`, and what `Library` overrides). With a version that has
+This reaches into numba (`_library_class`, `set_env`, what `Library` overrides and what it hands to the cache). With a version that has
 not been tried numba is left alone: it is slower then, and as right.
 """
 
@@ -21,7 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numba
-from llvmlite.binding import get_host_cpu_features
+from llvmlite.binding import get_host_cpu_features, parse_assembly
 from numba.core import codegen
 from numba.core.registry import cpu_target
 
@@ -30,6 +34,12 @@ TRIED = "0.68."  #: how versions of numba begin that have these insides
 #: Names of functions whose floating-point operations may be reordered: they are optimised before they are
 #: linked, so that the order of their sums is their own, not their callers'.
 optimised_alone: set[str] = set()
+
+#: Names of functions that are translated by themselves: one copy serves all callers of a process.
+translated_apart: set[str] = set()
+
+#: Those in this process's memory, by symbol: kept, for machine code that lies elsewhere jumps there.
+_apart: dict[str, "Library"] = {}
 
 #: For LLVM: vectors of 512 bits. On Intel's processors it takes 256 by itself, for the first with the long
 #: ones slowed down when these were used; those of 2019 and later, which have this feature, do not, and sums
@@ -43,7 +53,12 @@ _JITCodeLibrary: Any = codegen.JITCodeLibrary
 
 
 class Library(_JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function and of all that it calls, with machine code only if Python can call it."""
+    """The code of a function and of what it calls, with machine code if Python or other libraries call it."""
+
+    def __init__(self, generator: Any, name: str) -> None:
+        super().__init__(generator, name)
+        self._needed: dict[str, Library] = {}  # what it calls that is translated apart, by symbol
+        self._own_symbol = ""  # if it is translated apart itself
 
     def _is_inner(self) -> bool:
         """Whether it was compiled just now, as part of others only."""
@@ -60,8 +75,22 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
                     set.add(function.attributes, _TAKE_THEM)  # past the list of what it knows
         super().add_ir_module(ir_module)
 
+    def add_linking_library(self, library: Any) -> None:
+        """Take what another library holds, or note that it is needed at run time."""
+        super().add_linking_library(library)
+        if isinstance(library, Library):
+            self._needed.update(library._needed)
+            if library._own_symbol:
+                self._needed[library._own_symbol] = library
+
+    def _get_module_for_linking(self) -> Any:
+        """What callers copy: nothing of what is translated apart, which they have declared."""
+        if self._own_symbol and self._shared_module is None:
+            self._shared_module = parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        return super()._get_module_for_linking()
+
     def _optimize_final_module(self) -> None:
-        if not self._is_inner() or self.name in optimised_alone:
+        if not self._is_inner() or self.name in optimised_alone | translated_apart:
             super()._optimize_final_module()
             return
         # What comes first in any case: it inlines, so that callers see all there is.
@@ -74,7 +103,13 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
         passes.run(self._final_module, builder)
 
     def _finalize_final_module(self) -> None:
-        if self._is_inner():
+        if self._is_inner() and self.name in translated_apart:
+            (self._own_symbol,) = (
+                one.name
+                for one in self._final_module.functions
+                if not one.is_declaration and one.linkage.name == "external"
+            )
+        elif self._is_inner():
             self._finalize_dynamic_globals()
             self._verify_declare_only_symbols()
             self._finalized = True
@@ -84,6 +119,21 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
                 if not function.is_declaration and function.linkage.name == "linkonce_odr":
                     function.linkage = "internal"  # no other library's function of that name is taken
         super()._finalize_final_module()
+        if self._own_symbol:
+            _apart[self._own_symbol] = self
+
+    def serialize_using_object_code(self) -> tuple[Any, ...]:
+        """What the cache keeps: with all that is needed at run time."""
+        needed = {symbol: one.serialize_using_object_code() for symbol, one in self._needed.items()}
+        return (*super().serialize_using_object_code(), needed)
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        *own, needed = state
+        for symbol, its_state in needed.items():
+            if symbol not in _apart:
+                _apart[symbol] = cls._unserialize(codegen, its_state)
+        return super()._unserialize(codegen, own)
 
 
 @contextlib.contextmanager

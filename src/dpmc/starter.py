@@ -32,12 +32,13 @@ from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
 COMMON = ("dpmc.commands", "dpmc.datasets", "dpmc.models", "dpmc.storage", "jsonschema", "netCDF4")
+SCORES = ("scipy.fft", "scipy.special")
 IMPORTS = {
     "compile": ("dpmc.warmup", "dpmc.sampling", "dpmc.metrics.mmd"),
-    "tune": ("dpmc.tuning", "arviz_stats.base"),
+    "tune": ("dpmc.tuning", *SCORES),
     "sample": ("dpmc.sampling",),
-    "evaluate": ("dpmc.metrics.cell", "arviz_stats.base"),
-    "trace": ("dpmc.metrics.traces", "arviz_stats.base"),
+    "evaluate": ("dpmc.metrics.cell", *SCORES),
+    "trace": ("dpmc.metrics.traces", *SCORES),
     "plot": ("dpmc.figures.boxes", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "seaborn"),
 }
 _WITH_MACHINE_CODE = ("compile", "tune", "sample", "evaluate", "trace")

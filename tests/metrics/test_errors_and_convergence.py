@@ -1,6 +1,7 @@
 """Moment errors by hand, and the diagnostics on chains whose answer is known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,64 @@ def test_correlated_draws_are_worth_fewer() -> None:
     # ESS of an AR(1) chain is N (1 - rho) / (1 + rho)
     expected = 40_000 * (1 - rho) / (1 + rho)
     assert convergence(draws).ess_bulk_min == pytest.approx(expected, rel=0.2)
+
+
+def walks(generator: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:
+    return np.cumsum(generator.normal(size=shape), axis=1)
+
+
+def with_repeats(generator: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:
+    """As a chain that rejects: draws that are equal to the one before, in ranks ties."""
+    draws = generator.normal(size=shape)
+    moved = generator.random(shape[:2]) < 0.3
+    moved[:, 0] = True
+    last = np.maximum.accumulate(np.where(moved, np.arange(shape[1]), 0), axis=1)
+    return np.take_along_axis(draws, last[:, :, None], axis=1)
+
+
+def of_few_values(generator: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:
+    return np.round(generator.normal(size=shape))
+
+
+def to_and_fro(generator: np.random.Generator, shape: tuple[int, int, int]) -> np.ndarray:
+    signs = (-1.0) ** np.arange(shape[1])
+    return 3.0 * signs[:, None] + generator.normal(size=shape)
+
+
+@pytest.mark.parametrize("draws_of", [walks, with_repeats, of_few_values, to_and_fro])
+@pytest.mark.parametrize("count", [4, 5, 6, 7, 8, 9, 30, 101, 700])
+def test_diagnostics_are_those_of_arviz(draws_of: Any, count: int) -> None:
+    statistics = array_stats()
+    compared = 0
+    for seed in range(12):
+        draws = draws_of(np.random.default_rng([seed, count]), (2 + seed % 4, count, 2))
+        values = np.moveaxis(draws, 2, 0)
+        with np.errstate(all="ignore"):
+            theirs = (
+                np.max(statistics.rhat(values, method="rank")),
+                np.min(statistics.ess(values, method="bulk")),
+                np.max(statistics.mcse(values, method="mean")),
+            )
+        if np.all(np.isfinite(theirs)):
+            assert convergence(draws) == pytest.approx(theirs, rel=1e-12)
+            compared += 1
+        else:
+            with pytest.raises(ValueError, match="never moved"):
+                convergence(draws)
+    assert compared > 0
+
+
+def test_draws_that_are_not_finite_are_said_plainly() -> None:
+    draws = np.random.default_rng(2).normal(size=(4, 50, 2))
+    draws[1, 7, 0] = np.inf
+    with pytest.raises(ValueError, match="not finite"):
+        convergence(draws)
+
+
+def array_stats() -> Any:
+    from arviz_stats.base import array
+
+    return array.array_stats
 
 
 def test_chains_in_different_places_have_not_converged() -> None:

@@ -45,7 +45,7 @@ BLOCK = 256
 FEW_STATISTICS = 4
 
 
-@compilable
+@compilable(apart=True)
 class AffineEvaluator(NamedTuple):
     """Rows in blocks of columns of statistics, a tree over them, and sorted columns where moves use them."""
 
@@ -188,7 +188,7 @@ def begin_ratios(evaluator, model, theta, proposal, bound, alpha, lines, sums, c
     return done
 
 
-@compilable(**UNCOUNTED)
+@compilable(apart=True, **UNCOUNTED)
 def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
     """Add the clipped sums and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
 
@@ -226,7 +226,7 @@ def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
                 c = next_unread(todo, c + 1, b)
 
 
-@compilable(**UNCOUNTED)
+@compilable(apart=True, **UNCOUNTED)
 def read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):
     """Add Σ f t, Σ f and the numbers clipped, f = min(1, bound / ‖g‖), in the blocks that `todo` marks.
 

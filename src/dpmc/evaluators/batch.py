@@ -20,7 +20,7 @@ from dpmc.evaluators.affine import BLOCK, compress
 from dpmc.evaluators.dense import clip, clip_factors, squared_norms, weighted_sums
 
 
-@compilable
+@compilable(apart=True)
 class BatchEvaluator(NamedTuple):
     """Statistics row by row, so that a row is one or two cache lines, and a scratch mark for each row."""
 

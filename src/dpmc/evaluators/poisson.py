@@ -20,7 +20,7 @@ ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
 CHUNK = 256  #: rows whose ratios are held at a time
 
 
-@compilable
+@compilable(apart=True)
 class PoissonEvaluator(NamedTuple):
     """All rows and single rows, each with a bound: |T ln p(x_i|θ') − T ln p(x_i|θ)| ≤ bounds_i ‖θ' − θ‖."""
 

@@ -54,7 +54,7 @@ ARTANH = (
 )
 
 
-@compilable
+@compilable(apart=True)
 class SoftplusEvaluator(NamedTuple):
     """All rows, in blocks of columns of statistics; log ratios only, no gradients."""
 
@@ -95,7 +95,7 @@ class SoftplusEvaluator(NamedTuple):
                 counts[c] += clipped
 
 
-@compilable
+@compilable(apart=True)
 class SoftplusBatchEvaluator(NamedTuple):
     """Statistics row by row, as `BatchEvaluator`'s, for batches of rows of a softplus model."""
 

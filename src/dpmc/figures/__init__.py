@@ -128,8 +128,10 @@ def plot(
 
     chains = (results,) if hasattr(module, "needs") or hasattr(module, "files") else ()
     figure = module.draw(table, study, published, *chains)
-    for output in outputs:
+    # Laid out once, which takes a fifth of the time: for the PNG, if there is one.
+    for output in sorted(outputs, key=lambda output: output.suffix.lower() != ".png"):
         style.save(figure, output)
+        figure.set_layout_engine("none")
 
 
 def read_metrics(path: Path) -> Any:

@@ -276,6 +276,7 @@ def _draw_panel(
     beside = any((panel.model, m, e) in published for m in methods for e in epsilons)
     notes: list[tuple[float, str]] = []
     remarks: list[tuple[float, list[float], str]] = []
+    drawn: dict[str, dict[float, list[float]]] = {method: {} for method in methods}
     for group, epsilon in enumerate(epsilons):
         if group % 2 == 0:
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
@@ -285,7 +286,7 @@ def _draw_panel(
             values = results.values(*cell, panel.metric)
             ours = centre - 0.16 * slot if beside else centre
             if values:
-                draw_box(axes, values, ours, slot * (0.54 if beside else 0.7), styles[method])
+                drawn[method][ours] = values
                 if remark := _remark(cell, values, results):
                     remarks.append((ours, values, remark))
             else:
@@ -293,6 +294,8 @@ def _draw_panel(
             if cell in published:
                 _glyph(axes, published[cell], centre + 0.28 * slot, 0.2 * slot, styles[method])
                 shown.published = True
+    for method, values_at in drawn.items():
+        draw_boxes(axes, values_at, slot * (0.54 if beside else 0.7), styles[method])
     _baselines(axes, results.baselines(panel.model, panel.metric), shown)
     _finish_axes(axes, panel, epsilons, shown, 1.3 if remarks else 1.06)
     for position, text in notes:
@@ -301,13 +304,18 @@ def _draw_panel(
         _write_remark(axes, position, values, text)
 
 
-def draw_box(axes: Axes, values: list[float], x: float, width: float, look: MethodStyle) -> None:
-    """Draw our box: quartiles and median, whiskers to 1.5 interquartile ranges, outliers."""
+def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float, look: MethodStyle) -> None:
+    """Draw our boxes of one look by place: quartiles, median, whiskers to 1.5 interquartile ranges, outliers.
+
+    One call for all takes half of what a call for each does.
+    """
+    if not values_at:
+        return
     edge = style.mixed(look.colour, "#000000", 0.45)
     line = {"color": edge, "linewidth": 0.7}
     axes.boxplot(
-        [values],
-        positions=[x],
+        list(values_at.values()),
+        positions=list(values_at),
         widths=width,
         patch_artist=True,
         manage_ticks=False,

@@ -164,9 +164,8 @@ def _draw_ratios(axes: Axes, pair: tuple[Cell, Cell], look: MethodStyle, study: 
             boxes.draw_note(axes, 0.0 if side == 0 else 0.5, "no finite run")
             continue
         ratios = np.array([variance_ratios(draws, problem) for draws in runs])
-        for direction in range(d):
-            centre = direction + (0.22 if side else -0.22)
-            boxes.draw_box(axes, list(ratios[:, direction]), centre, 0.36, one)
+        centres = (direction + (0.22 if side else -0.22) for direction in range(d))
+        boxes.draw_boxes(axes, dict(zip(centres, ratios.T.tolist(), strict=True)), 0.36, one)
     axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
     axes.set_xticks(range(d), [str(i + 1) for i in range(d)])
     axes.tick_params(axis="x", length=0)
@@ -217,7 +216,7 @@ def _draw_groups(
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
         for side, centre in zip(sides, (group - 0.21, group + 0.21), strict=True):
             if values := results.values(*side.cell, metric):
-                boxes.draw_box(axes, values, centre, 0.34, side.look)
+                boxes.draw_boxes(axes, {centre: values}, 0.34, side.look)
             else:
                 boxes.draw_note(axes, centre, f"no box: {results.why_missing(*side.cell, metric)}")
     for label in baselines_of:
