@@ -66,7 +66,7 @@ ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "
 def compilable(target: Any = None, apart: bool = False, **options: Any) -> Any:
     """Mark a function or a NamedTuple class as compilable; Python goes on running it as it stands.
 
-    `apart`: it is long, and many callers are to share one copy of it (`dpmc.linking`); of a class, its methods.
+    `apart`: it is long, and many callers are to share one copy of it (`dpmc.linking`); a class: its methods.
     """
     if target is None:
         return lambda marked: compilable(marked, apart, **options)

@@ -9,14 +9,14 @@ it, six deep for a sampler, of which Python calls the outermost. Not to do that
   its caller, and its sums may round differently. So the chains of the process that compiled could differ in
   their last digits from those of all later ones, which find the outermost alone in the cache.
 
-What many samplers call and takes long to optimise, the passes over rows, is the exception (`translated_apart`):
-it is optimised and translated once a process, callers only know its name, and their files in the cache bring
-it along.
+The exception is what many samplers call and takes long to optimise, the passes over rows
+(`translated_apart`): it is optimised and translated once a process, callers know its name alone, and their
+files in the cache bring it along.
 
 And what it translates takes the longest vectors where they pay.
 
-This reaches into numba (`_library_class`, `set_env`, what `Library` overrides and what it hands to the cache). With a version that has
-not been tried numba is left alone: it is slower then, and as right.
+This reaches into numba (`_library_class`, `set_env`, what `Library` overrides and what it hands to the
+cache). With a version that has not been tried numba is left alone: it is slower then, and as right.
 """
 
 import contextlib
@@ -59,6 +59,7 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
         super().__init__(generator, name)
         self._needed: dict[str, Library] = {}  # what it calls that is translated apart, by symbol
         self._own_symbol = ""  # if it is translated apart itself
+        self._shared_module: Any = None
 
     def _is_inner(self) -> bool:
         """Whether it was compiled just now, as part of others only."""
@@ -123,17 +124,17 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
             _apart[self._own_symbol] = self
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
-        """What the cache keeps: with all that is needed at run time."""
+        """What the cache keeps: numba's own, and all that is needed at run time, if anything is."""
+        own: tuple[Any, ...] = super().serialize_using_object_code()
         needed = {symbol: one.serialize_using_object_code() for symbol, one in self._needed.items()}
-        return (*super().serialize_using_object_code(), needed)
+        return (*own, needed) if needed else own
 
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> Any:
-        *own, needed = state
-        for symbol, its_state in needed.items():
+        for symbol, its_state in state[3].items() if len(state) > 3 else ():
             if symbol not in _apart:
                 _apart[symbol] = cls._unserialize(codegen, its_state)
-        return super()._unserialize(codegen, own)
+        return super()._unserialize(codegen, state[:3])
 
 
 @contextlib.contextmanager

@@ -52,10 +52,14 @@ from dpmc.compiler import compilable, compiled
 def square(x):
     return x * x
 
+@numba.njit(cache=True)
+def itself(x):
+    return x
+
 @compilable
 def root_free(x):
     assert x >= 0.0, "negative"
-    return square(x)
+    return itself(square(x))
 
 @compilable
 class Own(NamedTuple):
@@ -76,12 +80,50 @@ def two(own, x):
 def theirs(x):
     return root_free(x) + 1.0
 
-print(one(Own(2.0), 3.0), two(Own(2.0), 3.0), square(4.0), square(5), theirs(6.0))
+print(one(Own(2.0), 3.0), two(Own(2.0), 3.0), square(4.0), square(5), theirs(6.0), itself(7.0))
 for function in (one, two):
     try:
         function(Own(2.0), -1.0)
     except AssertionError as error:
         print(error)
+"""
+
+
+#: Functions that share one that is translated apart; the arguments say which are called.
+APART = """
+import sys
+import numpy as np
+from dpmc import linking
+from dpmc.compiler import compilable, compiled
+
+@compilable(apart=True)
+def root_sum(values, scale):
+    total = 0.0
+    for value in values:
+        assert value >= 0.0, "negative"
+        total += np.sqrt(scale * value)
+    return total
+
+@compiled
+def first(values):
+    return root_sum(values, 2.0)
+
+@compiled
+def second(values):
+    return root_sum(values, 2.0) + root_sum(values, 3.0)
+
+@compiled
+def third(values):
+    return root_sum(values[::2], 2.0)
+
+values = 1.0 / np.arange(1.0, 1000.0)
+for name in sys.argv[1:]:
+    print(name, globals()[name](values).hex())
+    try:
+        globals()[name](-values)
+    except AssertionError as error:
+        print(error)
+assert linking.translated_apart == {"root_sum"} and linking._apart
 """
 
 
@@ -162,7 +204,23 @@ def test_functions_of_ones_own_stay_whole(tmp_path, monkeypatch):
     for _ in ("compiled", "found"):
         said = subprocess.run([sys.executable, str(tmp_path / "own.py")], capture_output=True, text=True)
         assert said.stderr == "" and said.returncode == 0
-        assert said.stdout.split() == ["18.0", "50.0", "16.0", "25", "37.0", "negative", "negative"]
+        assert said.stdout.split() == ["18.0", "50.0", "16.0", "25", "37.0", "7.0", "negative", "negative"]
+
+
+def test_what_is_translated_apart_serves_all_who_call_it(tmp_path, monkeypatch):
+    """Compiled here, found in the cache as others left it, or both in one process."""
+    (tmp_path / "apart.py").write_text(APART)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    said: dict[str, set[str]] = {"first": set(), "second": set(), "third": set()}
+    for names in (["first"], ["second"], ["first", "third"], ["second", "first", "third"], ["third"]):
+        command = [sys.executable, str(tmp_path / "apart.py"), *names]
+        output = subprocess.run(command, capture_output=True, text=True)
+        assert output.stderr == "" and output.returncode == 0
+        lines = output.stdout.splitlines()
+        assert lines[1::2] == ["negative"] * len(names)
+        for name, value in map(str.split, lines[::2]):
+            said[name].add(value)
+    assert [len(values) for values in said.values()] == [1, 1, 1]
 
 
 def test_this_numba_has_been_tried():
