@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 #: What no compiled function reaches, so that a change there need not compile anything afresh.
@@ -43,7 +44,7 @@ UNCOMPILED = (
 _PACKAGE = Path(__file__).parent
 
 _pending: list[tuple[Any, dict[str, Any]]] = []
-_apart: list[Any] = []
+_classes_apart: set[type] = set()
 _method_signatures: dict[str, inspect.Signature] = {}
 _field_names: set[str] = set()
 _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, and their hashes
@@ -66,12 +67,13 @@ ROW_SUMS = {"fastmath": {"reassoc", "contract", "nsz", "arcp"}, "error_model": "
 def compilable(target: Any = None, apart: bool = False, **options: Any) -> Any:
     """Mark a function or a NamedTuple class as compilable; Python goes on running it as it stands.
 
-    `apart`: it is long, and many callers are to share one copy of it (`dpmc.linking`); a class: its methods.
+    `apart`, of a class: its methods are long, and many callers share one copy of them where all that they see
+    is of this package (`dpmc.linking`).
     """
     if target is None:
         return lambda marked: compilable(marked, apart, **options)
     if apart:
-        _apart.append(target)
+        _classes_apart.add(target)
     _pending.append((target, options))
     return target
 
@@ -132,8 +134,9 @@ def _compile(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[.
     """Machine code for arguments of these types, from numba's cache if it is there."""
     import numba
 
-    from dpmc.linking import entries_only
+    from dpmc.linking import entries, entries_only
 
+    entries.add(function.__qualname__)
     machine_code: Any = numba.njit(cache=True, **_WITHOUT_C_ENTRY)(function)
     with entries_only():
         machine_code.compile(types)
@@ -191,15 +194,12 @@ def _compiled_sources() -> list[Path]:
 def _register_pending() -> None:
     from numba.extending import register_jitable
 
-    from dpmc.linking import optimised_alone, translated_apart
+    from dpmc.linking import optimised_alone
 
     while _pending:
         target, options = _pending.pop()
         if "fastmath" in options:
             optimised_alone.add(target.__qualname__)
-        if target in _apart:
-            methods = vars(target).values() if inspect.isclass(target) else [target]
-            translated_apart.update(method.__qualname__ for method in methods if inspect.isfunction(method))
         _note_own_source(target)
         if inspect.isclass(target):
             fields: tuple[str, ...] = vars(target)["_fields"]
@@ -222,6 +222,30 @@ def _note_own_source(target: Any) -> None:
             _own_sources[source] = hashlib.sha256(source.read_bytes()).hexdigest()
 
 
+def _is_ours(kind: Any) -> bool:
+    """Whether a type's name says what its values' code is: numbers, arrays and classes of this package."""
+    from numba import types
+
+    if isinstance(kind, types.BaseTuple):
+        parts: Any = kind
+        own = not isinstance(kind, types.BaseNamedTuple) or parts.instance_class.__module__.startswith(
+            "dpmc."
+        )
+        return own and all(_is_ours(part) for part in parts)
+    return isinstance(kind, types.Number | types.Boolean | types.Array)
+
+
+@functools.cache
+def _named_apart(method: Any) -> Any:
+    """The same function by a name that `dpmc.linking` knows."""
+    from dpmc.linking import APART
+
+    twin = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__)
+    twin.__qualname__ = method.__qualname__ + APART
+    twin.__module__ = method.__module__
+    return twin
+
+
 def _register_method(name: str, method: Callable[..., Any]) -> None:
     """Let compiled code call `value.name(…)` for every NamedTuple class that defines it."""
     signature = inspect.signature(method)
@@ -235,8 +259,11 @@ def _register_method(name: str, method: Callable[..., Any]) -> None:
     from numba import types
     from numba.extending import overload_method
 
-    def choose(self: Any, *_: Any) -> Any:
-        return getattr(self.instance_class, name)
+    def choose(self: Any, *others: Any) -> Any:
+        method = getattr(self.instance_class, name)
+        if self.instance_class in _classes_apart and all(_is_ours(part) for part in (self, *others)):
+            return _named_apart(method)
+        return method
 
     choose.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],

@@ -9,9 +9,10 @@ it, six deep for a sampler, of which Python calls the outermost. Not to do that
   its caller, and its sums may round differently. So the chains of the process that compiled could differ in
   their last digits from those of all later ones, which find the outermost alone in the cache.
 
-The exception is what many samplers call and takes long to optimise, the passes over rows
-(`translated_apart`): it is optimised and translated once a process, callers know its name alone, and their
-files in the cache bring it along.
+The exception are functions whose names end in `APART`, the passes over rows, which many samplers call and
+which take longest to optimise: they are optimised and translated once, callers know their names alone, and
+their files in the cache bring them along. In such files a name has to mean one thing whichever process wrote
+them, so these functions see classes of this package alone (compiler.py).
 
 And what it translates takes the longest vectors where they pay.
 
@@ -35,11 +36,14 @@ TRIED = "0.68."  #: how versions of numba begin that have these insides
 #: linked, so that the order of their sums is their own, not their callers'.
 optimised_alone: set[str] = set()
 
-#: Names of functions that are translated by themselves: one copy serves all callers of a process.
-translated_apart: set[str] = set()
+#: How names of functions end that are translated by themselves, for all callers.
+APART = "@apart"
 
-#: Those in this process's memory, by symbol: kept, for machine code that lies elsewhere jumps there.
-_apart: dict[str, "Library"] = {}
+#: The functions that Python calls: of these alone the cache keeps what they need of those apart.
+entries: set[str] = set()
+
+#: What is translated apart and lies in this process's memory, by symbol.
+_in_memory: dict[str, "Library"] = {}
 
 #: For LLVM: vectors of 512 bits. On Intel's processors it takes 256 by itself, for the first with the long
 #: ones slowed down when these were used; those of 2019 and later, which have this feature, do not, and sums
@@ -59,7 +63,6 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
         super().__init__(generator, name)
         self._needed: dict[str, Library] = {}  # what it calls that is translated apart, by symbol
         self._own_symbol = ""  # if it is translated apart itself
-        self._shared_module: Any = None
 
     def _is_inner(self) -> bool:
         """Whether it was compiled just now, as part of others only."""
@@ -67,6 +70,9 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
             return False
         functions = self._final_module.functions
         return not any(one.name.startswith(_ENTRIES) and not one.is_declaration for one in functions)
+
+    def _is_apart(self) -> bool:
+        return bool(self.name.endswith(APART))
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Take code over, to be compiled for long vectors."""
@@ -83,15 +89,22 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
             self._needed.update(library._needed)
             if library._own_symbol:
                 self._needed[library._own_symbol] = library
+                self._dynamic_globals += library._dynamic_globals  # addresses: nothing for the cache
+
+    @property
+    def has_dynamic_globals(self) -> bool:
+        """Whether the cache cannot keep it: nor if others than this package would have to read it."""
+        only_here = bool(self._needed) and self.name not in entries
+        return only_here or bool(super().has_dynamic_globals)
 
     def _get_module_for_linking(self) -> Any:
         """What callers copy: nothing of what is translated apart, which they have declared."""
-        if self._own_symbol and self._shared_module is None:
-            self._shared_module = parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        if self._own_symbol:
+            return parse_assembly(str(self._codegen._create_empty_module(self.name)))
         return super()._get_module_for_linking()
 
     def _optimize_final_module(self) -> None:
-        if not self._is_inner() or self.name in optimised_alone | translated_apart:
+        if not self._is_inner() or self._is_apart() or self.name in optimised_alone:
             super()._optimize_final_module()
             return
         # What comes first in any case: it inlines, so that callers see all there is.
@@ -104,7 +117,7 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
         passes.run(self._final_module, builder)
 
     def _finalize_final_module(self) -> None:
-        if self._is_inner() and self.name in translated_apart:
+        if self._is_inner() and self._is_apart():
             (self._own_symbol,) = (
                 one.name
                 for one in self._final_module.functions
@@ -121,7 +134,7 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
                     function.linkage = "internal"  # no other library's function of that name is taken
         super()._finalize_final_module()
         if self._own_symbol:
-            _apart[self._own_symbol] = self
+            _in_memory[self._own_symbol] = self
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
         """What the cache keeps: numba's own, and all that is needed at run time, if anything is."""
@@ -132,8 +145,8 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
     @classmethod
     def _unserialize(cls, codegen: Any, state: Any) -> Any:
         for symbol, its_state in state[3].items() if len(state) > 3 else ():
-            if symbol not in _apart:
-                _apart[symbol] = cls._unserialize(codegen, its_state)
+            if symbol not in _in_memory:
+                _in_memory[symbol] = cls._unserialize(codegen, its_state)
         return super()._unserialize(codegen, state[:3])
 
 

@@ -89,32 +89,51 @@ for function in (one, two):
 """
 
 
-#: Functions that share one that is translated apart; the arguments say which are called.
+#: Functions that share a method that is translated apart, itself a caller of one; the arguments say which are
+#: called. One class is as this package's, another a user's.
 APART = """
 import sys
+from typing import NamedTuple
 import numpy as np
 from dpmc import linking
 from dpmc.compiler import compilable, compiled
 
-@compilable(apart=True)
-def root_sum(values, scale):
-    total = 0.0
-    for value in values:
+class Scaled(NamedTuple):
+    scale: float
+
+    def root(self, value):
         assert value >= 0.0, "negative"
-        total += np.sqrt(scale * value)
-    return total
+        return np.sqrt(self.scale * value)
+
+    def root_sum(self, values):
+        total = 0.0
+        for value in values:
+            total += self.root(value)
+        return total
+
+class Own(NamedTuple):
+    scale: float
+    root, root_sum = Scaled.root, Scaled.root_sum
+
+Scaled.__module__ = "dpmc.scaled"
+compilable(Scaled, apart=True)
+compilable(Own, apart=True)
 
 @compiled
 def first(values):
-    return root_sum(values, 2.0)
+    return Scaled(2.0).root_sum(values)
 
 @compiled
 def second(values):
-    return root_sum(values, 2.0) + root_sum(values, 3.0)
+    return Scaled(2.0).root_sum(values) + Scaled(3.0).root_sum(values)
 
 @compiled
 def third(values):
-    return root_sum(values[::2], 2.0)
+    return Scaled(2.0).root_sum(values[::2])
+
+@compiled
+def own(values):
+    return Own(2.0).root_sum(values)
 
 values = 1.0 / np.arange(1.0, 1000.0)
 for name in sys.argv[1:]:
@@ -123,7 +142,38 @@ for name in sys.argv[1:]:
         globals()[name](-values)
     except AssertionError as error:
         print(error)
-assert linking.translated_apart == {"root_sum"} and linking._apart
+assert bool(linking._in_memory) == (sys.argv[1:] != ["own"])
+"""
+
+#: A user's model that returns a constant, by a name that another's has too.
+NAMESAKE = """
+from typing import NamedTuple
+from dpmc.compiler import compilable
+
+@compilable
+class Model(NamedTuple):
+    scale: float
+
+    def ratio(self, theta, proposal, alpha):
+        return {} * self.scale
+"""
+
+#: A log ratio by each of the models named, in one process.
+RATIOS = """
+import importlib, sys
+import numpy as np
+from dpmc.compiler import compiled
+from dpmc.evaluators.batch import BatchEvaluator
+
+@compiled
+def ratio(evaluator, model, theta, proposal, chosen, ratios):
+    evaluator.rows_ratio(model, theta, proposal, chosen, ratios)
+    return ratios[0]
+
+evaluator = BatchEvaluator.build(np.arange(10.0)[:, None])
+for name in sys.argv[1:]:
+    model = importlib.import_module(name).Model(1.0)
+    print(ratio(evaluator, model, np.array([2.0]), np.array([3.0]), np.array([1]), np.zeros(1)))
 """
 
 
@@ -211,8 +261,16 @@ def test_what_is_translated_apart_serves_all_who_call_it(tmp_path, monkeypatch):
     """Compiled here, found in the cache as others left it, or both in one process."""
     (tmp_path / "apart.py").write_text(APART)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    said: dict[str, set[str]] = {"first": set(), "second": set(), "third": set()}
-    for names in (["first"], ["second"], ["first", "third"], ["second", "first", "third"], ["third"]):
+    said: dict[str, set[str]] = {"first": set(), "second": set(), "third": set(), "own": set()}
+    runs = (
+        ["first"],
+        ["second"],
+        ["first", "third"],
+        ["second", "first", "third"],
+        ["own"],
+        ["third", "own"],
+    )
+    for names in runs:
         command = [sys.executable, str(tmp_path / "apart.py"), *names]
         output = subprocess.run(command, capture_output=True, text=True)
         assert output.stderr == "" and output.returncode == 0
@@ -220,7 +278,20 @@ def test_what_is_translated_apart_serves_all_who_call_it(tmp_path, monkeypatch):
         assert lines[1::2] == ["negative"] * len(names)
         for name, value in map(str.split, lines[::2]):
             said[name].add(value)
-    assert [len(values) for values in said.values()] == [1, 1, 1]
+    assert [len(values) for values in said.values()] == [1, 1, 1, 1]
+    assert said["own"] == said["first"]
+
+
+def test_models_of_the_same_name_are_told_apart(tmp_path, monkeypatch):
+    """Compiled in one process each, their functions have the same names but for what no name says."""
+    (tmp_path / "one.py").write_text(NAMESAKE.format("1.0"))
+    (tmp_path / "two.py").write_text(NAMESAKE.format("2.0"))
+    (tmp_path / "ratios.py").write_text(RATIOS)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    for names, ratios in ((["one"], [1.0]), (["two"], [2.0]), (["one", "two"], [1.0, 2.0])):
+        command = [sys.executable, str(tmp_path / "ratios.py"), *names]
+        output = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert [float(line) for line in output.stdout.split()] == ratios
 
 
 def test_this_numba_has_been_tried():
@@ -262,14 +333,34 @@ def test_families_share_jobs_no_longer_than_the_largest():
     assert list(jobs) == ["banana", "gaussian+circle"] and sizes[0] == max(sizes)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "jobs"),
+    [
+        ({"banana": 5, "gaussian": 3, "circle": 3}, ["banana", "gaussian+circle"]),  # 6 of 11
+        ({"banana": 3, "gaussian": 3, "circle": 3, "mixture": 3}, ["banana+gaussian", "circle+mixture"]),
+        ({"banana": 3, "gaussian": 3, "own_model.Normal": 9}, ["own_model.Normal", "banana+gaussian"]),
+        ({"circle": 1}, ["circle"]),
+    ],
+)
+def test_families_share_jobs_up_to_half_of_all(sizes, jobs, monkeypatch):
+    assert list(warmup.compiled_together(study_of(sizes, monkeypatch))) == jobs
+
+
 def test_a_model_of_ones_own_is_compiled_by_itself(monkeypatch):
-    found = {"banana": ["dp-hmc", "dp-mala"], "own_model.Normal": ["dp-hmc"], "circle": ["dp-hmc"]}
-    labels = {"banana": "flat-banana-2d", "own_model.Normal": "own_model:Normal", "circle": "circle"}
-    pairs = {name: [(labels[name], method) for method in some] for name, some in found.items()}
-    study = SimpleNamespace(models={label: SimpleNamespace(model=label) for label in labels.values()})
+    study = study_of({"banana": 2, "own_model.Normal": 1, "circle": 1}, monkeypatch)
+    assert list(warmup.compiled_together(study)) == ["banana", "own_model.Normal", "circle"]
+
+
+def study_of(sizes, monkeypatch):
+    """Families with so many combinations each, instead of a study's."""
+    pairs = {
+        name: [(name.replace(".", ":"), f"method-{i}") for i in range(size)] for name, size in sizes.items()
+    }
+    labels = [name.replace(".", ":") for name in sizes]
     monkeypatch.setattr(warmup, "families", lambda _: pairs)
     monkeypatch.setattr(warmup, "combination", lambda _, model, method: f"{method}-{model}")
-    assert list(warmup.compiled_together(study)) == ["banana", "own_model.Normal", "circle"]
+    monkeypatch.setattr(warmup, "family", lambda model: model.replace(":", "."))
+    return SimpleNamespace(models={label: SimpleNamespace(model=label) for label in labels})
 
 
 def study_pairs(families):

@@ -98,7 +98,7 @@ class AffineEvaluator(NamedTuple):
             if counts[c] < 0:
                 sums[c] = certain_ratios(self.tree, alpha[c], gamma[c], bound[c], todo[c], stack)
                 counts[c] = 0
-        work = np.empty((4, self.blocks.shape[2]))
+        work = aligned((4, self.blocks.shape[2]))
         read_ratios(self.blocks, n, todo, lines, bound, work, sums, counts)
 
     def gradient_sums(self, model, theta, bound, sums, counts):
@@ -156,7 +156,7 @@ class AffineEvaluator(NamedTuple):
                 self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
             )
         if todo.shape[0] > 0:
-            work = np.empty((2, self.blocks.shape[2]))
+            work = aligned((2, self.blocks.shape[2]))
             lines = columns, slopes, active, constant
             read_gradients(
                 self.blocks, self.tree.size[0], todo, lines, bound, work, weighted, weights, counts
@@ -188,7 +188,7 @@ def begin_ratios(evaluator, model, theta, proposal, bound, alpha, lines, sums, c
     return done
 
 
-@compilable(apart=True, **UNCOUNTED)
+@compilable(**UNCOUNTED)
 def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
     """Add the clipped sums and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
 
@@ -226,7 +226,7 @@ def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
                 c = next_unread(todo, c + 1, b)
 
 
-@compilable(apart=True, **UNCOUNTED)
+@compilable(**UNCOUNTED)
 def read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):
     """Add Σ f t, Σ f and the numbers clipped, f = min(1, bound / ‖g‖), in the blocks that `todo` marks.
 

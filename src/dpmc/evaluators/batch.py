@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.affine import BLOCK, compress
-from dpmc.evaluators.dense import clip, clip_factors, squared_norms, weighted_sums
+from dpmc.evaluators.dense import aligned, clip, clip_factors, squared_norms, weighted_sums
 
 
 @compilable(apart=True)
@@ -50,7 +50,8 @@ class BatchEvaluator(NamedTuple):
         chosen = np.empty(b, np.int64)
         linear, slopes, columns = np.empty((d, k)), np.empty((d, k)), np.empty((d, k), np.int64)
         constant, active = np.empty(d), np.empty(d, np.int64)
-        block, work, factors = np.zeros((k, BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
+        block, work, factors = aligned((k, BLOCK)), aligned((BLOCK,)), aligned((BLOCK,))
+        block[:] = 0.0
         weighted = np.empty(k)
         for c in range(theta.shape[0]):
             linear[:] = 0.0

@@ -13,9 +13,15 @@ from dpmc.compiler import ROW_SUMS, compilable
 SMALLEST_SQUARE, LARGEST_SQUARE = 1e-36, 1e36
 
 
-def aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An uninitialised array that begins at a cache line: vector loads do not cross lines."""
-    size = int(np.prod(shape))
+@compilable
+def aligned(shape):
+    """An uninitialised array that begins at a cache line: loads and stores of vectors do not cross lines.
+
+    Of scratch that begins elsewhere, passes over rows take a tenth to a sixth longer.
+    """
+    size = 1
+    for length in shape:
+        size *= length
     buffer = np.empty(size + 8)
     first = (-buffer.ctypes.data // 8) % 8
     return buffer[first : first + size].reshape(shape)

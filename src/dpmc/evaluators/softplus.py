@@ -82,7 +82,8 @@ class SoftplusEvaluator(NamedTuple):
             describe_move(model, theta[c], proposal[c], offsets[c], lines[c])
             active[c] = compress(lines[c, 0], columns[c], slopes[c])
             sums[c], counts[c] = 0.0, 0
-        ratios, old, new, power = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+        work = aligned((4, size))
+        ratios, old, new, power = work[0], work[1], work[2], work[3]
         for b in range(self.blocks.shape[0]):
             rows = min(self.n - b * size, size)
             block = self.blocks[b]

@@ -108,7 +108,8 @@ def plot(
 ) -> None:
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
-    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
+    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes of
+    the same outputs: a PDF beside a PNG has its layout, which is a hair's breadth from that of a PDF alone.
     A table needs no metrics and does not read them.
 
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is

@@ -2,7 +2,8 @@
 
 Rank-normalised split R-hat, bulk ESS and the MCSE of the mean of Vehtari et al. (2021), equal to
 arviz-stats' to rounding (the tests compare) in a third of its time: ranks serve two of the three, and
-autocovariances are averaged over the chains before they are transformed back.
+autocovariances are averaged over the chains before they are transformed back. Draws that differ by less than
+1e-15 are draws that differ here; there they are constant, and worth their number.
 """
 
 from __future__ import annotations
