@@ -10,7 +10,7 @@ it, six deep for a sampler, of which Python calls the outermost. Not to do that
   their last digits from those of all later ones, which find the outermost alone in the cache.
 
 The exception are functions whose names end in `APART`, the passes over rows, which many samplers call and
-which take longest to optimise: they are optimised and translated once, callers know their names alone, and
+which take longest to optimise: they are translated by themselves, callers know their names alone, and
 their files in the cache bring them along. In such files a name has to mean one thing whichever process wrote
 them, so these functions see classes of this package alone (compiler.py).
 
@@ -27,7 +27,7 @@ from typing import Any
 
 import numba
 from llvmlite.binding import get_host_cpu_features, parse_assembly
-from numba.core import codegen
+from numba.core import codegen, environment
 from numba.core.registry import cpu_target
 
 TRIED = "0.68."  #: how versions of numba begin that have these insides
@@ -51,9 +51,11 @@ _in_memory: dict[str, "Library"] = {}
 _LONG_VECTORS, _TAKE_THEM = "avx512vbmi2", '"prefer-vector-width"="512"'
 
 _ENTRIES = ("_ZN7cpython", "_ZN5cfunc")  # how names of what Python or C can call begin
+_ENVIRONMENT = "_ZN08NumbaEnv"  # and those of pointers to what a function knows of Python
 
 
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
+_environment_of: Any = environment.lookup_environment
 
 
 class Library(_JITCodeLibrary):  # type: ignore[misc]
@@ -133,6 +135,10 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
                 if not function.is_declaration and function.linkage.name == "linkonce_odr":
                     function.linkage = "internal"  # no other library's function of that name is taken
         super()._finalize_final_module()
+        for one in self._final_module.global_variables:  # inner functions tell errors by way of theirs
+            known = _environment_of(one.name) if one.name.startswith(_ENVIRONMENT) else None
+            if known is not None:
+                self._codegen.set_env(one.name, known)
         if self._own_symbol:
             _in_memory[self._own_symbol] = self
 

@@ -59,6 +59,8 @@ def itself(x):
 @compilable
 def root_free(x):
     assert x >= 0.0, "negative"
+    if x > 100.0:
+        raise ValueError("large", x)
     return itself(square(x))
 
 @compilable
@@ -86,6 +88,10 @@ for function in (one, two):
         function(Own(2.0), -1.0)
     except AssertionError as error:
         print(error)
+    try:
+        function(Own(2.0), 101.0)
+    except ValueError as error:
+        print(*error.args, sep="_")
 """
 
 
@@ -251,10 +257,20 @@ def test_who_compiled_has_the_bits_of_those_who_find_it(tmp_path, monkeypatch):
 def test_functions_of_ones_own_stay_whole(tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    errors = ["negative", "large_101.0"]
     for _ in ("compiled", "found"):
         said = subprocess.run([sys.executable, str(tmp_path / "own.py")], capture_output=True, text=True)
         assert said.stderr == "" and said.returncode == 0
-        assert said.stdout.split() == ["18.0", "50.0", "16.0", "25", "37.0", "7.0", "negative", "negative"]
+        assert said.stdout.split() == [
+            "18.0",
+            "50.0",
+            "16.0",
+            "25",
+            "37.0",
+            "7.0",
+            *errors,
+            *errors,
+        ]
 
 
 def test_what_is_translated_apart_serves_all_who_call_it(tmp_path, monkeypatch):
