@@ -108,8 +108,7 @@ def plot(
 ) -> None:
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
-    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes of
-    the same outputs: a PDF beside a PNG has its layout, which is a hair's breadth from that of a PDF alone.
+    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
     A table needs no metrics and does not read them.
 
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
@@ -129,10 +128,8 @@ def plot(
 
     chains = (results,) if hasattr(module, "needs") or hasattr(module, "files") else ()
     figure = module.draw(table, study, published, *chains)
-    # Laid out once, which takes a fifth of the time: for the PNG, if there is one.
-    for output in sorted(outputs, key=lambda output: output.suffix.lower() != ".png"):
+    for output in outputs:
         style.save(figure, output)
-        figure.set_layout_engine("none")
 
 
 def read_metrics(path: Path) -> Any:

@@ -129,7 +129,6 @@ def _draw_bounds(axes: Axes, place: _Place, results: Results, study: Study, know
     methods = bounds_of(study, place.label)
     bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
     slot = boxes.GROUP_WIDTH / max(len(methods), 1)
-    drawn: dict[str, dict[float, list[float]]] = {algorithm: {} for algorithm in methods}
     for group, bound in enumerate(bounds):
         if group % 2 == 0:
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
@@ -138,13 +137,11 @@ def _draw_bounds(axes: Axes, place: _Place, results: Results, study: Study, know
             look, cell = style.STYLES[algorithm], (place.label, by_bound.get(bound, ""), EPSILON)
             ours = centre - 0.16 * slot if known else centre
             if values := results.values(*cell, "mmd"):
-                drawn[algorithm][ours] = values
+                boxes.draw_boxes(axes, {ours: values}, slot * (0.54 if known else 0.7), look)
             else:
                 boxes.draw_note(axes, ours, f"no box: {results.why_missing(*cell, 'mmd')}")
             theirs = [mmd for _, mmd in known.get((algorithm, bound), [])]
             axes.plot([centre + 0.28 * slot] * len(theirs), theirs, **_faint(look))
-    for algorithm, values_at in drawn.items():
-        boxes.draw_boxes(axes, values_at, slot * (0.54 if known else 0.7), style.STYLES[algorithm])
     axes.set_xticks(range(len(bounds)), [f"{bound:g}" for bound in bounds])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(bounds) - 0.5)
