@@ -76,6 +76,20 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
     def _is_apart(self) -> bool:
         return bool(self.name.endswith(APART))
 
+    def _symbol(self) -> str:
+        """What callers of a function translated apart call; TypeError if it is not alone.
+
+        numba writes more for errors with values, and the cache would not keep what these need.
+        """
+        names = [
+            one.name
+            for one in self._final_module.functions
+            if not one.is_declaration and one.linkage.name == "external"
+        ]
+        if len(names) != 1:
+            raise TypeError(f"{self.name}: no errors with values in what is translated apart")
+        return str(names[0])
+
     def add_ir_module(self, ir_module: Any) -> None:
         """Take code over, to be compiled for long vectors."""
         if get_host_cpu_features().get(_LONG_VECTORS):
@@ -91,6 +105,7 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
             self._needed.update(library._needed)
             if library._own_symbol:
                 self._needed[library._own_symbol] = library
+            if self._needed:
                 self._dynamic_globals += library._dynamic_globals  # addresses: nothing for the cache
 
     @property
@@ -120,11 +135,7 @@ class Library(_JITCodeLibrary):  # type: ignore[misc]
 
     def _finalize_final_module(self) -> None:
         if self._is_inner() and self._is_apart():
-            (self._own_symbol,) = (
-                one.name
-                for one in self._final_module.functions
-                if not one.is_declaration and one.linkage.name == "external"
-            )
+            self._own_symbol = self._symbol()
         elif self._is_inner():
             self._finalize_dynamic_globals()
             self._verify_declare_only_symbols()

@@ -46,9 +46,9 @@ def families(study: Study) -> dict[str, list[tuple[str, str]]]:
 def compiled_together(study: Study) -> dict[str, list[tuple[str, str]]]:
     """Families gathered into jobs, as `families`: they share what does not depend on the model.
 
-    No job has more combinations than the largest family, which by itself takes longest, or half of all, so
-    that two jobs at a time end together. A model of one's own has a job of its own, which may fail by itself.
-    Names are the families', joined by "+".
+    No job has more combinations than the largest family, which by itself takes longest, or half of all those
+    of the catalogue, so that two jobs at a time end together. A model of one's own has a job to itself, which
+    may fail alone. Names are the families', joined by "+".
     """
     found = families(study)
     sizes = {name: len({combination(study, *pair) for pair in pairs}) for name, pairs in found.items()}

@@ -151,6 +151,50 @@ for name in sys.argv[1:]:
 assert bool(linking._in_memory) == (sys.argv[1:] != ["own"])
 """
 
+#: What must not be translated apart and kept: an address, behind an inner function; an error with a value.
+NOT_APART = """
+import ctypes, warnings
+from typing import NamedTuple
+from dpmc import compiler
+from dpmc.compiler import compilable, compiled
+
+warnings.simplefilter("ignore")  # numba says that it cannot cache an address
+lgamma = ctypes.CDLL("libm.so.6").lgamma
+lgamma.restype, lgamma.argtypes = ctypes.c_double, [ctypes.c_double]
+
+class Scaled(NamedTuple):
+    scale: float
+
+    def log_factorial(self, x):
+        return self.scale * lgamma(x + 1.0)
+
+    def checked(self, x):
+        if x > 1.0:
+            raise ValueError("large", x)
+        return x
+
+Scaled.__module__ = "dpmc.scaled"
+compilable(Scaled, apart=True)
+
+@compilable
+def inner(scaled, x):
+    return scaled.log_factorial(x)
+
+@compiled
+def address(x):
+    return inner(Scaled(1.0), x)
+
+@compiled
+def error(x):
+    return Scaled(1.0).checked(x)
+
+print(address(1.0))
+try:
+    error(0.5)
+except TypeError as said:
+    print(said)
+"""
+
 #: A user's model that returns a constant, by a name that another's has too.
 NAMESAKE = """
 from typing import NamedTuple
@@ -296,6 +340,18 @@ def test_what_is_translated_apart_serves_all_who_call_it(tmp_path, monkeypatch):
             said[name].add(value)
     assert [len(values) for values in said.values()] == [1, 1, 1, 1]
     assert said["own"] == said["first"]
+
+
+def test_what_the_cache_would_not_keep_is_not_kept(tmp_path, monkeypatch):
+    (tmp_path / "not_apart.py").write_text(NOT_APART)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    for _ in range(2):
+        command = [sys.executable, str(tmp_path / "not_apart.py")]
+        output = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert output.stdout.splitlines() == [
+            "0.0",
+            "Scaled.checked@apart: no errors with values in what is translated apart",
+        ]
 
 
 def test_models_of_the_same_name_are_told_apart(tmp_path, monkeypatch):
