@@ -32,13 +32,12 @@ from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
 COMMON = ("dpmc.commands", "dpmc.datasets", "dpmc.models", "dpmc.storage", "jsonschema", "netCDF4")
-SCORES = ("scipy.fft", "scipy.special")
 IMPORTS = {
     "compile": ("dpmc.warmup", "dpmc.sampling", "dpmc.metrics.mmd"),
-    "tune": ("dpmc.tuning", *SCORES),
+    "tune": ("dpmc.tuning", "dpmc.metrics.cell"),
     "sample": ("dpmc.sampling",),
-    "evaluate": ("dpmc.metrics.cell", *SCORES),
-    "trace": ("dpmc.metrics.traces", *SCORES),
+    "evaluate": ("dpmc.metrics.cell",),
+    "trace": ("dpmc.metrics.traces",),
     "plot": ("dpmc.figures.boxes", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "seaborn"),
 }
 _WITH_MACHINE_CODE = ("compile", "tune", "sample", "evaluate", "trace")

@@ -155,7 +155,6 @@ assert bool(linking._in_memory) == (sys.argv[1:] != ["own"])
 NOT_APART = """
 import ctypes, warnings
 from typing import NamedTuple
-from dpmc import compiler
 from dpmc.compiler import compilable, compiled
 
 warnings.simplefilter("ignore")  # numba says that it cannot cache an address

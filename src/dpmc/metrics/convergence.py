@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,8 +79,6 @@ def _normal_scores(ranked: Floats, places: npt.NDArray[np.intp]) -> Floats:
 
     Equal values have the mean of their ranks.
     """
-    from scipy.special import ndtri
-
     count = ranked.size
     first = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
     equals = np.diff(first, append=count)
@@ -109,7 +109,8 @@ def _effective_size(values: Floats) -> float:
     pairs = max(1, (draws - 1) // 2)
     evens = correlation[: 2 * pairs : 2]
     sums = evens + correlation[1 : 2 * pairs : 2]
-    last = int(np.argmax(~(sums > 0.0))) if np.any(~(sums > 0.0)) else pairs - 1
+    ended = ~(sums > 0.0)
+    last = int(np.argmax(ended)) if ended.any() else pairs - 1
     if not np.isfinite(sums[last]):
         return float("nan")
     time = -1.0 + 2.0 * float(np.sum(np.minimum.accumulate(sums[:last])))
@@ -121,8 +122,6 @@ def _effective_size(values: Floats) -> float:
 
 def _mean_autocovariance(centred: Floats) -> Floats:
     """Return the chains' mean autocovariance at each lag, (draws,), of values (chains, draws) of mean 0."""
-    from scipy.fft import irfft, next_fast_len, rfft
-
     chains, draws = centred.shape
     length = next_fast_len(2 * draws, real=True)
     spectrum = rfft(centred, n=length, axis=1)
