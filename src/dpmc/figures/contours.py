@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.compiler import compilable, compiled
 from dpmc.figures import style
 
 if TYPE_CHECKING:
@@ -22,41 +21,20 @@ LEVELS = 6
 DARKEST = "#6F9AC3"
 
 
-@compilable
-def _fill(model: Any, totals: Any, n: Any, temperature: Any, origin: Any, points: Any, out: Any) -> None:
-    """Write T Σ_j ln p(x_j|θ) + ln p(θ) of every point (m, d) into `out` (m,), up to a constant.
-
-    Every catalogue model is an exponential family: the rows enter through their totals only.
-    """
-    alpha = np.zeros(totals.shape[0])
-    for i in range(points.shape[0]):
-        ratio = n * model.ratio(origin, points[i], alpha)
-        for k in range(totals.shape[0]):
-            ratio += alpha[k] * totals[k]
-        out[i] = temperature * ratio + model.log_prior(points[i])
-
-
-_compiled_fill = compiled(_fill)
-
-
 def log_posterior(problem: Problem, points: Floats) -> Floats:
-    """Return the tempered log posterior of points (m, d) as (m,), up to one constant.
+    """Return T Σ_j ln p(x_j|θ) + ln p(θ) of points (m, d) as (m,), up to one constant.
 
-    From the rows' sufficient statistics, unclipped and without noise.
+    From the rows' sufficient statistics, unclipped and without noise: every catalogue model is an exponential
+    family, whose rows enter through their totals only. The model's own text runs on all points at once.
     """
-    statistics = problem.model.statistics(problem.rows)
-    points = np.ascontiguousarray(points, dtype=float)
-    out = np.empty(len(points))
-    _compiled_fill(
-        problem.model,
-        np.asarray(statistics.sum(axis=0), dtype=float),
-        float(problem.n),
-        float(problem.temperature),
-        np.array(problem.true_theta, dtype=float),
-        points,
-        out,
-    )
-    return out
+    totals = problem.model.statistics(problem.rows).sum(axis=0)
+    columns = np.ascontiguousarray(np.asarray(points, dtype=float).T)
+    alpha = np.zeros((len(totals), len(points)))
+    ratios = problem.n * problem.model.ratio(np.array(problem.true_theta, dtype=float), columns, alpha)
+    for coefficients, total in zip(alpha, totals, strict=True):
+        ratios += coefficients * total
+    values: Floats = problem.temperature * ratios + problem.model.log_prior(columns)
+    return values
 
 
 @dataclass(frozen=True)

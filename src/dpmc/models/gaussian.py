@@ -27,7 +27,10 @@ class Gaussian(NamedTuple):
 
     def log_prior(self, theta):
         """ln p(θ) up to a constant."""
-        return -0.5 * (theta * theta).sum() / self.prior_variance
+        square = 0.0
+        for i in range(theta.shape[0]):
+            square += theta[i] * theta[i]
+        return -0.5 * square / self.prior_variance
 
     def log_prior_gradient(self, theta, out):
         """Write ∇ ln p(θ) into `out` (d,)."""
