@@ -45,6 +45,7 @@ _PACKAGE = Path(__file__).parent
 
 _pending: list[tuple[Any, dict[str, Any]]] = []
 _classes_apart: set[type] = set()
+_loading_only: list[bool] = []
 _method_signatures: dict[str, inspect.Signature] = {}
 _field_names: set[str] = set()
 _own_sources: dict[Path, str] = {}  # files of a user's own compilable classes, and their hashes
@@ -102,6 +103,16 @@ def prepare() -> None:
     _fill_registries()
 
 
+@contextlib.contextmanager
+def loading_only() -> Iterator[None]:
+    """While it is open, what is not in the cache raises LookupError in place of being compiled."""
+    _loading_only.append(True)
+    try:
+        yield
+    finally:
+        _loading_only.pop()
+
+
 @functools.cache
 def _fill_registries() -> None:
     """Let numba read what it knows to compile, once a process: four tenths of a second."""
@@ -134,10 +145,12 @@ def _compile(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[.
     """Machine code for arguments of these types, from numba's cache if it is there."""
     import numba
 
-    from dpmc.linking import entries, entries_only
+    from dpmc.linking import entries, entries_only, is_cached
 
     entries.add(function.__qualname__)
     machine_code: Any = numba.njit(cache=True, **_WITHOUT_C_ENTRY)(function)
+    if _loading_only and not is_cached(machine_code, types):
+        raise LookupError(f"{function.__qualname__}: there is no machine code in the cache")
     with entries_only():
         machine_code.compile(types)
     return machine_code

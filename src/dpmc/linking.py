@@ -181,6 +181,15 @@ def entries_only() -> Iterator[None]:
         del generator._library_class, generator.set_env  # those of its class show again
 
 
+def is_cached(machine_code: Any, types: tuple[Any, ...]) -> bool:
+    """Whether the cache has a function's machine code for these types; False where that cannot be told."""
+    if not numba.__version__.startswith(TRIED):
+        return False
+    cache, context = machine_code._cache, machine_code.targetctx
+    context.refresh()
+    return cache._index_key(types, context.codegen()) in cache._cache_file._load_index()
+
+
 def _set_env(generator: Any, name: str, environment: Any) -> None:
     """Tell a function where its globals are, if it has machine code."""
     if generator._engine.is_symbol_defined(name):

@@ -1,6 +1,9 @@
 """A problem: model, private rows, tempering, start points, and what its exact posterior is known to be."""
 
+import functools
+import hashlib
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,11 @@ from dpmc import models, storage
 from dpmc.errors import DpmcError
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
+MOST_KEPT = 2**27  #: bytes of rows; laid out, they take up to four times as much
 OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
+
+
+_kept: dict[Any, "Problem"] = {}
 
 
 def _none() -> Any:
@@ -39,6 +46,15 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
     histogram_counts: np.ndarray = _none()  # (e−1, …, e−1), of exact draws
     caveat: str = ""  # what a guarantee for the rows does not cover
+    #: Rows laid out beforehand, by kind of evaluator (`dpmc.sampling.prepare`).
+    evaluators: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of rows and start points, in hexadecimal."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.rows).data)
+        digest.update(np.ascontiguousarray(self.starts).data)
+        return digest.hexdigest()
 
     @property
     def n(self) -> int:
@@ -142,8 +158,32 @@ def _largest(array: np.ndarray) -> float:
     return float(np.maximum(array.max(initial=0.0), -array.min(initial=0.0)))
 
 
+def keep(path: str | Path) -> Problem | None:
+    """Read a problem and keep it: it is there for `read_problem`, in processes forked from this one too.
+
+    None, and nothing is kept, where rows would be more than `MOST_KEPT`. Raises DpmcError as `read_problem`.
+    """
+    identity = _identity(path)
+    if identity is None or identity in _kept:
+        return _kept.get(identity)
+    held = sum(problem.rows.nbytes for problem in _kept.values())
+    if held + os.path.getsize(path) > MOST_KEPT:
+        return None
+    _kept[identity] = read_problem(path)
+    return _kept[identity]
+
+
+def _identity(path: str | Path) -> tuple[Any, ...] | None:
+    """What tells a file from all others, itself at other times among them; None if it is not there."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
 def read_problem(path: str | Path) -> Problem:
-    """Read a problem written by `Problem.write`.
+    """Read a problem written by `Problem.write`, or return the one that was kept.
 
     Raises DpmcError for a file that is missing, cut off, of the wrong shape, or holds NaN.
     """
@@ -156,6 +196,9 @@ def read_problem(path: str | Path) -> Problem:
         "posterior_mean",
         "posterior_covariance",
     )
+    kept = _kept.get(_identity(path)) if _kept else None
+    if kept is not None:
+        return kept
     with storage.reading(path) as file:
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]
         arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}

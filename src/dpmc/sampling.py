@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc import evaluators, storage
+from dpmc import compiler, evaluators, storage
 from dpmc.algorithms.common import Draws, Record, State
 from dpmc.compiler import compilable, compiled
 from dpmc.errors import DpmcError
@@ -169,12 +169,15 @@ def sample(
     advance = compiled_iterations if evaluators.compiles(door.evaluator) else run_iterations
     most = _longest_block(cell, len(runs))
     size = size or min(most, _first_block(door))
-    for run in runs if total > 0 else ():
-        run.ledger.foresee(_cost(cell, total, first=True))
+    if total > 0:
+        whole = _cost(cell, total, first=True)
+        for run in runs:
+            run.ledger.foresee(whole)
     saved = time.monotonic()
     while done < total:
         m = min(size, total - done)
-        _reserve(cell, runs, m, first=done == 0)
+        cost = _cost(cell, m, first=done == 0)
+        _reserve(runs, cost)
         if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
             _save(checkpoint, state, runs, done, m)
             saved = time.monotonic()
@@ -182,7 +185,7 @@ def sample(
         record = _advance(advance, cell, door, state, runs, m, listener)
         for r, run in enumerate(runs):
             _keep(run, record, r, cell, done)
-            run.ledger.perform(_cost(cell, m, first=done == 0))
+            run.ledger.perform(cost)
         done += m
         size = min(most, _next_block(size, time.monotonic() - began))
         if progress is not None:
@@ -197,8 +200,38 @@ def build_evaluator(algorithm: Any, problem: Any) -> Any:
     if draws_random_rows(algorithm):
         temperature = float(problem.temperature)
         return evaluators.build_poisson(problem.model, problem.rows, temperature, algorithm.public_clip)
-    batches, gradients = algorithm.batch_size > 0, algorithm.evaluations[1] > 0
-    return evaluators.build(problem.model, problem.rows, algorithm.one_component, batches, gradients)
+    kind = _kind_of_evaluator(algorithm)
+    known = getattr(problem, "evaluators", {})
+    return known[kind] if kind in known else evaluators.build(problem.model, problem.rows, *kind)
+
+
+def _kind_of_evaluator(algorithm: Any) -> tuple[bool, bool, bool]:
+    """What `evaluators.build` has to know: one component at a time, batches, gradients."""
+    return algorithm.one_component, algorithm.batch_size > 0, algorithm.evaluations[1] > 0
+
+
+def prepare(cell: Cell) -> bool:
+    """Do what `sample` begins with for any cell of these types: processes forked from this one find it done.
+
+    Lays out the rows of the cell's problem, which keeps that, and loads machine code; returns whether rows
+    had to be laid out. Does nothing for algorithms that look at a random number of rows. Raises LookupError
+    where machine code would have to be compiled.
+    """
+    algorithm, problem = cell.algorithm, cell.problem
+    if draws_random_rows(algorithm):
+        return False
+    kind = _kind_of_evaluator(algorithm)
+    is_new = kind not in problem.evaluators
+    if is_new:
+        like = list(problem.evaluators.values())
+        problem.evaluators[kind] = evaluators.build(problem.model, problem.rows, *kind, like)
+    evaluator = problem.evaluators[kind]
+    if evaluators.compiles(evaluator):
+        state, runs = _begin(cell, [0, 1], 1)
+        door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
+        with compiler.loading_only():
+            _advance(compiled_iterations, cell, door, state, runs, 0)
+    return is_new
 
 
 def draws_random_rows(algorithm: Any) -> bool:
@@ -274,11 +307,11 @@ def _cost(cell: Cell, m: int, first: bool) -> tuple[Any, ...]:
     return (once if first else ()) + repeat(each, m)
 
 
-def _reserve(cell: Cell, runs: list[Run], m: int, first: bool) -> None:
-    """Reserve m iterations in every ledger that has not reserved them already (after a resumption)."""
+def _reserve(runs: list[Run], cost: tuple[Any, ...]) -> None:
+    """Reserve a block in every ledger that has not reserved it already (after a resumption)."""
     for run in runs:
         if not run.ledger.outstanding_events:
-            run.ledger.reserve(_cost(cell, m, first))
+            run.ledger.reserve(cost)
 
 
 def _first_block(door: Door) -> int:

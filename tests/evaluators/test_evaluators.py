@@ -557,3 +557,21 @@ def test_evaluators_are_chosen_by_what_the_model_offers() -> None:
             return rows[:, 0]
 
     assert evaluators.describe(evaluators.build(Own(), rows)) == "generic"
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_parts_of_other_evaluators_serve_again(k: int) -> None:
+    """What a run's starter lays out for one algorithm after another is what each would lay out by itself."""
+    model = Banana(0.0, 0.0, 0.0, np.ones(k), 1.0)
+    rows = np.random.default_rng(k).standard_normal((3000, k))
+    made: list[Any] = []
+    for kind in itertools.product([False, True], [False], [False, True]):
+        alone, shared = evaluators.build(model, rows, *kind), evaluators.build(model, rows, *kind, made)
+        needed = [alone.blocks, *alone.tree, alone.proxies.points, *alone.sorted_columns]
+        others = [shared.blocks, *shared.tree, shared.proxies.points, *shared.sorted_columns]
+        assert all(map(np.array_equal, needed, others))
+        if kind[2]:  # else nothing reads the weights
+            assert np.array_equal(alone.proxies.weights, shared.proxies.weights)
+        made.append(shared)
+    assert all(one.blocks is made[0].blocks for one in made)
+    assert made[-1].sorted_columns.ordered is made[-2].sorted_columns.ordered

@@ -15,6 +15,7 @@ the rows and no chain is drawn to where the likelihood is not a number. One chai
 whichever chains are computed beside it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,20 @@ def build(
     one_component: bool = False,
     batches: bool = False,
     gradients: bool = False,
+    like: Sequence[Any] = (),
 ) -> Any:
     """Return the evaluator for a model and its rows (n, d_x).
 
     `one_component`: the algorithm moves one parameter at a time, so sorted columns pay. `batches`: it looks
     at small batches of rows. `gradients`: it asks for gradients, which take laying something out, and which
-    softplus models have in NumPy only.
+    softplus models have in NumPy only. `like`: evaluators for the same model and rows, whose parts may serve
+    again.
     """
     if has_affine_form(model):
         if batches:
             return BatchEvaluator.build(model.statistics(rows))
-        return AffineEvaluator.build(model.statistics(rows), one_component, gradients)
+        known = [one for one in like if isinstance(one, AffineEvaluator)]
+        return AffineEvaluator.build(model.statistics(rows), one_component, gradients, known)
     if has_softplus_form(model) and not gradients:
         kind = SoftplusBatchEvaluator if batches else SoftplusEvaluator
         return kind.build(model.statistics(rows))

@@ -10,6 +10,7 @@ r_j = α·t(x_j) + γ and ∇ ln p(x_j|θ) = G t(x_j) + h (spec: every exponenti
   `dpmc.evaluators.plane`.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,37 +56,50 @@ class AffineEvaluator(NamedTuple):
     sorted_columns: Any  # SortedColumns
 
     @classmethod
-    def build(cls, statistics: np.ndarray, one_component: bool, gradients: bool = True) -> "AffineEvaluator":
+    def build(
+        cls,
+        statistics: np.ndarray,
+        one_component: bool,
+        gradients: bool = True,
+        like: Sequence["AffineEvaluator"] = (),
+    ) -> "AffineEvaluator":
         """Lay out statistics (n, k); sort them if moves will have one active statistic.
 
-        Without `gradients` nothing is made that only these use; they may be asked for all the same.
+        Without `gradients` nothing is made that only these use; they may be asked for all the same. `like`:
+        evaluators of the same statistics, whose parts are taken where they have them.
         """
         columns = np.ascontiguousarray(np.asarray(statistics, dtype=float).T)
-        k, n = columns.shape
-        needed = columns if one_component or k == 1 else columns[:0]
-        rows = BLOCK // 2 if k == BOXED else BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
-        centre = medians(columns)
-        order = order_rows(columns, centre, rows)
-        blocks = aligned((-(-n // rows), k, rows))
-        padded = np.zeros(len(blocks) * rows)
-        for i, column in enumerate(columns):
-            padded[:n] = column[order]
-            blocks[:, i] = padded.reshape(-1, rows)
-        tree = Tree.build(blocks, n, centre)
-        proxies = Proxies.build(blocks, tree, gradients)
-        return cls(blocks, tree, proxies, SortedColumns.build(needed))
+        needed = columns if one_component or len(columns) == 1 else columns[:0]
+        blocks, tree = like[0][:2] if like else _in_blocks(columns)
+        proxies = [one.proxies for one in like if len(one.proxies.weights)]
+        sorted_columns = [
+            one.sorted_columns for one in like if one.sorted_columns.ordered.shape == needed.shape
+        ]
+        return cls(
+            blocks,
+            tree,
+            proxies[0] if proxies else Proxies.build(blocks, tree, gradients),
+            sorted_columns[0] if sorted_columns else SortedColumns.build(needed),
+        )
 
     def ratio_sums(self, model, theta, proposal, bound, sums, counts):
         """See `dpmc.evaluators`."""
         chains, k = theta.shape[0], self.blocks.shape[1]
-        n = self.tree.size[0]
         alpha, gamma = np.zeros((chains, k)), np.zeros(chains)
         slopes = np.zeros((chains, k))
         columns = np.zeros((chains, k), np.int64)
         active = np.zeros(chains, np.int64)
         lines = columns, slopes, active, gamma
-        if begin_ratios(self, model, theta, proposal, bound, alpha, lines, sums, counts) == chains:
-            return
+        if begin_ratios(self, model, theta, proposal, bound, alpha, lines, sums, counts) < chains:
+            self.ratios_by_rows(alpha, lines, bound, sums, counts)
+
+    def ratios_by_rows(self, alpha, lines, bound, sums, counts):
+        """Write clipped sums of α·t + γ, and numbers clipped where they are -1; `lines` as in `read_ratios`.
+
+        Not in `ratio_sums`, for it is long and sees no model: one copy of it serves all.
+        """
+        columns, slopes, active, gamma = lines
+        chains, k, n = alpha.shape[0], self.blocks.shape[1], self.tree.size[0]
         rows, stack = (self.blocks, n), new_stack()
         if k == BOXED:
             for c in range(chains):
@@ -111,12 +125,7 @@ class AffineEvaluator(NamedTuple):
             model.gradient(theta[c], linear[c], constant[c])
             counts[c] = 0
         if k == BOXED:
-            rows, basis, stack = (self.blocks, n), np.zeros((3, d)), new_stack()
-            for c in range(chains):
-                plane = triangular(linear[c], constant[c], basis)
-                weight, one, other, counts[c] = plane_sums(rows, self.tree, self.proxies, plane, bound, stack)
-                for i in range(d):
-                    sums[c, i] = (one * basis[0, i] + other * basis[1, i]) + weight * basis[2, i]
+            self.gradients_by_plane(linear, constant, bound, sums, counts)
             return
         weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
         weights = np.zeros(chains)  # Σ_j f_j
@@ -133,6 +142,16 @@ class AffineEvaluator(NamedTuple):
                 for j in range(k):
                     total += linear[c, i, j] * weighted[c, j]
                 sums[c, i] = total
+
+    def gradients_by_plane(self, linear, constant, bound, sums, counts):
+        """Write clipped sums and numbers clipped of G t + h of two statistics, G (chains, d, 2)."""
+        chains, d = constant.shape
+        rows, basis, stack = (self.blocks, self.tree.size[0]), np.zeros((3, d)), new_stack()
+        for c in range(chains):
+            plane = triangular(linear[c], constant[c], basis)
+            weight, one, other, counts[c] = plane_sums(rows, self.tree, self.proxies, plane, bound, stack)
+            for i in range(d):
+                sums[c, i] = (one * basis[0, i] + other * basis[1, i]) + weight * basis[2, i]
 
     def gradients_by_distance(self, linear, constant, bound, weighted, weights, counts):
         """Add Σ f t, Σ f and the numbers clipped of G t + h, with G (chains, d, k); or by sorted rows."""
@@ -161,6 +180,20 @@ class AffineEvaluator(NamedTuple):
             read_gradients(
                 self.blocks, self.tree.size[0], todo, lines, bound, work, weighted, weights, counts
             )
+
+
+def _in_blocks(columns: np.ndarray) -> tuple[np.ndarray, Tree]:
+    """Columns of statistics (k, n) in blocks of rows, and the tree over them."""
+    k, n = columns.shape
+    rows = BLOCK // 2 if k == BOXED else BLOCK if k <= FEW_STATISTICS else 2 * BLOCK
+    centre = medians(columns)
+    order = order_rows(columns, centre, rows)
+    blocks = aligned((-(-n // rows), k, rows))
+    padded = np.zeros(len(blocks) * rows)
+    for i, column in enumerate(columns):
+        padded[:n] = column[order]
+        blocks[:, i] = padded.reshape(-1, rows)
+    return blocks, Tree.build(blocks, n, centre)
 
 
 @compilable(**UNCOUNTED)
