@@ -81,7 +81,7 @@ def tune(options: argparse.Namespace) -> None:
     _one_file_each(data=options.data, output=options.output, **of_search)
     if options.search:
         result = _search(study, options, table)
-    elif not tuning.is_tried(study, options.model, options.method):
+    elif not study.is_tried(options.model, options.method):
         result = tuning.untried(study, options.model, options.method)
     else:
         problem = _tuning_problem(study, options)
@@ -207,6 +207,36 @@ def sample(options: argparse.Namespace) -> None:
     checkpoint.unlink(missing_ok=True)
     if finished[0].attributes["status"] != "ok":
         print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
+
+
+def prepare_sample(options: argparse.Namespace, folder: Path) -> bool:
+    """Do what `sample` begins with and others on the same data as well; files are under `folder`.
+
+    For processes that will be forked from this one, which keeps it. Returns whether there was anything to do.
+    Only for a catalogue model, whose text is
+    this package's, on the rows of a NetCDF file, and where ε is total: else setting the noise may take long.
+    """
+    from dpmc import problem, sampling
+
+    study = load_study(options.study)
+    catalogued = ":" not in study.model(options.model).model
+    if (
+        options.data is None
+        or options.data.suffix != ".nc"
+        or not catalogued
+        or study.epsilon_kind != "total"
+    ):
+        return False
+    if options.hyperparameters is not None:
+        options.hyperparameters = folder / options.hyperparameters
+    values, source = _hyperparameters(study, options)
+    kept = problem.keep(folder / options.data)
+    if kept is None:
+        return False
+    kept.digest  # noqa: B018 - so that it is kept as well
+    return sampling.prepare(
+        study.cell(kept, options.method, canonical_epsilon(options.epsilon), values, source)
+    )
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -487,14 +517,12 @@ def _at_least(least: int, key: str, *values: int | None) -> int | None:
 def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
     """A hash of all that decides the draws of a job: the key of its checkpoint."""
     problem = cell.problem
-    data = hashlib.sha256(problem.rows.tobytes())
-    data.update(problem.starts.tobytes())
     content = [
         about,
         seeds,
         [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
         [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws, cell.algorithm.draws_version],
-        data.hexdigest(),
+        problem.digest,
     ]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

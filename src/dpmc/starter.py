@@ -15,7 +15,6 @@ import ctypes
 import functools
 import gc
 import importlib
-import json
 import os
 import signal
 import socket
@@ -27,14 +26,22 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from dpmc import cli, compiler, studies
-from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
+from dpmc import algorithms, cli, commands, compiler, errors, studies
+from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user, unpacked
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
-COMMON = ("dpmc.commands", "dpmc.datasets", "dpmc.models", "dpmc.storage", "jsonschema", "netCDF4")
+COMMON = (
+    "dpmc.commands",
+    "dpmc.datasets",
+    "dpmc.models",
+    "dpmc.storage",
+    "jsonschema",
+    "netCDF4",
+    "resource",
+)
 IMPORTS = {
-    "compile": ("dpmc.warmup", "dpmc.sampling", "dpmc.metrics.mmd"),
-    "tune": ("dpmc.tuning", "dpmc.metrics.cell"),
+    "compile": ("dpmc.warmup", "dpmc.sampling", "dpmc.metrics.mmd", "dpmc.tuning"),
+    "tune": ("dpmc.tuning", "dpmc.metrics.cell", "dpmc.sampling"),
     "sample": ("dpmc.sampling",),
     "evaluate": ("dpmc.metrics.cell",),
     "trace": ("dpmc.metrics.traces",),
@@ -120,7 +127,7 @@ class _Request(NamedTuple):
     client: socket.socket  # who asks, and hears how it ends
 
     def prepare(self) -> None:
-        """Import what the command will, and read its study."""
+        """Import what the command will, read its study, and do what others like it would do again."""
         command = self.arguments[0] if self.arguments else ""
         with contextlib.suppress(Exception):  # the command will have it as well, and say so
             for module in (*COMMON, *IMPORTS.get(command, ())):
@@ -129,7 +136,20 @@ class _Request(NamedTuple):
                 compiler.prepare()
             cli.parser()
             if "--study" in self.arguments:
-                _read_study(self.arguments[self.arguments.index("--study") + 1])
+                study = self.arguments[self.arguments.index("--study") + 1]
+                _read_study(study)
+                if command in _WITH_MACHINE_CODE:
+                    _import_algorithms(study)
+            if command == "sample":
+                self.prepare_rows()
+
+    def prepare_rows(self) -> None:
+        """Read and lay out the rows that a sampling job looks at: jobs on the same data come by the dozen."""
+        with contextlib.redirect_stderr(None), contextlib.suppress(SystemExit):  # of options that are wrong
+            options = cli.parser().parse_args(self.arguments)
+            if commands.prepare_sample(options, Path(self.folder)):
+                # What was needed on the way is given back, or every job would seem to hold it.
+                ctypes.CDLL(None).malloc_trim(0)  # AttributeError, suppressed as others, where there is none
 
     def refuse(self) -> None:
         """Let the client run it."""
@@ -216,14 +236,14 @@ class Starter:
         except OSError:  # too many files; jobs that end will close some
             time.sleep(0.1)
             return None
-        with contextlib.suppress(OSError, ValueError, TypeError):
+        with contextlib.suppress(OSError, ValueError):
             client.settimeout(_PATIENCE)
             try:
                 if not same_user(client):
                     return None
                 length, files, _, _ = socket.recv_fds(client, 4, 3)
                 text = _exactly(client, int.from_bytes(length, "big"))
-                arguments, folder, variables, wanted = json.loads(text)
+                arguments, folder, variables, wanted = unpacked(text)
                 request = _Request(arguments, folder, variables, files, client)
                 client.settimeout(None)
             finally:
@@ -295,8 +315,18 @@ class Starter:
 
 @functools.cache
 def _read_study(name: str) -> None:
-    """Read a study once; what it holds now need not be parsed and checked again (studies.py)."""
-    studies.load_study(name)
+    """Read a study and its settings once; what they hold now need not be parsed again (studies.py)."""
+    study = studies.load_study(name)
+    for method in study.methods:
+        with contextlib.suppress(errors.DpmcError):  # none for this model, found after reading
+            study.pinned_hyperparameters(next(iter(study.models)), method)
+
+
+@functools.cache
+def _import_algorithms(name: str) -> None:
+    """Import a study's algorithms, with all that they import."""
+    for algorithm in {how.algorithm for how in studies.load_study(name).methods.values()}:
+        algorithms.algorithm_class(algorithm)
 
 
 def _exactly(client: socket.socket, size: int) -> bytes:

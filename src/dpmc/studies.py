@@ -159,6 +159,11 @@ class Study:
         """Whether a method's hyperparameters are those that a search found."""
         return (self.method(method).hyperparameters or self.hyperparameters) == "tuned"
 
+    def is_tried(self, model: str, method: str) -> bool:
+        """Whether settings are tried on tuning data: there is a budget, and the study tries its settings."""
+        without_budget = self.model(model).tuning_epsilon == "inf" or self.method(method).epsilons == ("inf",)
+        return self.tuning_mode != "none" and not without_budget
+
     def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
         """The hyperparameters of a cell that stand in config/hyperparameters, and where.
 
@@ -173,20 +178,13 @@ class Study:
         spec = self.method(method)
         tuned = self.settings_are_tuned(method) and spec.algorithm in FREE
         path = self.path.parent.parent / f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
-        if path not in self._settings_read:
-            self._settings_read[path] = _read_settings(path)
-        table = self._settings_read[path]
+        table = _settings(_read(path), path)
         for key in (method, spec.settings_of):
             for label in (model, self.model(model).settings_of):
                 if label in table.get(key, {}):
                     return table[key][label], f"{path}: {key}: {label}"
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
         raise DpmcError(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
-
-    @functools.cached_property
-    def _settings_read(self) -> dict[Path, Any]:
-        """Files of hyperparameters that were asked for, and what stands in them."""
-        return {}
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
         """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
@@ -280,9 +278,13 @@ class Study:
         )
 
 
-def _read_settings(path: Path) -> Any:
-    """A file of hyperparameters: method, model, name. DpmcError if it is not there, or of another form."""
-    content = read_yaml(path)
+@functools.lru_cache(maxsize=32)
+def _settings(text: bytes, path: Path) -> Any:
+    """What a file of hyperparameters holds: method, model, name; nobody changes it. Kept, as `_checked` is.
+
+    Raises DpmcError if it is of another form.
+    """
+    content = _parse(text, path)
     _check_mappings(content, str(path), ("methods", "models", "hyperparameters"))
     return content
 

@@ -19,12 +19,6 @@ MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradi
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
 
 
-def is_tried(study: Study, model: str, method: str) -> bool:
-    """Whether there is anything to try: a budget, in a study that tries its settings."""
-    without_budget = study.model(model).tuning_epsilon == "inf" or study.method(method).epsilons == ("inf",)
-    return study.tuning_mode != "none" and not without_budget
-
-
 def untried(study: Study, model: str, method: str) -> dict[str, Any]:
     """The pinned setting of a cell that is not tried, because there is no budget or the study says so.
 

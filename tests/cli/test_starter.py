@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dpmc import cli, starter
-from dpmc.__main__ import REFUSED, STARTER, same_user
+from dpmc import cli, commands, compiler, datasets, evaluators, problem, starter, storage
+from dpmc.__main__ import REFUSED, STARTER, packed, same_user, unpacked
 
 SMOKE = str(Path(__file__).parents[2] / "config/studies/smoke.yaml")
 RUN = """
@@ -134,6 +134,85 @@ def test_same_bytes_words_and_exit_code(run, tmp_path, monkeypatch):
         here, there = run.start(*words, **{STARTER: ""}), run.start(*words)
         assert here.communicate(timeout=MINUTE) == there.communicate(timeout=MINUTE)
         assert here.returncode == there.returncode == 2
+
+
+def test_rows_that_a_starter_keeps_are_those_of_the_file(run, tmp_path, monkeypatch):
+    """A second file by the same name holds other rows; who has no starter reads what is there."""
+    monkeypatch.chdir(tmp_path)
+    for seed in range(2):
+        data = (
+            "data",
+            "--study",
+            SMOKE,
+            "--model",
+            "circle",
+            "--data",
+            f"fresh-{seed}",
+            "--output",
+            "rows.nc",
+        )
+        assert run.start(*data).wait(MINUTE) == 0
+        for name, variables in (("there", {}), ("again", {}), ("here", {STARTER: ""})):
+            chain = (*SAMPLE, "--epsilon", "0.5", "--iterations", "20", "--data", "rows.nc")
+            finished = run.start(*chain, "--output", f"{name}-{seed}.nc", **variables)
+            _, said = finished.communicate(timeout=5 * MINUTE)
+            assert finished.returncode == 0, said
+        assert Path(f"there-{seed}.nc").read_bytes() == Path(f"here-{seed}.nc").read_bytes()
+        assert Path(f"again-{seed}.nc").read_bytes() == Path(f"here-{seed}.nc").read_bytes()
+    assert Path("here-0.nc").read_bytes() != Path("here-1.nc").read_bytes()
+
+
+def test_what_is_prepared_is_found(tmp_path, monkeypatch):
+    """A problem that is not found again, or other machine code, would cost speed: nobody would notice."""
+    monkeypatch.setattr(problem, "_kept", {})
+    monkeypatch.chdir(tmp_path)
+    cell = ("--study", SMOKE, "--model", "circle", "--method", "dp-penalty")
+    assert cli.main(["compile", *cell, "--output", "made.txt"]) == 0
+    assert cli.main(["data", *cell[:4], "--output", "rows.nc"]) == 0
+    chain = ["sample", *cell, "--epsilon", "0.5", "--iterations", "20", "--data", "rows.nc"]
+    asked = cli.parser().parse_args([*chain, "--output", "chain.nc"])
+    assert commands.prepare_sample(asked, tmp_path)
+    assert not commands.prepare_sample(asked, tmp_path)  # it is done
+    for where, name in ((evaluators, "build"), (storage, "reading"), (compiler, "_compile_once")):
+        monkeypatch.setattr(where, name, fails)
+    assert cli.main([*chain, "--seed", "0", "1", "--output", "chain-{seed}.nc"]) == 0
+
+
+def test_what_is_not_compiled_is_not_prepared(tmp_path, monkeypatch):
+    """A starter that compiled would leave all others waiting."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
+    with compiler.loading_only(), pytest.raises(LookupError, match="no machine code"):
+        compiler.compiled(starter._exactly)(1, 2)
+
+
+def test_large_rows_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(problem, "_kept", {})
+    datasets.build("circle", "circle", "fresh-0", n=50, starts=2).write(tmp_path / "rows.nc")
+    monkeypatch.setattr(problem, "MOST_KEPT", 100)
+    assert problem.keep(tmp_path / "rows.nc") is None
+    assert problem.read_problem(tmp_path / "rows.nc") is not problem.read_problem(tmp_path / "rows.nc")
+    monkeypatch.undo()
+    monkeypatch.setattr(problem, "_kept", {})
+    kept = problem.keep(tmp_path / "rows.nc")
+    assert kept is not None and problem.read_problem(tmp_path / "rows.nc") is kept
+    assert problem.keep(tmp_path / "nothing.nc") is None
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ([], "/", {}, []),
+        (["sample", "--study", "", "ä\udce4=\n"], "/a b", {"A": "", "B": "x=y"}, ["/usr", "/lib"]),
+    ],
+)
+def test_a_request_arrives_as_it_was_sent(request_):
+    assert unpacked(packed(*request_)) == request_
+
+
+@pytest.mark.parametrize("broken", [b"", b"x", b"1\0a", b"0\0/\0y", b"0\0/\00\0novalue"])
+def test_a_request_that_is_none_is_refused(broken):
+    with pytest.raises(ValueError):
+        unpacked(broken)
 
 
 def test_standard_output_and_folder_are_the_commands_own(run, tmp_path, monkeypatch):

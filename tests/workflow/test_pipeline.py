@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import random
 import subprocess
 import sys
@@ -155,6 +156,34 @@ def test_nothing_is_done_twice(whole):
         )
         assert "Nothing to be done" in again.stdout + again.stderr
     assert bits(folder) == before
+
+
+def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
+    """Chains without a budget have the pinned settings, and a change of these makes them anew."""
+    grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
+    study = STUDY | {
+        "models": {"clipping-2d": {**grid, "settings_of": "flat-banana-2d"}},
+        "methods": {"rwmh-1": {"algorithm": "rwmh", "iterations": 20, "options": {"clip": 1}}},
+    }
+    pinned = {"thesis": {"rwmh": {"flat-banana-2d": {"proposal_sd": 0.01}}}}
+    folder = copy_pipeline(tmp_path, {"reduced": study}, pinned)
+    chain = "results/reduced/chains/clipping-2d/rwmh-1/eps-inf/seed-0.nc"
+
+    def snakemake(*options: str) -> str:
+        command = [sys.executable, "-m", "snakemake", "--cores", "1", *options, "--", chain]
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    snakemake()
+    assert (folder / chain).exists() and not (folder / "results/reduced/tuning").exists()
+    assert "Nothing to be done" in snakemake()
+    settings = folder / "config/hyperparameters/thesis.yaml"
+    settings.write_text(settings.read_text().replace("0.01", "0.02"))
+    assert "sample_reduced" in snakemake("--dry-run")
 
 
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):

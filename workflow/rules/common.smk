@@ -72,6 +72,7 @@ CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
 COMPILED = "results/{study}/compiled/{families}.txt"
 COMPILED_METRICS = COMPILED.replace("{families}", METRICS)
 CELL = str(Path(CHAIN).parent)
+TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
 FOUND = "data/downloads/{source}.found"
 ENVIRONMENT = "../../environment.yml"
@@ -218,14 +219,22 @@ def image_source(wildcards):
     return [FOUND.format(source=pictures.source.name)] if pictures else []
 
 
+def pinned(wildcards):
+    """The hyperparameters that stand in config/hyperparameters."""
+    try:
+        values, _ = STUDIES[wildcards.study].pinned_hyperparameters(
+            wildcards.model, wildcards.method
+        )
+    except DpmcError as error:
+        raise WorkflowError(str(error)) from None
+    return values
+
+
 def tuning_settings(wildcards):
     """Everything that decides a tuning result; a change tunes anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
-    try:
-        values, _ = study.pinned_hyperparameters(wildcards.model, wildcards.method)
-    except DpmcError as error:
-        raise WorkflowError(str(error)) from None
+    values = pinned(wildcards)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
     return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
 
@@ -270,11 +279,19 @@ def tuning_data(wildcards):
     return f"data/{wildcards.study}/{wildcards.model}/tuning.nc"
 
 
+def hyperparameters(wildcards):
+    """What tuning wrote; nothing for a cell whose settings are not tried: `dpmc sample` reads the pinned ones."""
+    tried = STUDIES[wildcards.study].is_tried(wildcards.model, wildcards.method)
+    return [TUNED.format(**wildcards)] if tried else []
+
+
 def sampling_settings(wildcards):
     """Everything beside its input files that decides a cell's draws; a change samples anew."""
-    return STUDIES[wildcards.study].sampling_settings(
-        wildcards.model, wildcards.method, wildcards.epsilon
-    )
+    study = STUDIES[wildcards.study]
+    settings = study.sampling_settings(wildcards.model, wildcards.method, wildcards.epsilon)
+    if study.is_tried(wildcards.model, wildcards.method):
+        return settings
+    return settings + json.dumps(pinned(wildcards), sort_keys=True)
 
 
 def sampling_priority(wildcards):

@@ -10,7 +10,7 @@ for study in STUDIES:
             f"sample_{study}"
         input:
             data=evaluation_data,
-            hyperparameters="results/{study}/tuning/{model}/{method}.yaml",
+            hyperparameters=hyperparameters,
             compiled=ancient(compiled_sampler),
         output:
             (
@@ -33,9 +33,11 @@ for study in STUDIES:
             runtime=minutes(f"sample_{study}"),
         params:
             settings=sampling_settings,
+            hyperparameters=lambda wildcards, input: (
+                f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
+            ),
         shell:
             "{ONE_THREAD} dpmc sample --study {wildcards.study} --model {wildcards.model} "
             "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "
-            "--hyperparameters {input.hyperparameters} "
-            "--checkpoint-seconds {config[checkpoint_seconds]} --processes {threads} "
+            "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} --processes {threads} "
             "--output {output} 2> {log}"

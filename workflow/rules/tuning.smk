@@ -5,7 +5,7 @@ rule tuning:
         compiled=ancient(compiled_sampler),
         compiled_metrics=ancient(COMPILED_METRICS),
     output:
-        "results/{study}/tuning/{model}/{method}.yaml",
+        TUNED,
     log:
         "logs/{study}/tuning/{model}/{method}.log",
     # Before any sampling, as data.
