@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jobs import used_by
 from measuring import ROOT, table
 
-from dpmc import cli, compiler, sampling, starter, storage
+from dpmc import cli, commands, compiler, evaluators, sampling, starter, storage
 from dpmc.studies import Study
 
 REFERENCE = ROOT / "data" / "published" / "reference_timings.csv"
@@ -108,77 +107,99 @@ def timing(module: Any, name: str) -> Iterator[list[float]]:
         setattr(module, name, function)
 
 
-def sample_again(work: tuple[Study, Job, Path]) -> tuple[float, float]:
-    """What parts of a job's CPU time its blocks of iterations took, and laying out rows for them.
+def of_sampling(study: Study, job: Job, folder: Path, place: str) -> list[str]:
+    """The command that samples a job again, into another folder."""
+    data = folder / "data" / study.name / job.model / f"{study.model(job.model).data}.nc"
+    tuned = folder / "results" / study.name / "tuning" / job.model / f"{job.method}.yaml"
+    return [
+        *("sample", "--quiet", "--study", str(study.path), "--model", job.model),
+        *("--method", job.method, "--epsilon", job.epsilon, "--seed", *map(str, range(job.seeds))),
+        *("--data", str(data), "--output", f"{place}/seed-{{seed}}.nc"),
+        *(("--hyperparameters", str(tuned)) if study.is_tried(job.model, job.method) else ()),
+    ]
 
-    Wants a process of its own that has imported what a job from the starter has.
+
+def of_tuning(study: Study, job: Job, folder: Path, place: str) -> list[str]:
+    """The command that tries a cell's settings again."""
+    data = folder / "data" / study.name / job.model / "tuning.nc"
+    cell = ("--study", str(study.path), "--model", job.model, "--method", job.method)
+    return ["tune", "--quiet", *cell, "--data", str(data), "--output", f"{place}/tuned.yaml"]
+
+
+def run_again(work: tuple[Any, Study, Job, Path]) -> tuple[float, float]:
+    """What parts of a command's CPU time its blocks of iterations took, and laying out rows for them.
+
+    Wants a process of its own that has what a job from the starter has.
     """
-    study, job, folder = work
-    results, model = folder / "results" / study.name, study.model(job.model)
+    arguments, *job = work
     with (
         tempfile.TemporaryDirectory() as place,
         timing(sampling, "compiled_iterations") as blocks,
         timing(compiler, "_compile_once") as loading,  # of machine code, in the first block
         timing(sampling, "build_evaluator") as layout,
     ):
-        began = time.process_time()
-        status = cli.main(
-            [
-                *("sample", "--quiet", "--study", str(study.path), "--model", job.model),
-                *("--method", job.method, "--epsilon", job.epsilon, "--seed", *map(str, range(job.seeds))),
-                *("--data", str(folder / "data" / study.name / job.model / f"{model.data}.nc")),
-                *("--hyperparameters", str(results / "tuning" / job.model / f"{job.method}.yaml")),
-                *("--output", f"{place}/seed-{{seed}}.nc"),
-            ]
-        )
-        whole = time.process_time() - began
-    if status:
-        raise SystemExit(f"{job.model} {job.method}: failed, for the reason above")
+        status = cli.main(arguments(*job, place))
+        whole = time.process_time()  # of all that this process did
+    if status:  # an exit would leave the pool waiting
+        raise RuntimeError(f"{job[1].model} {job[1].method}: failed, for the reason above")
     return (sum(blocks) - sum(loading)) / whole, sum(layout) / whole
+
+
+def prepare(study: Study, jobs: list[Job], folder: Path) -> float:
+    """Be as the run's starter was when it forked; return the CPU seconds that laying out rows took."""
+    for module in (*starter.COMMON, *starter.IMPORTS["sample"], *starter.IMPORTS["tune"]):
+        importlib.import_module(module)
+    compiler.prepare()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        # Machine code that was made for the run's folder is not found from another one.
+        pool.apply(cli.main, [["compile", "--study", str(study.path)]])
+        pool.apply(cli.main, [["compile", "--metrics"]])
+    with timing(evaluators, "build") as layout:
+        for job in jobs:
+            options = cli.parser().parse_args(of_sampling(study, job, folder, "nowhere"))
+            commands.prepare_sample(options, Path())
+    return sum(layout)
 
 
 def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None, cores: int) -> None:
     """Print what the iterations took, next to all of it evaluations of rows.
 
-    The longest job of each cell runs again, as many at a time as in the run, which share caches and cores. It
-    tells the parts of the time that the job took in the run.
+    The longest job of each cell and the trials of settings run again, as many at a time as in the run, which
+    share caches and cores. Parts of their time are parts of what they took in the run. What the longest job
+    spent beside iterations is counted for each job of its cell, which write no more.
     """
     longest = list({job.cell: job for job in sorted(jobs, key=lambda job: job.iterations)}.values())
     longest.sort(key=lambda job: -job.cpu)
-    for module in (*starter.COMMON, *starter.IMPORTS["sample"]):
-        importlib.import_module(module)
-    compiler.prepare()
+    tried = [job for job in longest if study.is_tried(job.model, job.method)]
+    logs = folder / "logs" / study.name / "tuning"
+    trials = [used.cpu if (used := used_by(logs / job.model / f"{job.method}.log")) else 0.0 for job in tried]
+    layout = prepare(study, longest, folder)
+    work = [(of_sampling, study, job, folder) for job in longest]
+    work += [(of_tuning, study, job, folder) for job in tried]
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
-        # Machine code that was made for the run's folder is not found from another one.
-        pool.apply(cli.main, [["compile", "--study", str(study.path)]])
-        again = pool.map(sample_again, [(study, job, folder) for job in longest], chunksize=1)
-    took = {
-        job.cell: (job.iterations, *(job.cpu * part for part in parts))
-        for job, parts in zip(longest, again, strict=True)
-    }
+        parts = pool.map(run_again, work, chunksize=1)
+    beside = {job.cell: job.cpu * (1.0 - part) for job, (part, _) in zip(longest, parts, strict=False)}
     groups: dict[str, list[Any]] = {}
-    trials = np.zeros(2)
     for job in jobs:
         name = study.method(job.method).algorithm
-        group = groups.setdefault(name, [name, 0, 0.0, 0.0, 0.0, 0.0])
-        iterations, blocks, layout = took[job.cell]
-        blocks *= job.iterations / iterations
-        for place, value in enumerate((1, job.cpu, blocks, layout), start=1):
+        group = groups.setdefault(name, [name, 0, 0.0, 0.0, 0.0])
+        for place, value in enumerate((1, job.cpu, max(0.0, job.cpu - beside[job.cell])), start=1):
             group[place] += value
-        group[5] = max(group[5], job.peak)
-        if study.tuning_mode != "none" and study.model(job.model).tuning_epsilon == job.epsilon:
-            trials += study.tuning_seeds / job.seeds * blocks, layout
+        group[4] = max(group[4], job.peak)
     lines = list(groups.values())
-    count, used, blocks, layout = (sum(line[k] for line in lines) for k in (1, 2, 3, 4))
-    lines.append(["all sampling jobs", count, used, blocks, layout, max(line[5] for line in lines)])
-    lines.append(["settings tried", None, None, *map(float, trials), None])
-    header = ("algorithm", "jobs", "CPU s", "in iterations", "laying out rows", "peak MB")
-    table("study-rows", header, lines, "## Evaluating rows")
-    total = cpu or used
+    count, used, blocks = (sum(line[k] for line in lines) for k in (1, 2, 3))
+    lines.append(["all sampling jobs", count, used, blocks, max(line[4] for line in lines)])
+    pairs = list(zip(trials, parts[len(longest) :], strict=True))
+    in_trials = sum(seconds * part for seconds, (part, _) in pairs)
+    lines.append(["settings tried", len(tried), sum(trials), in_trials, None])
+    table(
+        "study-rows", ("algorithm", "jobs", "CPU s", "in iterations", "peak MB"), lines, "## Evaluating rows"
+    )
+    layout += sum(seconds * part for seconds, (_, part) in pairs)
+    total, blocks = (cpu, blocks + in_trials) if cpu else (used, blocks)
     what = "the whole run" if cpu else "the sampling jobs"
-    blocks, layout = np.array([blocks, layout]) + (trials if cpu else 0.0)
-    print(f"\nin iterations: {blocks:.0f} s of {total:.0f} s CPU of {what}: {blocks / total:.0%}; ", end="")
-    print(f"with laying out rows for them, {layout:.0f} s, {(blocks + layout) / total:.0%}")
+    print(f"\nin iterations: {blocks:.0f} s of {total:.0f} s CPU of {what}: {blocks / total:.1%}; ", end="")
+    print(f"with laying out rows for them, {layout:.0f} s, {(blocks + layout) / total:.1%}")
 
 
 def cpu_by_command(study: Study, folder: Path, cpu: float | None) -> None:
