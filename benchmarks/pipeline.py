@@ -178,7 +178,12 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
     work += [(of_tuning, study, job, folder) for job in tried]
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
         parts = pool.map(run_again, work, chunksize=1)
-    beside = {job.cell: job.cpu * (1.0 - part) for job, (part, _) in zip(longest, parts, strict=False)}
+    again = list(zip(longest, parts, strict=False))
+    beside = {job.cell: job.cpu * (1.0 - part) for job, (part, _) in again}
+    laid = {
+        job.cell: job.cpu * part for job, (_, part) in again
+    }  # next to nothing where it was done beforehand
+    layout += sum(laid[job.cell] for job in jobs)
     groups: dict[str, list[Any]] = {}
     for job in jobs:
         name = study.method(job.method).algorithm

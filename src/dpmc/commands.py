@@ -209,16 +209,16 @@ def sample(options: argparse.Namespace) -> None:
         print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
 
 
-def prepare_sample(options: argparse.Namespace, folder: Path) -> bool:
-    """Do what `sample` begins with and others on the same data as well; files are under `folder`.
+def prepare_sample(options: argparse.Namespace, folder: Path) -> None:
+    """Do what `sample` begins with and others on the same data do as well; its files are under `folder`.
 
-    For processes that will be forked from this one, which keeps it. Returns whether there was anything to do.
-    Only for a catalogue model, whose text is
+    For processes that will be forked from this one, which keeps it. Only for a catalogue model, whose text is
     this package's, on the rows of a NetCDF file, and where ε is total: else setting the noise may take long.
+    Raises LookupError where machine code would have to be compiled.
     """
     from dpmc import problem, sampling
 
-    study = load_study(options.study)
+    study, settings = load_study(options.study), options.hyperparameters
     catalogued = ":" not in study.model(options.model).model
     if (
         options.data is None
@@ -226,17 +226,17 @@ def prepare_sample(options: argparse.Namespace, folder: Path) -> bool:
         or not catalogued
         or study.epsilon_kind != "total"
     ):
-        return False
-    if options.hyperparameters is not None:
-        options.hyperparameters = folder / options.hyperparameters
+        return
+    if settings is not None:
+        options.hyperparameters = folder / settings
+        if not options.hyperparameters.is_file():  # what can be read once is the job's
+            return
     values, source = _hyperparameters(study, options)
     kept = problem.keep(folder / options.data)
-    if kept is None:
-        return False
-    kept.digest  # noqa: B018 - so that it is kept as well
-    return sampling.prepare(
-        study.cell(kept, options.method, canonical_epsilon(options.epsilon), values, source)
-    )
+    if kept is not None:
+        kept.digest  # noqa: B018 - so that it is kept as well
+        epsilon = canonical_epsilon(options.epsilon)
+        sampling.prepare(study.cell(kept, options.method, epsilon, values, source))
 
 
 def evaluate(options: argparse.Namespace) -> None:

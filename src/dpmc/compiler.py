@@ -158,10 +158,18 @@ def _compile(function: Callable[..., Any], types: tuple[Any, ...]) -> Callable[.
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock that the kernel drops with the process; none where the file system does not allow it."""
+    """Hold a lock that the kernel drops with the process; none where the file system does not allow it.
+
+    Raises LookupError if another process has it and nothing may be compiled, which it is about to do.
+    """
+    how = fcntl.LOCK_EX | (fcntl.LOCK_NB if _loading_only else 0)
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX)
+        try:
+            fcntl.flock(stack.enter_context(open(path, "w")), how)
+        except BlockingIOError:
+            raise LookupError(f"{path}: machine code is being made") from None
+        except OSError:
+            pass
         yield
 
 

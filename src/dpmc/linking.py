@@ -22,6 +22,7 @@ cache). With a version that has not been tried numba is left alone: it is slower
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -187,7 +188,9 @@ def is_cached(machine_code: Any, types: tuple[Any, ...]) -> bool:
         return False
     cache, context = machine_code._cache, machine_code.targetctx
     context.refresh()
-    return cache._index_key(types, context.codegen()) in cache._cache_file._load_index()
+    files = cache._cache_file
+    name = files._load_index().get(cache._index_key(types, context.codegen()))
+    return name is not None and os.path.isfile(files._data_path(name))
 
 
 def _set_env(generator: Any, name: str, environment: Any) -> None:

@@ -4,6 +4,8 @@ import functools
 import hashlib
 import json
 import os
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ from dpmc import models, storage
 from dpmc.errors import DpmcError
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
-MOST_KEPT = 2**27  #: bytes of rows; laid out, they take up to four times as much
+MOST_KEPT = 2**29  #: bytes of problems and their evaluators that a run's starter keeps for its jobs
 OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
 
 
-_kept: dict[Any, "Problem"] = {}
+#: By path: what tells the file, and the problem that was read from it.
+_kept: dict[str, tuple[Any, "Problem"]] = {}
 
 
 def _none() -> Any:
@@ -159,27 +162,53 @@ def _largest(array: np.ndarray) -> float:
 
 
 def keep(path: str | Path) -> Problem | None:
-    """Read a problem and keep it: it is there for `read_problem`, in processes forked from this one too.
+    """Read a problem of a catalogue model and keep it, for `read_problem` in processes forked from this one.
 
-    None, and nothing is kept, where rows would be more than `MOST_KEPT`. Raises DpmcError as `read_problem`.
+    What was read from the same path before is forgotten if the file has changed. None, and nothing is kept,
+    for what is no regular file, for a model of one's own (whose text may change), and where there is no
+    `room_for` it. Raises DpmcError as `read_problem` does.
     """
-    identity = _identity(path)
-    if identity is None or identity in _kept:
-        return _kept.get(identity)
-    held = sum(problem.rows.nbytes for problem in _kept.values())
-    if held + os.path.getsize(path) > MOST_KEPT:
+    place, identity = os.path.abspath(path), _identity(path)
+    known = _kept.get(place)
+    if known is not None and known[0] == identity:
+        return known[1]
+    _kept.pop(place, None)
+    if identity is None or not room_for(os.path.getsize(path)):
         return None
-    _kept[identity] = read_problem(path)
-    return _kept[identity]
+    with storage.reading(path) as file:
+        if ":" in str(file.getncattr("model")):
+            return None
+    problem = read_problem(path)
+    _kept[place] = (identity, problem)
+    return problem
+
+
+def room_for(size: int) -> bool:
+    """Whether so many bytes more may be kept: of problems, and of what was made of their rows."""
+    held = {id(array): array.nbytes for _, problem in _kept.values() for array in _arrays(problem)}
+    return sum(held.values()) + size <= MOST_KEPT
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """The arrays of a problem with its evaluators."""
+    if isinstance(value, Problem):
+        value = (*vars(value).values(), *value.evaluators.values())
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
+    elif isinstance(value, np.ndarray):
+        yield value
 
 
 def _identity(path: str | Path) -> tuple[Any, ...] | None:
-    """What tells a file from all others, itself at other times among them; None if it is not there."""
+    """What tells a regular file from all others, itself at other times among them; None if it is none."""
     try:
         about = os.stat(path)
     except OSError:
         return None
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+    if not stat.S_ISREG(about.st_mode):
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def read_problem(path: str | Path) -> Problem:
@@ -196,9 +225,9 @@ def read_problem(path: str | Path) -> Problem:
         "posterior_mean",
         "posterior_covariance",
     )
-    kept = _kept.get(_identity(path)) if _kept else None
-    if kept is not None:
-        return kept
+    known = _kept.get(os.path.abspath(path)) if _kept else None
+    if known is not None and known[0] == _identity(path):
+        return known[1]
     with storage.reading(path) as file:
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]
         arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}

@@ -25,7 +25,7 @@ from dpmc.privacy.events import repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise, ListeningNoise
-from dpmc.problem import Problem
+from dpmc.problem import Problem, room_for
 from dpmc.randomness import get_state, set_state, stream
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
@@ -210,19 +210,20 @@ def _kind_of_evaluator(algorithm: Any) -> tuple[bool, bool, bool]:
     return algorithm.one_component, algorithm.batch_size > 0, algorithm.evaluations[1] > 0
 
 
-def prepare(cell: Cell) -> bool:
+def prepare(cell: Cell) -> None:
     """Do what `sample` begins with for any cell of these types: processes forked from this one find it done.
 
-    Lays out the rows of the cell's problem, which keeps that, and loads machine code; returns whether rows
-    had to be laid out. Does nothing for algorithms that look at a random number of rows. Raises LookupError
-    where machine code would have to be compiled.
+    Lays out the rows of the cell's problem, which keeps that as long as there is `room_for` it, and loads
+    machine code. Does nothing for algorithms that look at a random number of rows. Raises LookupError where
+    machine code would have to be compiled.
     """
     algorithm, problem = cell.algorithm, cell.problem
     if draws_random_rows(algorithm):
-        return False
+        return
     kind = _kind_of_evaluator(algorithm)
-    is_new = kind not in problem.evaluators
-    if is_new:
+    if kind not in problem.evaluators:
+        if not room_for(3 * problem.rows.nbytes):  # as columns in blocks, sorted, and with their prefix sums
+            return
         like = list(problem.evaluators.values())
         problem.evaluators[kind] = evaluators.build(problem.model, problem.rows, *kind, like)
     evaluator = problem.evaluators[kind]
@@ -231,7 +232,6 @@ def prepare(cell: Cell) -> bool:
         door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
         with compiler.loading_only():
             _advance(compiled_iterations, cell, door, state, runs, 0)
-    return is_new
 
 
 def draws_random_rows(algorithm: Any) -> bool:

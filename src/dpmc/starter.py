@@ -15,6 +15,8 @@ import ctypes
 import functools
 import gc
 import importlib
+import io
+import json
 import os
 import signal
 import socket
@@ -27,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dpmc import algorithms, cli, commands, compiler, errors, studies
-from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user, unpacked
+from dpmc.__main__ import BEGUN, REFUSED, STARTER, installation, same_user
 
 #: What every command imports, and what each does besides; done before the first job that runs one.
 COMMON = (
@@ -137,6 +139,8 @@ class _Request(NamedTuple):
             cli.parser()
             if "--study" in self.arguments:
                 study = self.arguments[self.arguments.index("--study") + 1]
+                if Path(study).exists() and not Path(study).is_file():  # what can be read once is the job's
+                    return
                 _read_study(study)
                 if command in _WITH_MACHINE_CODE:
                     _import_algorithms(study)
@@ -145,11 +149,16 @@ class _Request(NamedTuple):
 
     def prepare_rows(self) -> None:
         """Read and lay out the rows that a sampling job looks at: jobs on the same data come by the dozen."""
-        with contextlib.redirect_stderr(None), contextlib.suppress(SystemExit):  # of options that are wrong
-            options = cli.parser().parse_args(self.arguments)
-            if commands.prepare_sample(options, Path(self.folder)):
-                # What was needed on the way is given back, or every job would seem to hold it.
-                ctypes.CDLL(None).malloc_trim(0)  # AttributeError, suppressed as others, where there is none
+        unheard = io.StringIO()  # what the parser has to say of wrong options, or is asked to
+        try:
+            with contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
+                options = cli.parser().parse_args(self.arguments)
+            commands.prepare_sample(options, Path(self.folder))
+        except SystemExit:
+            return
+        finally:
+            # What was needed on the way is given back, or every job would seem to hold it.
+            ctypes.CDLL(None).malloc_trim(0)  # an AttributeError, suppressed as others, where there is none
 
     def refuse(self) -> None:
         """Let the client run it."""
@@ -236,14 +245,14 @@ class Starter:
         except OSError:  # too many files; jobs that end will close some
             time.sleep(0.1)
             return None
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError):
             client.settimeout(_PATIENCE)
             try:
                 if not same_user(client):
                     return None
                 length, files, _, _ = socket.recv_fds(client, 4, 3)
                 text = _exactly(client, int.from_bytes(length, "big"))
-                arguments, folder, variables, wanted = unpacked(text)
+                arguments, folder, variables, wanted = json.loads(text)
                 request = _Request(arguments, folder, variables, files, client)
                 client.settimeout(None)
             finally:

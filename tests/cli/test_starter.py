@@ -1,5 +1,6 @@
 """Commands by a run's starter: the same files, messages and exit codes, and nobody outlives anybody."""
 
+import fcntl
 import importlib
 import os
 import signal
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from dpmc import cli, commands, compiler, datasets, evaluators, problem, starter, storage
-from dpmc.__main__ import REFUSED, STARTER, packed, same_user, unpacked
+from dpmc.__main__ import REFUSED, STARTER, same_user
 
 SMOKE = str(Path(__file__).parents[2] / "config/studies/smoke.yaml")
 RUN = """
@@ -171,18 +172,55 @@ def test_what_is_prepared_is_found(tmp_path, monkeypatch):
     assert cli.main(["data", *cell[:4], "--output", "rows.nc"]) == 0
     chain = ["sample", *cell, "--epsilon", "0.5", "--iterations", "20", "--data", "rows.nc"]
     asked = cli.parser().parse_args([*chain, "--output", "chain.nc"])
-    assert commands.prepare_sample(asked, tmp_path)
-    assert not commands.prepare_sample(asked, tmp_path)  # it is done
+    commands.prepare_sample(asked, tmp_path)
     for where, name in ((evaluators, "build"), (storage, "reading"), (compiler, "_compile_once")):
         monkeypatch.setattr(where, name, fails)
     assert cli.main([*chain, "--seed", "0", "1", "--output", "chain-{seed}.nc"]) == 0
 
 
-def test_what_is_not_compiled_is_not_prepared(tmp_path, monkeypatch):
-    """A starter that compiled would leave all others waiting."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
-    with compiler.loading_only(), pytest.raises(LookupError, match="no machine code"):
-        compiler.compiled(starter._exactly)(1, 2)
+def number(value):
+    return value + 1
+
+
+def test_what_would_have_to_be_compiled_is_not_prepared(tmp_path, monkeypatch):
+    """A starter that compiled, or waited for another that does, would leave all others waiting."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert compiler.compiled(number)(1) == 2
+    with compiler.loading_only():
+        assert compiler.compiled(number)(1) == 2
+        [lock] = tmp_path.rglob("lock")
+        with open(lock) as held, pytest.raises(LookupError, match="is being made"):
+            fcntl.flock(held, fcntl.LOCK_EX)
+            compiler.compiled(number)(1)
+        for kept in tmp_path.rglob("*.nbc"):
+            kept.unlink()
+        with pytest.raises(LookupError, match="no machine code"):
+            compiler.compiled(number)(1)
+
+
+def test_what_can_be_read_once_is_the_jobs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run.start("data", *SAMPLE[1:5], "--output", "rows.nc").wait(MINUTE) == 0
+    os.mkfifo("settings.yaml")
+    settings = ("--data", "rows.nc", "--hyperparameters", "settings.yaml")
+    client = run.start(*SAMPLE, "--epsilon", "0.5", "--iterations", "20", *settings, "--output", "chain.nc")
+    run.job()
+    Path("settings.yaml").write_text("{tau: 4, clip: 0.002, proposal_sd: 0.2}")
+    said = client.communicate(timeout=5 * MINUTE)[1]
+    assert client.returncode == 0, said
+    printed, _ = run.start(*BUDGET, "--json").communicate(timeout=MINUTE)
+    assert printed.startswith("{")
+
+
+def test_help_is_heard_once(monkeypatch):
+    """Not by those who come after, from what a fork inherits."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    made = Run()
+    assert made.start("sample", "--help").communicate(timeout=MINUTE)[0].count("usage:") == 1
+    printed, _ = made.start(*BUDGET, "--json").communicate(timeout=MINUTE)
+    assert printed.startswith("{")
+    made.process.stdin.close()
+    assert made.process.stdout.read() == b""
 
 
 def test_large_rows_are_not_kept(tmp_path, monkeypatch):
@@ -196,23 +234,9 @@ def test_large_rows_are_not_kept(tmp_path, monkeypatch):
     kept = problem.keep(tmp_path / "rows.nc")
     assert kept is not None and problem.read_problem(tmp_path / "rows.nc") is kept
     assert problem.keep(tmp_path / "nothing.nc") is None
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        ([], "/", {}, []),
-        (["sample", "--study", "", "ä\udce4=\n"], "/a b", {"A": "", "B": "x=y"}, ["/usr", "/lib"]),
-    ],
-)
-def test_a_request_arrives_as_it_was_sent(request_):
-    assert unpacked(packed(*request_)) == request_
-
-
-@pytest.mark.parametrize("broken", [b"", b"x", b"1\0a", b"0\0/\0y", b"0\0/\00\0novalue"])
-def test_a_request_that_is_none_is_refused(broken):
-    with pytest.raises(ValueError):
-        unpacked(broken)
+    assert not problem.room_for(problem.MOST_KEPT)  # beside what is kept
+    datasets.build("circle", "circle", "fresh-1", n=50, starts=2).write(tmp_path / "rows.nc")
+    assert problem.keep(tmp_path / "rows.nc") is not kept and len(problem._kept) == 1
 
 
 def test_standard_output_and_folder_are_the_commands_own(run, tmp_path, monkeypatch):

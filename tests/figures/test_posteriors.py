@@ -1,6 +1,7 @@
 """Posteriors and the leapfrog trajectory: drawn from real problems and the real sampler."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,33 @@ def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
         problem.temperature * problem.model.log_likelihood(theta, problem.rows).sum()
         + problem.model.log_prior(theta)
         for theta in points
+    ]
+    ours = log_posterior(problem, points)
+    assert ours - ours[0] == pytest.approx(np.array(direct) - direct[0], rel=1e-8, abs=1e-8)
+
+
+class Own(NamedTuple):
+    """A normal model as somebody might write it, for one θ at a time."""
+
+    dimension: int = 2
+
+    def log_prior(self, theta):
+        return -0.5 * (theta * theta).sum() if theta[0] > -9.0 else -np.inf
+
+    def ratio(self, theta, proposal, alpha):
+        alpha[:] = proposal - theta
+        return -0.5 * float(proposal @ proposal - theta @ theta)
+
+    def statistics(self, rows):
+        return rows
+
+
+def test_a_model_of_ones_own_sees_one_point_after_the_other() -> None:
+    problem = datasets.build("flat-banana-2d", "flat-banana-2d", "published", 500)
+    problem.model, problem.model_id = Own(), "mine:Own"
+    points, rows = problem.starts, problem.rows
+    direct = [
+        problem.temperature * -0.5 * ((rows - theta) ** 2).sum() - 0.5 * (theta**2).sum() for theta in points
     ]
     ours = log_posterior(problem, points)
     assert ours - ours[0] == pytest.approx(np.array(direct) - direct[0], rel=1e-8, abs=1e-8)

@@ -55,13 +55,18 @@ def build(
     """
     if has_affine_form(model):
         if batches:
-            return BatchEvaluator.build(model.statistics(rows))
+            return _first(like, BatchEvaluator) or BatchEvaluator.build(model.statistics(rows))
         known = [one for one in like if isinstance(one, AffineEvaluator)]
         return AffineEvaluator.build(model.statistics(rows), one_component, gradients, known)
     if has_softplus_form(model) and not gradients:
         kind = SoftplusBatchEvaluator if batches else SoftplusEvaluator
-        return kind.build(model.statistics(rows))
+        return _first(like, kind) or kind.build(model.statistics(rows))
     return GenericEvaluator(rows)
+
+
+def _first(evaluators: Sequence[Any], kind: type) -> Any:
+    """The first of a kind; None if there is none."""
+    return next((one for one in evaluators if isinstance(one, kind)), None)
 
 
 def build_poisson(model: Any, rows: np.ndarray, temperature: float, clip: float = np.inf) -> PoissonEvaluator:
