@@ -180,9 +180,8 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
         parts = pool.map(run_again, work, chunksize=1)
     again = list(zip(longest, parts, strict=False))
     beside = {job.cell: job.cpu * (1.0 - part) for job, (part, _) in again}
-    laid = {
-        job.cell: job.cpu * part for job, (_, part) in again
-    }  # next to nothing where it was done beforehand
+    # Next to nothing where it was done beforehand.
+    laid = {job.cell: job.cpu * part for job, (_, part) in again}
     layout += sum(laid[job.cell] for job in jobs)
     groups: dict[str, list[Any]] = {}
     for job in jobs:

@@ -141,18 +141,8 @@ def test_rows_that_a_starter_keeps_are_those_of_the_file(run, tmp_path, monkeypa
     """A second file by the same name holds other rows; who has no starter reads what is there."""
     monkeypatch.chdir(tmp_path)
     for seed in range(2):
-        data = (
-            "data",
-            "--study",
-            SMOKE,
-            "--model",
-            "circle",
-            "--data",
-            f"fresh-{seed}",
-            "--output",
-            "rows.nc",
-        )
-        assert run.start(*data).wait(MINUTE) == 0
+        rows = ("--data", f"fresh-{seed}", "--output", "rows.nc")
+        assert run.start("data", *SAMPLE[1:5], *rows).wait(MINUTE) == 0
         for name, variables in (("there", {}), ("again", {}), ("here", {STARTER: ""})):
             chain = (*SAMPLE, "--epsilon", "0.5", "--iterations", "20", "--data", "rows.nc")
             finished = run.start(*chain, "--output", f"{name}-{seed}.nc", **variables)

@@ -575,3 +575,5 @@ def test_parts_of_other_evaluators_serve_again(k: int) -> None:
         made.append(shared)
     assert all(one.blocks is made[0].blocks for one in made)
     assert made[-1].sorted_columns.ordered is made[-2].sorted_columns.ordered
+    batches = evaluators.build(model, rows, batches=True)
+    assert evaluators.build(model, rows, True, True, True, [*made, batches]) is batches
