@@ -140,16 +140,17 @@ def sample(
     checkpoint_seconds: float = 20.0,
     progress: Progress | None = None,
     evaluator: Any = None,
-    listener: Listener | None = None,
+    private_listener: Listener | None = None,
 ) -> list[storage.Chains]:
     """Return the finished chains of each seed.
 
     `checkpoint`: a file to which the state is saved every `checkpoint_seconds`, and from which a run that
     was killed goes on; the caller deletes it. `progress(done, total)` is called after every block.
     `evaluator`: what `build_evaluator` returned for this problem and kind of algorithm, for callers that
-    sample often; building it takes about as long as a short chain. `listener(sds)` is called after every
-    block with the standard deviations of the log ratios' noise (all chains, iterations), NaN where none
-    was drawn.
+    sample often; building it takes about as long as a short chain. `private_listener(sds)` is called after
+    every block with the standard deviations of the log ratios' noise (all chains, iterations), NaN where none
+    was drawn. They are private diagnostics: that of DP Barker is √(2 − s²), a function of the rows in the
+    batch, and no ε covers it. For generated or public data, as in the search of hyperparameters.
 
     Raises DpmcError for a seed without a start point and for a budget that cannot be kept.
     """
@@ -182,7 +183,7 @@ def sample(
             _save(checkpoint, state, runs, done, m)
             saved = time.monotonic()
         began = time.monotonic()
-        record = _advance(advance, cell, door, state, runs, m, listener)
+        record = _advance(advance, cell, door, state, runs, m, private_listener)
         for r, run in enumerate(runs):
             _keep(run, record, r, cell, done)
             run.ledger.perform(cost)
@@ -341,7 +342,7 @@ def _advance(
     state: State,
     runs: list[Run],
     m: int,
-    listener: Listener | None = None,
+    private_listener: Listener | None = None,
 ) -> Record:
     """Draw the numbers of m iterations, run them, return what happened."""
     algorithm, d = cell.algorithm, cell.problem.dimension
@@ -368,12 +369,12 @@ def _advance(
     )
     normals = numbers("ratio-noise", (m,)), numbers("gradient-noise", (m, algorithm.noisy_gradients, d))
     heard = np.full((len(streams), m), np.nan)
-    noise = LabNoise(*normals) if listener is None else ListeningNoise(*normals, heard)
+    noise = LabNoise(*normals) if private_listener is None else ListeningNoise(*normals, heard)
     record = Record.empty(len(streams), m, d)
     with np.errstate(over="ignore", invalid="ignore"):
         advance(algorithm, door, noise, draws, state, record)
-    if listener is not None:
-        listener(heard)
+    if private_listener is not None:
+        private_listener(heard)
     return record
 
 

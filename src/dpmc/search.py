@@ -156,14 +156,14 @@ class Bench:
         runs = self.sample(cell, seeds)
         return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
-    def sample(self, cell: Any, seeds: Sequence[int], listener: Any = None) -> list[Any]:
+    def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
         """The chains of these seeds, by an evaluator that is built once."""
         from dpmc.sampling import build_evaluator, draws_random_rows, sample
 
         # That of a random number of rows holds their bounds, which depend on the setting.
         if self.evaluator is None or draws_random_rows(cell.algorithm):
             self.evaluator = build_evaluator(cell.algorithm, self.problem)
-        return sample(cell, list(seeds), evaluator=self.evaluator, listener=listener)
+        return sample(cell, list(seeds), evaluator=self.evaluator, private_listener=private_listener)
 
     def noise_sd(self, setting: dict[str, Any], seed: int) -> float:
         """Median sd of the noise of a log ratio in the second half of one run; NaN where there is none."""

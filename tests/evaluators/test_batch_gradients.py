@@ -142,15 +142,14 @@ def test_nothing_of_a_batch_before_stays_in_the_block() -> None:
 
 FAULTS = {
     "another iteration's batch": (
-        "i], self.taken, chosen)\n            weighted",
-        "0], self.taken, chosen)\n            weighted",
+        "i], self.taken, chosen)\n            sums",
+        "0], self.taken, chosen)\n            sums",
     ),
     "only whole blocks": ("range(0, b, BLOCK)", "range(0, b - b % BLOCK, BLOCK)"),
     "padding that counts": ("rows = min(BLOCK, b - first)", "rows = BLOCK"),
-    "the bound squared": ("clip_factors(factors, rows, bound)", "clip_factors(factors, rows, bound * bound)"),
-    "weights of the chain before": ("weights, counts[c] = 0.0, 0", "weights, counts[c] = 1.0, 0"),
-    "sums of the chain before": ("            weighted[:] = 0.0\n", ""),
-    "constant part forgotten": ("total = constant[p] * weights", "total = 0.0"),
+    "the bound squared": ("factors, rows, bound)", "factors, rows, bound * bound)"),
+    "sums of what was there before": ("sums[c], counts[c] = 0.0, 0", "counts[c] = 0"),
+    "constant part forgotten": ("active, constant, work", "active, 0.0 * constant, work"),
     "G of the chain before": (
         "            linear[:] = 0.0\n            model",
         "            linear[:] = 1.0\n            model",

@@ -416,19 +416,15 @@ DENSE, COLUMNS, TREE, PLANE, AFFINE = (
 )
 
 FAULTS = {
-    "gradients clipped by their 1-norm": (DENSE, "out[j] += work[j] * work[j]", "out[j] += abs(work[j])"),
+    "gradients clipped by their 1-norm": (DENSE, "squares[j] += only[j] ** 2", "squares[j] += abs(only[j])"),
     "a factor forgotten beside the inverse root": (DENSE, "root *= 1.5 - 0.5", "root *= 1.4 - 0.5"),
     "unclipped gradients scaled to the bound": (
         DENSE,
         "inverse_root(max(squares[j], limit))",
         "inverse_root(squares[j])",
     ),
-    "gradient clip count forgotten": (DENSE, "clipped += squares[j] > limit", "pass"),
-    "padding counted in a gradient's weights": (
-        DENSE,
-        "range(rows):\n            squares[j] = bound * inv",
-        "range(size):\n            squares[j] = bound * inv",
-    ),
+    "gradient clip count forgotten": (DENSE, "clipped += not squares[j] <= limit", "pass"),
+    "padding counted in a gradient": (DENSE, "for j in range(rows, size)", "for j in range(size, size)"),
     "padding counted in a ratio": (
         AFFINE,
         "clip_ratios(ratios, rows,",
@@ -449,7 +445,7 @@ FAULTS = {
         "gamma[e], gamma[e])",
     ),
     "the fourth of four chains forgotten": (AFFINE, "if f < chains:", "if False:"),
-    "last of four squares without its slope": (DENSE, "(s + e * w[j]) ** 2", "(s + w[j]) ** 2"),
+    "last of four squares forgotten": (DENSE, " + four[j] ** 2)", ")"),
     "ties counted as clipped, two statistics": (
         PLANE,
         "clipped += kept != ratio",

@@ -288,10 +288,11 @@ def test_a_chain_has_the_same_bits_whichever_chains_are_beside_it(path: str) -> 
 @each_path
 @pytest.mark.parametrize("bound", [2.0, np.inf])
 def test_rows_that_cannot_be_compared_speak_against_the_proposal(path: str, bound: float) -> None:
-    rows = np.array([[0.5], [np.nan], [1.0]])
-    theta, proposal = np.zeros((1, 4)), np.array([[0.25, 0.0, 0.5, 0.0]])
+    """A row whose log odds overflow has no ratio; one that is not finite itself is left out."""
+    rows = np.array([[0.5], [1e308], [np.nan], [1.0]])
+    theta, proposal = np.array([[0.0, 0.0, 2.0, 0.0]]), np.array([[0.25, 0.0, 2.5, 0.0]])
     sums, counts = ask(path, SoftplusEvaluator.build(rows), Soft(1.0), theta, proposal, [bound])
-    kept = exact_sum(1.0, rows[[0, 2]], theta[0], proposal[0], bound).total
+    kept = exact_sum(1.0, rows[[0, 3]], theta[0], proposal[0], bound).total
     assert counts[0] == 1
     assert sums[0] == pytest.approx(kept - bound, rel=1e-14)
 

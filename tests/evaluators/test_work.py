@@ -183,8 +183,8 @@ def test_a_sorted_evaluation_does_nothing_for_each_block() -> None:
         evaluator.ratio_sums(setting.model, theta, setting.proposal, np.full(MOVES, 1e-3), sums, counts)
 
 
-def gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):  # type: ignore[no-untyped-def]
-    affine.read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts)
+def gradients(blocks, n, todo, lines, bound, work, factors, sums, counts):  # type: ignore[no-untyped-def]
+    affine.read_gradients(blocks, n, todo, lines, bound, work, factors, sums, counts)
 
 
 def ratios(blocks, n, todo, lines, bound, work, sums, counts):  # type: ignore[no-untyped-def]
@@ -238,7 +238,7 @@ def test_only_arguments_are_counted_not_the_blocks_that_are_read(read: Callable[
         gradients: (
             *common,
             (squares.astype(int), squares, pairs.astype(int), pairs),
-            *(1.0, scratch, pairs, each, counts),
+            *(1.0, scratch[:2], scratch[2], pairs, counts),
         ),
         planes: (rows, built.tree, built.proxies, (*line, 1.0, 1.0), 1.0, stack),
         lines: (rows, built.tree, *line, stack),

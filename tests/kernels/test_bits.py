@@ -55,7 +55,7 @@ def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> No
     whole = sample(chosen, [0, 1])
     monkeypatch.setattr(sampling, "BLOCK_NUMBERS", 5 * 2 * chosen.algorithm.batch_size)
     lengths: list[int] = []
-    cut = sample(chosen, [0, 1], listener=lambda sds: lengths.append(sds.shape[1]))
+    cut = sample(chosen, [0, 1], private_listener=lambda sds: lengths.append(sds.shape[1]))
     assert 1 <= max(lengths) < 5 and sum(lengths) == chosen.allowed_iterations()  # the first block, too
     assert_same(cut, whole)
 

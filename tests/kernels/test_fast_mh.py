@@ -19,6 +19,7 @@ from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.common import Record, Settings, State
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.algorithms.dp_barker import fits as barker_fits
+from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
 from dpmc.algorithms.dp_penalty import DPPenalty
 from dpmc.algorithms.rwmh import RWMH
 from dpmc.errors import DpmcError
@@ -26,8 +27,8 @@ from dpmc.evaluators import poisson
 from dpmc.metrics.cell import cell_metrics
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
-from dpmc.privacy.events import FastMetropolisRelease, NonPrivateRelease
-from dpmc.privacy.fast_mechanism import batch_epsilon, batch_multiplier, multiplier
+from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease, NonPrivateRelease
+from dpmc.privacy.fast_mechanism import FastRule, batch_epsilon, batch_multiplier, multiplier
 from kernels import ladder
 from kernels.cells import MIXTURE, cell, problem
 from kernels.fast_mh import FEW, Case, Line, LineSetting, acceptance, imbalance
@@ -773,3 +774,27 @@ def test_the_ledger_of_a_corrected_chain_is_json() -> None:
     run = sampling.sample(cell("dp-fast-mh", iterations=20, epsilon="1000000"), [0])[0]
     (performed,) = json.loads(run.attributes["ledger"])["performed"]
     assert (performed["type"], performed["count"], performed["most_rows"]) == ("fast-metropolis", 20, 48)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "kept"), [(0.05, True), (8.4, True), (8.43, False), (10.0, False), (50.0, False)]
+)
+def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept: bool) -> None:
+    """At delta = 1e-5 the exact curve exceeds delta from epsilon = 8.42 on (docs/accounting.md)."""
+    n, sd = 1000, np.ones(1)
+    rule = FastRule(epsilon, 1e-5, 1.0, 0, 1.0, True, True, False, False)
+    private = (
+        lambda: DPPenalty.calibrate({"calibration": "classical"}, epsilon, 1e-5, n),
+        lambda: DPFastMHFull(rule, sd).releases(n),
+    )
+    for ask in private:
+        if kept:
+            ask()
+        else:
+            with pytest.raises(DpmcError, match=r"classical noise multiplier .* in truth"):
+                ask()
+    tau = DPPenalty.calibrate({"calibration": "exact"}, epsilon, 1e-5, n)["tau"]
+    release = GaussianRelease("ratio", tau * np.sqrt(n))
+    assert accountants.get("tight").delta([release], epsilon) <= 1e-5
+    published = rule._replace(clip=np.inf, barker=False)
+    assert isinstance(DPFastMHFull(published, sd).releases(n)[1][0], NonPrivateRelease)  # it promises nothing

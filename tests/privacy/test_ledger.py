@@ -14,6 +14,7 @@ from dpmc.privacy.events import (
     GaussianRelease,
     NonPrivateRelease,
     Release,
+    SubsampledGaussianRelease,
     counts,
     merge,
     repeat,
@@ -209,3 +210,66 @@ def test_a_wrong_ledger_is_not_read(change: dict, rule: str) -> None:
 def test_bad_budget(epsilon: float, delta: float) -> None:
     with pytest.raises(DpmcError, match="must be a"):
         Budget(epsilon, delta)
+
+
+# What may be chosen by the answers.
+
+BATCH = SubsampledGaussianRelease("batch", 0.434, 100, 100_000)
+FIRST, SECOND = GaussianRelease("ratio", 5.0), GaussianRelease("ratio", 5.61)
+
+
+def test_the_choice_of_the_next_release_by_an_answer_is_refused_where_no_theorem_covers_it() -> None:
+    """The batch or the Gaussian would fit; choosing by the loss of the first has delta 1.88e-5."""
+    accountant = accountants.get("wor-pld")
+    for option in (BATCH, SECOND):
+        assert accountant.delta((FIRST, option), 1.0) <= 1e-5  # each fits by itself
+        ledger = Ledger(Budget(1.0, 1e-5), accountant)
+        ledger.reserve((FIRST,))
+        ledger.perform((FIRST,))
+        with pytest.raises(BudgetExceeded, match="0 were fixed before the first release"):
+            ledger.reserve((option,))
+        assert ledger.reserved_events == (FIRST,)
+
+
+@pytest.mark.parametrize("option", [BATCH, SECOND])
+def test_what_was_fixed_before_the_first_release_may_be_performed_in_any_order(option: Release) -> None:
+    ledger = Ledger(Budget(1.0, 1e-5), accountants.get("wor-pld"))
+    ledger.foresee((FIRST, option))
+    ledger.reserve((option,))
+    ledger.perform((option,))
+    ledger = through_json(ledger)  # and after a kill
+    ledger.foresee((FIRST, option))
+    ledger.reserve((FIRST,))
+    ledger.perform((FIRST,))
+    with pytest.raises(BudgetExceeded, match="1 were fixed"):
+        ledger.reserve((FIRST,))
+    finished = through_json(ledger)
+    assert finished.to_json() == ledger.to_json()
+    with pytest.raises(BudgetExceeded, match="1 were fixed"):
+        finished.reserve((FIRST,))
+
+
+def test_alternatives_cannot_be_fixed_side_by_side() -> None:
+    ledger = Ledger(Budget(1.0, 1e-5), accountants.get("wor-pld"))
+    ledger.foresee((FIRST, BATCH))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve((SECOND,))
+    ledger.foresee((FIRST, SECOND))
+    ledger.reserve((FIRST,))
+    ledger.perform((FIRST,))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve((BATCH,))
+
+
+@pytest.mark.parametrize("name", ["tight", "zcdp"])
+def test_filters_admit_choices_by_the_answers(name: str) -> None:
+    ledger = Ledger(Budget(1.0, 1e-5), accountants.get(name))
+    for multiplier in (8.0, 11.0, 9.0):
+        ledger.reserve((GaussianRelease("ratio", multiplier),))
+        ledger.perform((GaussianRelease("ratio", multiplier),))
+    with pytest.raises(BudgetExceeded, match="budget exceeded"):
+        ledger.reserve((GaussianRelease("ratio", 3.0),))
+
+
+def test_no_other_accountant_is_a_filter() -> None:
+    assert {name for name, one in accountants.ACCOUNTANTS.items() if one.is_filter} == {"tight", "zcdp"}

@@ -41,13 +41,17 @@ class DPPenalty(NamedTuple):
         """The hyperparameters `values` with τ such that one iteration is (ε, δ).
 
         `calibration` among them says how: "classical", noise multiplier √(2 ln(1.25/δ))/ε, or "exact", the
-        smallest that is (ε, δ).
+        smallest that is (ε, δ). Raises DpmcError where the classical one is not (ε, δ).
         """
+        from dpmc.privacy.fast_mh import check_classical  # and with it accountants
+
         values = dict(values)
         how = values.pop("calibration", "classical")
         if how not in ("classical", "exact"):
             raise DpmcError(f"calibration: {how!r} must be one of classical, exact")
         found = float(multiplier(epsilon, delta)) if how == "classical" else exact_multiplier(epsilon, delta)
+        if how == "classical":
+            check_classical(epsilon, delta, found, "say calibration: exact")
         return {**values, "tau": found / float(np.sqrt(n))}
 
     @property

@@ -10,9 +10,11 @@ An evaluator is asked for several chains at once (leading axis `chains`) and wri
 Algorithms that look at a batch of rows get an evaluator with `batch_sums` and `batch_gradient_sums` in their
 place, see `dpmc.evaluators.batch`.
 
-What cannot be compared with the bound (NaN) counts as −bound, so the sensitivity of a sum never depends on
-the rows and no chain is drawn to where the likelihood is not a number. One chain's arithmetic is the same
-whichever chains are computed beside it.
+One row moves a sum by twice its bound and by rounding, whatever the rows are. So a log ratio that cannot be
+compared with the bound (NaN) counts as −bound: no chain is drawn to where the likelihood is not a number. A
+gradient whose squared norm is not finite counts as 0, and so does, in every sum, a row whose statistics are
+not finite. Sums of statistics stand for sums of rows only where little cancels in them (`WELL_CONDITIONED`).
+One chain's arithmetic is the same whichever chains are computed beside it.
 """
 
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ from dpmc.evaluators.batch import BatchEvaluator
 from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.evaluators.poisson import PoissonEvaluator
 from dpmc.evaluators.softplus import SoftplusBatchEvaluator, SoftplusEvaluator
+from dpmc.evaluators.tree import WELL_CONDITIONED as WELL_CONDITIONED
 
 
 def has_affine_form(model: Any) -> bool:

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
-from dpmc.evaluators.columns import SortedColumns, along, sorted_sum
+from dpmc.errors import DpmcError
+from dpmc.evaluators.columns import SortedColumns, along, sorted_sum, sorting_serves
 from dpmc.evaluators.dense import (
     affine_block,
     affine_block_of_four,
     aligned,
     clip_factors,
     clip_ratios,
-    squared_norms,
+    squares_of_gradients,
     weighted_sums,
 )
 from dpmc.evaluators.plane import line_sum, plane_sums, triangular
@@ -65,10 +66,11 @@ class AffineEvaluator(NamedTuple):
     ) -> "AffineEvaluator":
         """Lay out statistics (n, k); sort them if moves will have one active statistic.
 
-        Without `gradients` nothing is made that only these use; they may be asked for all the same. `like`:
-        evaluators of the same statistics, whose parts are taken where they have them.
+        Rows whose statistics are not finite are left out: they contribute 0 to every sum. Without `gradients`
+        nothing is made that only these use; they may be asked for all the same. `like`: evaluators of the
+        same statistics, whose parts are taken where they have them.
         """
-        columns = np.ascontiguousarray(np.asarray(statistics, dtype=float).T)
+        columns = np.ascontiguousarray(finite_rows(statistics).T)
         needed = columns if one_component or len(columns) == 1 else columns[:0]
         blocks, tree = like[0][:2] if like else _in_blocks(columns)
         proxies = [one.proxies for one in like if len(one.proxies.weights)]
@@ -127,21 +129,15 @@ class AffineEvaluator(NamedTuple):
         if k == BOXED:
             self.gradients_by_plane(linear, constant, bound, sums, counts)
             return
-        weighted = np.zeros((chains, k))  # Σ_j f_j t(x_j), f_j = min(1, bound / ‖g_j‖)
-        weights = np.zeros(chains)  # Σ_j f_j
         if bound == np.inf:
             for c in range(chains):
-                weights[c] = n
-                for j in range(k):
-                    weighted[c, j] = self.tree.sums[0, j]
-        else:
-            self.gradients_by_distance(linear, constant, bound, weighted, weights, counts)
-        for c in range(chains):
-            for i in range(d):
-                total = constant[c, i] * weights[c]
-                for j in range(k):
-                    total += linear[c, i, j] * weighted[c, j]
-                sums[c, i] = total
+                for i in range(d):
+                    sums[c, i] = constant[c, i] * n
+                    for j in range(k):
+                        sums[c, i] += linear[c, i, j] * self.tree.sums[0, j]
+            return
+        sums[:] = 0.0
+        self.gradients_by_distance(linear, constant, bound, sums, counts)
 
     def gradients_by_plane(self, linear, constant, bound, sums, counts):
         """Write clipped sums and numbers clipped of G t + h of two statistics, G (chains, d, 2)."""
@@ -153,8 +149,11 @@ class AffineEvaluator(NamedTuple):
             for i in range(d):
                 sums[c, i] = (one * basis[0, i] + other * basis[1, i]) + weight * basis[2, i]
 
-    def gradients_by_distance(self, linear, constant, bound, weighted, weights, counts):
-        """Add Σ f t, Σ f and the numbers clipped of G t + h, with G (chains, d, k); or by sorted rows."""
+    def gradients_by_distance(self, linear, constant, bound, sums, counts):
+        """Add clipped sums and numbers clipped of G t + h, G (chains, d, k).
+
+        Of one statistic by sorted rows, if the gradient has one direction.
+        """
         chains, d, k = linear.shape
         slopes = np.zeros((chains, d, k))
         columns = np.zeros((chains, d, k), np.int64)
@@ -162,24 +161,33 @@ class AffineEvaluator(NamedTuple):
         todo, stack = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
         for c in range(chains):
             slope, offset, parallel = along(linear[c], constant[c])
-            if k == 1 and parallel:
+            if k == 1 and parallel and sorting_serves(self.sorted_columns, 0, slope, offset, bound):
                 if slope > 0.0:
                     total, counts[c] = sorted_sum(self.sorted_columns, 0, slope, offset, bound)
-                    weighted[c, 0] = total / slope
+                    for i in range(d):
+                        sums[c, i] = linear[c, i, 0] * (total / slope)
                 continue
             if todo.shape[0] == 0:  # so that a sorted evaluation does nothing for each block
                 todo, stack = np.zeros((chains, self.blocks.shape[0]), np.bool_), new_stack()
             for i in range(d):
                 active[c, i] = compress(linear[c, i], columns[c, i], slopes[c, i])
-            weights[c] = certain_gradients(
-                self.tree, linear[c], constant[c], bound, todo[c], weighted[c], stack
-            )
+            certain_gradients(self.tree, linear[c], constant[c], bound, todo[c], sums[c], stack)
         if todo.shape[0] > 0:
-            work = aligned((2, self.blocks.shape[2]))
             lines = columns, slopes, active, constant
-            read_gradients(
-                self.blocks, self.tree.size[0], todo, lines, bound, work, weighted, weights, counts
-            )
+            work, factors = aligned((d, self.blocks.shape[2])), aligned((self.blocks.shape[2],))
+            read_gradients(self.blocks, self.tree.size[0], todo, lines, bound, work, factors, sums, counts)
+
+
+def finite_rows(statistics: np.ndarray) -> np.ndarray:
+    """The rows (m, k) of statistics (n, k) that are finite.
+
+    Raises DpmcError if there are none.
+    """
+    statistics = np.asarray(statistics, dtype=float)
+    finite = np.isfinite(statistics).all(axis=1)
+    if not finite.any():
+        raise DpmcError("statistics: those of every row are not finite")
+    return statistics if finite.all() else statistics[finite]
 
 
 def _in_blocks(columns: np.ndarray) -> tuple[np.ndarray, Tree]:
@@ -215,7 +223,11 @@ def begin_ratios(evaluator, model, theta, proposal, bound, alpha, lines, sums, c
             sums[c], counts[c] = gamma[c] * n, 0
             for i in range(alpha.shape[1]):
                 sums[c] += alpha[c, i] * tree.sums[0, i]
-        elif active[c] <= 1 and by_column.ordered.shape[0] > 0:
+        elif (
+            active[c] <= 1
+            and by_column.ordered.shape[0] > 0
+            and sorting_serves(by_column, only, alpha[c, only], gamma[c], bound[c])
+        ):
             sums[c], counts[c] = sorted_sum(by_column, only, alpha[c, only], gamma[c], bound[c])
         done += counts[c] >= 0
     return done
@@ -260,23 +272,21 @@ def read_ratios(blocks, n, todo, lines, bound, work, sums, counts):
 
 
 @compilable(**UNCOUNTED)
-def read_gradients(blocks, n, todo, lines, bound, work, weighted, weights, counts):
-    """Add Σ f t, Σ f and the numbers clipped, f = min(1, bound / ‖g‖), in the blocks that `todo` marks.
+def read_gradients(blocks, n, todo, lines, bound, work, factors, sums, counts):
+    """Add clipped sums and the numbers clipped in the blocks that `todo` (chains, blocks) marks.
 
     `lines`: columns, slopes, how many of them, and constant of each component of each chain's gradients;
-    `work` (2, rows) is scratch.
+    `work` (d, rows) and `factors` (rows,) are scratch.
     """
     columns, slopes, active, constant = lines
-    scratch, factors = work[0], work[1]
+    size = blocks.shape[2]
     for b in range(blocks.shape[0]):
-        block, rows = blocks[b], min(n - b * factors.shape[0], factors.shape[0])
+        rows = min(n - b * size, size)
         for c in range(todo.shape[0]):
             if todo[c, b]:
-                squared_norms(block, columns[c], slopes[c], active[c], constant[c], scratch, factors)
-                weight, clipped = clip_factors(factors, rows, bound)
-                weighted_sums(block, factors, weighted[c])
-                weights[c] += weight
-                counts[c] += clipped
+                squares_of_gradients(blocks[b], columns[c], slopes[c], active[c], constant[c], work, factors)
+                counts[c] += clip_factors(work, factors, rows, bound)
+                weighted_sums(work, factors, sums[c])
 
 
 @compilable(**UNCOUNTED)

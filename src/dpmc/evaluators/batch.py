@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
 from dpmc.evaluators.affine import BLOCK, compress
-from dpmc.evaluators.dense import aligned, clip, clip_factors, squared_norms, weighted_sums
+from dpmc.evaluators.dense import aligned, clip, clip_factors, squares_of_gradients, weighted_sums
 
 
 @compilable(apart=True)
@@ -30,8 +30,8 @@ class BatchEvaluator(NamedTuple):
     @classmethod
     def build(cls, statistics: np.ndarray) -> "BatchEvaluator":
         """Lay out statistics (n, k)."""
-        statistics = np.ascontiguousarray(statistics, dtype=float)
-        return cls(statistics, np.zeros(len(statistics), np.bool_))
+        table = whole_rows(statistics)
+        return cls(table, np.zeros(len(table), np.bool_))
 
     def batch_sums(self, model, theta, proposal, bound, words, i, sums, squares, counts):
         """See the module's text."""
@@ -44,36 +44,33 @@ class BatchEvaluator(NamedTuple):
         affine_ratios(self.table, chosen, alpha, gamma, ratios)
 
     def batch_gradient_sums(self, model, theta, bound, words, i, sums, counts):
-        """See the module's text; ∇ ln p(x|θ) = G t + h, so Σ f_j ∇_j = G Σ f_j t_j + h Σ f_j."""
+        """See the module's text; ∇ ln p(x|θ) = G t + h."""
         d, k = theta.shape[1], self.table.shape[1]
         b = words.shape[2]
         chosen = np.empty(b, np.int64)
         linear, slopes, columns = np.empty((d, k)), np.empty((d, k)), np.empty((d, k), np.int64)
         constant, active = np.empty(d), np.empty(d, np.int64)
-        block, work, factors = aligned((k, BLOCK)), aligned((BLOCK,)), aligned((BLOCK,))
-        block[:] = 0.0
-        weighted = np.empty(k)
+        block, work, factors = aligned((k, BLOCK)), aligned((d, BLOCK)), aligned((BLOCK,))
         for c in range(theta.shape[0]):
             linear[:] = 0.0
             model.gradient(theta[c], linear, constant)
             for p in range(d):
                 active[p] = compress(linear[p], columns[p], slopes[p])
             draw_batch(words[c, i], self.taken, chosen)
-            weighted[:] = 0.0
-            weights, counts[c] = 0.0, 0
+            sums[c], counts[c] = 0.0, 0
             for first in range(0, b, BLOCK):
                 rows = min(BLOCK, b - first)
                 lay_out(self.table, chosen, first, rows, block)
-                squared_norms(block, columns, slopes, active, constant, work, factors)
-                weight, clipped = clip_factors(factors, rows, bound)
-                weighted_sums(block, factors, weighted)
-                weights += weight
-                counts[c] += clipped
-            for p in range(d):
-                total = constant[p] * weights
-                for q in range(k):
-                    total += linear[p, q] * weighted[q]
-                sums[c, p] = total
+                squares_of_gradients(block, columns, slopes, active, constant, work, factors)
+                counts[c] += clip_factors(work, factors, rows, bound)
+                weighted_sums(work, factors, sums[c])
+
+
+def whole_rows(statistics: np.ndarray) -> np.ndarray:
+    """Statistics (n, k), all of a row NaN where one is not finite: such a row contributes 0 to every sum."""
+    table = np.array(statistics, dtype=float, order="C")
+    table[~np.isfinite(table).all(axis=1)] = np.nan
+    return table
 
 
 @compilable
@@ -88,19 +85,19 @@ def sum_batches(evaluator, model, theta, proposal, bound, words, i, sums, square
 
 @compilable(**UNCOUNTED)
 def affine_ratios(table, chosen, alpha, gamma, ratios):
-    """Write α·t + γ of rows `chosen` (b,) of a table (n, k) into `ratios` (b,)."""
+    """Write α·t + γ of rows `chosen` (b,) of a table (n, k) into `ratios` (b,); 0 for a row of NaN."""
     for j in range(chosen.shape[0]):
         ratio = gamma
         for q in range(alpha.shape[0]):
             ratio += alpha[q] * table[chosen[j], q]
-        ratios[j] = ratio
+        ratios[j] = 0.0 if np.isnan(table[chosen[j], 0]) else ratio
 
 
 @compilable(**UNCOUNTED)
 def lay_out(table, chosen, first, rows, block):
     """Write rows chosen[first : first + rows] of a table (n, k) as columns into a block (k, BLOCK).
 
-    The block is filled up with zeros: of a row that overflowed in a batch before, a weight of 0 makes NaN.
+    The block is filled up with zeros, so that nothing of a batch before stays in it.
     """
     for j in range(rows):
         row = chosen[first + j]

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.compiler import UNCOUNTED, compilable
+from dpmc.evaluators.tree import WELL_CONDITIONED
 
 #: One in so many rows is in the list that a search begins with: the list stays in the caches, and of the rows
 #: themselves a search sees neighbours only.
 STRIDE = 64
+#: A term of a sum whose square, as a part of a gradient, is still a number.
+LARGEST_TERM = 1e150
 
 
 class SortedColumns(NamedTuple):
@@ -60,6 +63,17 @@ def sorted_sum(columns, i, alpha, gamma, bound):
     if clipped > 0:
         total += bound * ((n - high) - low)
     return sign * total, clipped
+
+
+@compilable(**UNCOUNTED)
+def sorting_serves(columns, i, alpha, gamma, bound):
+    """Whether `sorted_sum` is as good as reading the rows: little cancels, and no square overflows."""
+    n = columns.ordered.shape[1]
+    if n == 0:
+        return False
+    middle = abs(alpha * columns.median[i]) + abs(gamma)
+    largest = abs(alpha) * max(abs(columns.ordered[i, 0]), abs(columns.ordered[i, n - 1])) + abs(gamma)
+    return middle <= WELL_CONDITIONED * bound and largest <= LARGEST_TERM
 
 
 @compilable(**UNCOUNTED)

@@ -150,68 +150,62 @@ def clip_ratios(ratios, rows, bound):
 
 
 @compilable(**ROW_SUMS)
-def squared_norms(block, columns, slopes, active, constants, work, out):
-    """Write ‖G t + h‖² of every row into `out` (rows,): G row-compressed, h = constants; `work` scratch.
+def squares_of_gradients(block, columns, slopes, active, constants, gradients, squares):
+    """Write g = G t + h of every row into `gradients` (d, rows) and ‖g‖² into `squares` (rows,).
 
-    Components with one statistic each, nearly all in the models at hand, are squared four at a time.
+    G is row-compressed, h = constants.
     """
-    size, d = out.shape[0], constants.shape[0]
-    affine_block(block, columns[0], slopes[0], active[0], constants[0], out)
+    size, d = squares.shape[0], constants.shape[0]
+    for i in range(d):
+        affine_block(block, columns[i], slopes[i], active[i], constants[i], gradients[i])
     for j in range(size):
-        out[j] *= out[j]
-    i = 1
+        squares[j] = 0.0
+    i = 0
+    while i + 4 <= d:
+        one, two, three, four = gradients[i], gradients[i + 1], gradients[i + 2], gradients[i + 3]
+        for j in range(size):
+            squares[j] += (one[j] ** 2 + two[j] ** 2) + (three[j] ** 2 + four[j] ** 2)
+        i += 4
     while i < d:
-        if i + 4 <= d and active[i] == active[i + 1] == active[i + 2] == active[i + 3] == 1:
-            a, b, c, e = slopes[i, 0], slopes[i + 1, 0], slopes[i + 2, 0], slopes[i + 3, 0]
-            p, q, r, s = constants[i], constants[i + 1], constants[i + 2], constants[i + 3]
-            t, u = block[columns[i, 0]], block[columns[i + 1, 0]]
-            v, w = block[columns[i + 2, 0]], block[columns[i + 3, 0]]
-            for j in range(size):
-                first = (p + a * t[j]) ** 2 + (q + b * u[j]) ** 2
-                second = (r + c * v[j]) ** 2 + (s + e * w[j]) ** 2
-                out[j] += first + second
-            i += 4
-        elif active[i] == 1:
-            a, p, t = slopes[i, 0], constants[i], block[columns[i, 0]]
-            for j in range(size):
-                out[j] += (p + a * t[j]) ** 2
-            i += 1
-        else:
-            affine_block(block, columns[i], slopes[i], active[i], constants[i], work)
-            for j in range(size):
-                out[j] += work[j] * work[j]
-            i += 1
+        only = gradients[i]
+        for j in range(size):
+            squares[j] += only[j] ** 2
+        i += 1
 
 
 @compilable(**ROW_SUMS)
-def clip_factors(squares, rows, bound):
-    """Turn squared norms into factors min(1, bound/norm), in place; return (Σ factors, number clipped).
+def clip_factors(gradients, squares, rows, bound):
+    """Turn squared norms into factors min(1, bound/norm), in place; return how many are below 1.
 
-    Only the first `rows` count; the factors of the rest are 0. Dividing by the root of the
-    larger of the square and bound² leaves an unclipped gradient as it is, without a branch.
+    Only the first `rows` count; the factors of the rest are 0. Dividing by the root of the larger of the
+    square and bound² leaves an unclipped gradient as it is, without a branch. A gradient whose square is not
+    finite becomes 0 in `gradients` (d, rows), and counts as clipped.
     """
     size = squares.shape[0]
     limit = bound * bound
-    clipped, outside, total = 0, 0, 0.0
+    clipped, outside = 0, 0
     for j in range(rows):
-        clipped += squares[j] > limit
+        clipped += not squares[j] <= limit
         outside += not squares[j] < LARGEST_SQUARE
     if outside == 0 and SMALLEST_SQUARE < limit < LARGEST_SQUARE:
         for j in range(rows):
             squares[j] = bound * inverse_root(max(squares[j], limit))
-            total += squares[j]
     else:
-        for j in range(rows):
-            squares[j] = bound / np.sqrt(max(squares[j], limit))
-            total += squares[j]
+        for j in range(size):
+            if squares[j] < np.inf:
+                squares[j] = bound / np.sqrt(max(squares[j], limit))
+            else:
+                squares[j] = 0.0
+                for i in range(gradients.shape[0]):
+                    gradients[i, j] = 0.0
     for j in range(rows, size):
         squares[j] = 0.0
-    return total, clipped
+    return clipped
 
 
 @compilable(**ROW_SUMS)
 def weighted_sums(block, weights, sums):
-    """Add Σ_j weights_j t(x_j) over the rows of a block (k, rows) to `sums` (k,)."""
+    """Add Σ_j weights_j block_ij over the rows of a block (k, rows) to `sums` (k,)."""
     size, k = weights.shape[0], sums.shape[0]
     i = 0
     while i + 8 <= k:

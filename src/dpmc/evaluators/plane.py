@@ -11,7 +11,7 @@ import numpy as np
 from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
 from dpmc.evaluators.dense import LARGEST_SQUARE, SMALLEST_SQUARE, clip, inverse_root
 from dpmc.evaluators.proxies import REACH, gradient_at, proxy_sums
-from dpmc.evaluators.tree import MARGIN, push_children
+from dpmc.evaluators.tree import MARGIN, WELL_CONDITIONED, push_children
 
 
 @compilable(**UNCOUNTED)
@@ -84,12 +84,15 @@ def clipped_plane(block, rows, plane, bound):
     if outside == 0 and SMALLEST_SQUARE < limit < LARGEST_SQUARE:
         return bound * total, bound * one, bound * other, clipped
     total = one = other = 0.0
+    clipped = 0
     for j in range(rows):
         first, second, square = gradient_at(plane, x[j], y[j])
-        factor = bound / np.sqrt(max(square, limit))
-        total += factor
-        one += factor * first
-        other += factor * second
+        clipped += not square <= limit
+        if square < np.inf:  # a gradient whose square is no number counts as 0
+            factor = bound / np.sqrt(max(square, limit))
+            total += factor
+            one += factor * first
+            other += factor * second
     return total, one, other, clipped
 
 
@@ -123,8 +126,9 @@ def line_sum(rows, tree, a, b, gamma, bound, stack):
         one, other = a * tree.middle[v, 0], b * tree.middle[v, 1]
         middle = gamma + (one + other)
         reach = abs(a) * tree.half[v, 0] + abs(b) * tree.half[v, 1]
-        margin = MARGIN * (abs(gamma) + abs(one) + abs(other) + reach)
-        if abs(middle) + reach <= bound - margin:
+        largest = abs(gamma) + abs(one) + abs(other)
+        margin = MARGIN * (largest + reach)
+        if abs(middle) + reach <= bound - margin and largest <= WELL_CONDITIONED * bound:
             total += gamma * tree.size[v] + (a * tree.sums[v, 0] + b * tree.sums[v, 1])
         elif abs(middle) - reach > bound + margin:
             clipped += tree.size[v]
@@ -155,14 +159,17 @@ def plane_sums(rows, tree, proxies, plane, bound, stack):
         wide, high, skew = a * tree.half[v, 0], c * tree.half[v, 1], b * tree.half[v, 1]
         first, second = p + (a * x + b * y), q + c * y
         least, most, longest = box_squares(first, second, rest, wide + abs(skew), high)
-        margin = MARGIN * (abs(p) + abs(q) + abs(a * x) + slant * abs(y) + longest)
-        if margin < bound and most <= (bound - margin) ** 2:
+        largest = abs(p) + abs(q) + abs(a * x) + slant * abs(y)
+        margin = MARGIN * (largest + longest)
+        cancels_little = largest <= WELL_CONDITIONED * bound
+        if cancels_little and margin < bound and most <= (bound - margin) ** 2:
             weight += tree.size[v]
             one += p * tree.size[v] + (a * tree.sums[v, 0] + b * tree.sums[v, 1])
             other += q * tree.size[v] + c * tree.sums[v, 1]
             continue
         surely_clipped = least > (bound + margin) ** 2
-        if surely_clipped and v < proxied and SMALLEST_SQUARE < least and most < LARGEST_SQUARE:
+        in_range = SMALLEST_SQUARE < least and most < LARGEST_SQUARE
+        if surely_clipped and v < proxied and in_range and cancels_little:
             tall = slant * tree.half[v, 1]
             away = max(REACH * wide + tall, REACH * tall + wide)
             if first * first + second * second + rest * rest >= away * away:

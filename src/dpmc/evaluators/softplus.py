@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.compiler import ROW_SUMS, UNCOUNTED, compilable
-from dpmc.evaluators.affine import BLOCK, compress
-from dpmc.evaluators.batch import sum_batches
+from dpmc.evaluators.affine import BLOCK, compress, finite_rows
+from dpmc.evaluators.batch import sum_batches, whole_rows
 from dpmc.evaluators.dense import affine_block, aligned, clip_ratios
 
 #: Exactness below rests on the order of operations: only contraction to fused multiply-add is allowed.
@@ -63,7 +63,8 @@ class SoftplusEvaluator(NamedTuple):
 
     @classmethod
     def build(cls, statistics: np.ndarray) -> "SoftplusEvaluator":
-        """Lay out statistics (n, k)."""
+        """Lay out statistics (n, k); rows that are not finite are left out."""
+        statistics = finite_rows(statistics)
         n, k = statistics.shape
         blocks = aligned((-(-n // BLOCK), k, BLOCK))
         blocks[:] = 0.0
@@ -107,8 +108,8 @@ class SoftplusBatchEvaluator(NamedTuple):
     @classmethod
     def build(cls, statistics: np.ndarray) -> "SoftplusBatchEvaluator":
         """Lay out statistics (n, k)."""
-        statistics = np.ascontiguousarray(statistics, dtype=float)
-        return cls(statistics, np.zeros(len(statistics), np.bool_), aligned((3, BLOCK)))
+        table = whole_rows(statistics)
+        return cls(table, np.zeros(len(table), np.bool_), aligned((3, BLOCK)))
 
     def batch_sums(self, model, theta, proposal, bound, words, i, sums, squares, counts):
         """See `dpmc.evaluators.batch`."""
@@ -164,9 +165,15 @@ def affine_pair(block, a, b, at_a, at_b, old, new):
 
 @compilable(**ROW_SUMS)
 def affine_rows(table, chosen, lines, offsets, ratios, old, new):
-    """Write the three affine functions of rows `chosen` (b,) of a table (n, k): line's change, links."""
+    """Write the three affine functions of rows `chosen` (b,) of a table (n, k): line's change, links.
+
+    A row of NaN has 0 in all three: no change.
+    """
     for j in range(chosen.shape[0]):
         t = table[chosen[j]]
+        if np.isnan(t[0]):
+            ratios[j], old[j], new[j] = 0.0, 0.0, 0.0
+            continue
         change, a, b = offsets[0], offsets[1], offsets[2]
         for q in range(t.shape[0]):
             change += lines[0, q] * t[q]

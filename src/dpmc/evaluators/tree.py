@@ -16,6 +16,10 @@ from dpmc.compiler import UNCOUNTED, compilable
 
 BOXED = 2  #: statistics with which boxes pay
 MARGIN = 1e-12  #: of the magnitudes that enter a comparison; rounding leaves 1e-15 of them
+#: Sums of statistics stand for sums of rows only where all that cancels in them is at most so many times the
+#: bound: then rounding is below 1e-12 of the bound a row. Farther from the origin, rows are read one by one:
+#: a clipped term keeps its bound however large the statistics are.
+WELL_CONDITIONED = 4096.0
 
 
 class Tree(NamedTuple):
@@ -161,6 +165,9 @@ def certain_ratios(tree, alpha, gamma, bound, todo, stack):
         largest += abs(alpha[i] * tree.centre[i])
     length = np.sqrt(length)
     total = 0.0
+    if not largest <= WELL_CONDITIONED * bound:
+        todo[:] = True
+        return total
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
     depth = 1
     while depth > 0:
@@ -182,7 +189,7 @@ def certain_ratios(tree, alpha, gamma, bound, todo, stack):
 
 @compilable(**UNCOUNTED)
 def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
-    """Add Σ t(x_j) of rows with ‖G t + h‖ ≤ bound that need no look to `sums` (k,); return how many they are.
+    """Add Σ (G t(x_j) + h) of rows whose norm is surely within the bound to `sums` (d,).
 
     By distances from the centre, one statistic among them; two have `dpmc.evaluators.plane.plane_sums`. Other
     blocks are marked in `todo` (blocks,), False on entry; `stack`, of `new_stack`, is scratch.
@@ -198,7 +205,9 @@ def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
         offset += component * component
         largest += size
     offset = np.sqrt(offset)
-    unclipped = 0
+    if not largest <= WELL_CONDITIONED * bound:
+        todo[:] = True
+        return
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, todo.shape[0]
     depth = 1
     while depth > 0:
@@ -207,15 +216,16 @@ def certain_gradients(tree, linear, constant, bound, todo, sums, stack):
         least, most = offset + spread * tree.near[v], offset + spread * tree.far[v]
         margin = MARGIN * (largest + most)
         if most <= bound - margin:
-            unclipped += tree.size[v]
-            for j in range(k):
-                sums[j] += tree.sums[v, j]
+            for i in range(d):
+                part = constant[i] * tree.size[v]
+                for j in range(k):
+                    part += linear[i, j] * tree.sums[v, j]
+                sums[i] += part
         elif end - first == 1 or least > bound:
             for b in range(first, end):  # no range of these is surely unclipped
                 todo[b] = True
         else:
             depth = push_children(stack, depth, v, first, end)
-    return unclipped
 
 
 @compilable(**UNCOUNTED)

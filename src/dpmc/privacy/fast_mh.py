@@ -15,7 +15,8 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import profiles
-from dpmc.privacy.events import FastMetropolisRelease
+from dpmc.privacy.accountants.tight import TightGaussian
+from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_mechanism import batch_epsilon, batch_multiplier, multiplier
 
 
@@ -77,16 +78,35 @@ def check(epsilon: float, most_rows: int, share: float) -> None:
         )
 
 
+def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:
+    """Raise DpmcError where a classical noise multiplier does not make a release (epsilon, delta).
+
+    sqrt(2 ln(1.25/delta))/epsilon is proven for epsilon < 1; at delta = 1e-5 it fails from epsilon = 8.42 on.
+    `remedy` ends the message.
+    """
+    exact = TightGaussian().delta((GaussianRelease("test", noise_multiplier),), epsilon)
+    if exact > delta:
+        raise DpmcError(
+            f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier {noise_multiplier:.4g} "
+            f"has delta = {exact:.3g} in truth, must be at most {delta:g}; {remedy}"
+        )
+
+
 def corrected_release(
     name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
 ) -> FastMetropolisRelease:
     """The event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
 
-    Raises DpmcError as `calibration` and, with minibatches, as `check` does.
+    Raises DpmcError as `calibration`, `check_classical` and, with minibatches, `check` do.
     """
     if most_rows:
         check(epsilon, most_rows, 1.0 / n)
     numbers = calibration(epsilon, delta, most_rows, 1.0 / n)
+    smaller = "the corrected algorithm needs a smaller epsilon"
+    check_classical(epsilon, delta, numbers.noise_multiplier, smaller)
+    if most_rows:
+        free, share = numbers.batch_epsilon, most_rows / n
+        check_classical(free, min(0.5, delta / (2.0 * share)), numbers.batch_noise_multiplier, smaller)
     return FastMetropolisRelease(
         name,
         numbers.epsilon,

@@ -1,4 +1,8 @@
-"""The ledger: budget is reserved before anything is computed, so that nothing can overrun it."""
+"""The ledger: budget is reserved before anything is computed, so that nothing can overrun it.
+
+With an accountant that is no filter (`Accountant.is_filter`) the total is a theorem only for releases that
+were fixed before the first one. So the ledger then refuses all others.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,9 @@ class Ledger:
     and that fits the budget. Several chains on the same data share one
     ledger. Not for use by several threads at once.
 
+    Unless the accountant is a filter, no more may be reserved than was foreseen; where nothing was, than had
+    been reserved when the first release was performed.
+
     Parameters
     ----------
     budget : None means that nothing is refused (non-private chains); costs are still counted.
@@ -58,6 +65,7 @@ class Ledger:
         self._reserved: dict[Release, int] = {}
         self._performed: dict[Release, int] = {}
         self._forfeited: dict[Release, int] = {}
+        self._foreseen: dict[Release, int] | None = None
         # The latest total that was found to fit, so that no part of it is tested again.
         self._fitting: dict[Release, int] = {}
 
@@ -82,20 +90,44 @@ class Ledger:
         return from_counts(_sum(self._performed, self._forfeited))
 
     def foresee(self, events: Iterable[Release]) -> None:
-        """Test that a whole run's releases fit the budget; reserving them piece by piece needs no test then.
+        """Fix a whole run's releases, which must fit the budget.
 
-        Nothing is reserved. Raises BudgetExceeded if they do not fit.
+        Reserving them piece by piece then needs no further test.
+
+        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first release, and unless the
+        accountant is a filter, nothing more can be foreseen: BudgetExceeded.
         """
-        self._require_within_budget(counts(events))
+        total = counts(events)
+        if self._performed or self._forfeited:
+            self._require_foreseen(total)
+        self._require_within_budget(total)
+        if not (self._performed or self._forfeited):
+            self._foreseen = total
 
     def reserve(self, events: Iterable[Release]) -> None:
         """Set budget aside for these releases, before computing them.
 
-        Raises BudgetExceeded, and records nothing, if they do not fit beside all reserved so far.
+        Raises BudgetExceeded, and records nothing, if they do not fit beside all reserved so far, or were not
+        foreseen and the accountant is no filter.
         """
         total = _sum(self._reserved, counts(events))
+        self._require_foreseen(total)
         self._require_within_budget(total)
         self._reserved = total
+
+    def _require_foreseen(self, total: Mapping[Release, int]) -> None:
+        fixed = self._foreseen
+        if fixed is None and (self._performed or self._forfeited):
+            fixed = self._reserved
+        if fixed is None or self.accountant.is_filter:
+            return
+        for event, count in total.items():
+            if count > fixed.get(event, 0):
+                raise BudgetExceeded(
+                    f"release {event.name!r}: {count} in all, {fixed.get(event, 0)} were fixed before the "
+                    f"first release; accountant {self.accountant.name!r} is valid for these alone (what is "
+                    "chosen by answers needs an accountant that is a filter: tight, zcdp)"
+                )
 
     def perform(self, events: Iterable[Release]) -> None:
         """Record that these reserved releases took place.
@@ -160,6 +192,7 @@ class Ledger:
             "reserved": to_json(self.reserved_events),
             "performed": to_json(self.performed_events),
             "forfeited": to_json(from_counts(self._forfeited)),
+            **self._foreseen_to_json(),
             "epsilon_spent": _finite_or_text(self.epsilon()) if told and self.own_delta is not None else None,
             "mu": _finite_or_text(total_mu(self.spent_events)),
         }
@@ -179,16 +212,25 @@ class Ledger:
                 data.get("delta"),
             )
             parts = {key: from_json(data[key]) for key in ("reserved", "performed", "forfeited")}
+            foreseen = from_json(data["foreseen"]) if "foreseen" in data else None
             mode = data["mode"]
         except (KeyError, TypeError) as error:
             raise DpmcError(f"ledger: missing or malformed key ({error})") from error
         if mode != cls.mode:
             raise DpmcError(f"ledger: mode = {mode!r}: must be {cls.mode!r}")
+        if foreseen is not None:
+            ledger.foresee(foreseen)
         ledger.reserve(parts["reserved"])
         ledger.perform(parts["forfeited"])
         ledger._forfeited, ledger._performed = ledger._performed, {}
         ledger.perform(parts["performed"])
         return ledger
+
+    def _foreseen_to_json(self) -> dict[str, Any]:
+        """What was foreseen, unless all of it is reserved or nothing depends on it."""
+        if self._foreseen in (None, self._reserved) or self.accountant.is_filter:
+            return {}
+        return {"foreseen": to_json(from_counts(self._foreseen))}
 
     def _outstanding(self) -> dict[Release, int]:
         done = _sum(self._performed, self._forfeited)

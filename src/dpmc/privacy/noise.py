@@ -55,7 +55,10 @@ class LabNoise(NamedTuple):
 
 @compilable
 class ListeningNoise(NamedTuple):
-    """The draws of `LabNoise`; the standard deviation of each log ratio's noise is written down."""
+    """The draws of `LabNoise`; the sd of each log ratio's noise is recorded, a private diagnostic.
+
+    That of `centred` is a function of the rows (DP Barker); that of `corrected` is public.
+    """
 
     ratio_normals: np.ndarray  # (chains, m)
     gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)

@@ -46,6 +46,9 @@ class Accountant(ABC):
         accepted by all: it makes delta 1 and epsilon infinite.
     beside : further kinds that it can bound too, for runs that mix kinds.
     epsilon_resolution : `epsilon` is rounded up by at most this relative amount; 0: to a double.
+    is_filter : whether the total stays valid if the kind and noise of the next release are chosen by the
+        answers so far. Every accountant is valid for releases fixed before the first one, in any order and
+        stopped at any time (docs/accounting.md).
     """
 
     name: ClassVar[str]
@@ -54,6 +57,7 @@ class Accountant(ABC):
     handles: ClassVar[tuple[type[Release], ...]]
     beside: ClassVar[tuple[type[Release], ...]] = ()
     epsilon_resolution: ClassVar[float] = 0.0
+    is_filter: ClassVar[bool] = False
 
     @abstractmethod
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:

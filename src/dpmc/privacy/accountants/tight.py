@@ -18,7 +18,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import erfcx
 
 from dpmc.privacy.accountants import Accountant
-from dpmc.privacy.accountants.zcdp import guess_iterations
+from dpmc.privacy.accountants.zcdp import ROUNDED_UP, exp_rounded_up, guess_iterations
 from dpmc.privacy.events import GaussianRelease, Release, total_mu
 
 _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict=True))
@@ -63,16 +63,17 @@ def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
 
 @dataclass(frozen=True)
 class TightGaussian(Accountant):
-    """Gaussian releases on all rows, exactly: no smaller delta is true for their worst case."""
+    """Gaussian releases on all rows: the delta of their worst case, rounded up by less than 1e-9 of it."""
 
     name: ClassVar[str] = "tight"
     version: ClassVar[str] = "1"
+    is_filter: ClassVar[bool] = True  # Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023
     handles: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         mu = total_mu(events)
         assert mu is not None  # every kind of release in `handles` has one
-        return math.exp(log_delta(mu, epsilon))
+        return exp_rounded_up(log_delta(mu * ROUNDED_UP, epsilon))
 
     def _first_guess(
         self,

@@ -21,6 +21,20 @@ def largest_rho(epsilon: float, delta: float) -> float:
     return root * root
 
 
+#: More than the few roundings that a sum of costs has had.
+ROUNDED_UP = 1.0 + 2.0**-49
+#: More than the relative and the absolute error of a ln delta: the difference of two values of erfcx, the
+#: larger error, loses two digits of sixteen.
+LOG_ERROR = 2.0**-42
+
+
+def exp_rounded_up(log_delta: float) -> float:
+    """e^log_delta, at most 1, rounded up by more than the error of a computed `log_delta` <= 0."""
+    if log_delta == -math.inf:
+        return 0.0
+    return math.exp(min(0.0, log_delta + LOG_ERROR * (1.0 - log_delta)))
+
+
 def guess_iterations(
     once: tuple[Release, ...], per_iteration: tuple[Release, ...], epsilon: float, delta: float
 ) -> int:
@@ -42,17 +56,19 @@ class ZeroConcentrated(Accountant):
 
     name: ClassVar[str] = "zcdp"
     version: ClassVar[str] = "1"
+    is_filter: ClassVar[bool] = True  # Whitehouse, Ramdas, Rogers and Wu 2023
     handles: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         rho = total_mu(events)
         assert rho is not None  # every kind of release in `handles` has one
-        if rho >= epsilon:
-            return 1.0
         if rho == 0.0:
             return 0.0
+        rho *= ROUNDED_UP
+        if rho >= epsilon:
+            return 1.0
         excess = (epsilon - rho) / (2.0 * math.sqrt(rho))
-        return math.exp(-excess * excess)
+        return exp_rounded_up(-excess * excess)
 
     def _first_guess(
         self,
