@@ -255,8 +255,8 @@ def read_problem(path: str | Path) -> Problem:
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]
         arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}
         caveat = file.getncattr("caveat") if "caveat" in file.ncattrs() else ""
-        about = {name: file.getncattr(name) for name in ("label", "model", "dataset")}
-        temperature = file.getncattr("temperature")
+        about = {name: storage.attribute(file, name) for name in ("label", "model", "dataset")}
+        temperature = storage.attribute(file, "temperature")
     for name, text in {**about, "caveat": caveat}.items():
         if not isinstance(text, str) or (not text and name != "caveat"):
             raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")

@@ -171,7 +171,7 @@ def read_chain(path: str | Path) -> ChainFile:
         stats, private = file["sample_stats"], file["private_diagnostics"]
         names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
-            name: np.atleast_1d((private if name.endswith("_clipped") else stats).getncattr(f"{name}_total"))
+            name: np.atleast_1d(attribute(private if name.endswith("_clipped") else stats, f"{name}_total"))
             for name in names
         }
         chain = ChainFile(
@@ -188,13 +188,13 @@ def read_chain(path: str | Path) -> ChainFile:
 
 def check_schema(path: str | Path, file: Any) -> None:
     """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
-    schema = _plain(file.getncattr("schema"))
+    schema = _plain(attribute(file, "schema"))
     if schema != SCHEMA or isinstance(schema, str):
         raise DpmcError(f"{path}: schema: {shown(schema)} must be {SCHEMA}, which this version reads")
 
 
 #: What metrics and figures need to know of a chain, and what else they ask for where it is known.
-_TEXTS = ("study", "model", "method", "epsilon", "dataset", "status")
+_TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
 _COUNTS = {
     "seed": 0,
     "iterations": 0,
@@ -230,8 +230,10 @@ def _check(chain: ChainFile) -> None:
             count(attrs[key], least, most=2**63)
         except ValueError as error:
             refuse(key, str(error))
-    if attrs["epsilon"] != canonical_epsilon(attrs["epsilon"]):
-        refuse("epsilon", f"{shown(attrs['epsilon'])} is no epsilon as dpmc writes it")
+    try:
+        canonical_epsilon(attrs["epsilon"])
+    except DpmcError as error:
+        raise DpmcError(f"{chain.path}: {error}") from None
     chains, kept = chain.draws.shape[:2] if chain.draws.ndim == 3 else (0, 0)
     if chain.draws.ndim != 3 or chain.start.shape != (chains, chain.draws.shape[2]):
         refuse("theta, theta_0", f"shapes {chain.draws.shape} and {chain.start.shape} do not fit each other")
@@ -245,27 +247,25 @@ def _check(chain: ChainFile) -> None:
         if totals.dtype.kind not in "iu" or totals.shape != (chains,) or (totals < 0).any():
             refuse(f"{key}_total", f"{shown(totals.tolist())} must be counts, one for each chain")
     try:
-        _check_ledger(json.loads(attrs.get("ledger", "{}")))
+        _check_ledger(json.loads(attrs["ledger"]))
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
         refuse("ledger", f"is damaged ({type(error).__name__}: {error})")
 
 
 def _check_ledger(ledger: Any) -> None:
     """Raise some error unless what is read of a ledger is there: see `dpmc.privacy.ledger`."""
-    if not isinstance(ledger, dict):
-        raise TypeError(f"{shown(ledger)} must be a mapping")
-    limits = [ledger] if "delta" in ledger else []
-    if ledger.get("budget") is not None:
-        limits.append(ledger["budget"])
-    if not limits:
-        return
     from dpmc.privacy.events import from_json
 
+    if not isinstance(ledger, dict):
+        raise TypeError(f"{shown(ledger)} must be a mapping")
     from_json([*ledger["performed"], *ledger["forfeited"]])
+    limits = [
+        place for place in (ledger["budget"], ledger if "delta" in ledger else None) if place is not None
+    ]
     for text in (ledger["accountant"]["name"], ledger["accountant"]["version"]):
         if not isinstance(text, str | int):
             raise TypeError(f"accountant: {shown(text)} must be a text")
-    if not real(ledger["epsilon_spent"]) >= 0.0:
+    if limits and not real(ledger["epsilon_spent"]) >= 0.0:
         raise ValueError(f"epsilon_spent: {ledger['epsilon_spent']} must be at least 0")
     for place in limits:
         if not 0.0 < real(place["delta"]) < 1.0:
@@ -288,6 +288,13 @@ def reading(path: str | Path) -> Iterator[Any]:
         raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
     except (TypeError, ValueError) as error:
         raise DpmcError(f"{path}: is not the file expected here ({error})") from None
+
+
+def attribute(group: Any, name: str) -> Any:
+    """An attribute of an open file or a group of it; KeyError, which `reading` tells, where there is none."""
+    if name not in group.ncattrs():
+        raise KeyError(name)
+    return group.getncattr(name)
 
 
 def values_of(variable: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ MOST_PARAMETERS = 10_000
 #: So many start points are made at most: one for each chain of each seed, whichever of them run.
 MOST_STARTS = 1_000_000
 
-_WHOLE = re.compile(r"[-+]?[0-9]{1,100}")
+_WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 

@@ -114,8 +114,8 @@ def batch_gradient_release(
 class Settings:
     """Hyperparameters of one cell, read with errors that name the file, the key and the rule.
 
-    `options` overrule `values`, and have a source of their own. `partial`: what is missing is given later, here
-    what is there is checked. `dimension` None: given later, too.
+    `options` overrule `values`, and have a source of their own. `partial`: what is missing will be given
+    later, so that only what is there is checked. `dimension` None: not known yet.
     """
 
     def __init__(

@@ -99,6 +99,7 @@ def read_rows(path: Path) -> np.ndarray:
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
     rows: list[list[float]] = []
+    columns = next((len(line.split(",")) for line in lines if line.strip()), 0)
     for number, line in enumerate(lines, 1):
         if not line.strip() or (number == 1 and _is_header(line)):
             continue
@@ -110,9 +111,9 @@ def read_rows(path: Path) -> np.ndarray:
         except ValueError:
             wrong = next(item for item in items if not _is_number(item))
             raise DpmcError(f"{path}: line {number}: {shown(wrong)} is not a number") from None
-        if len(rows[-1]) != len(rows[0]):
+        if len(items) != columns:
             raise DpmcError(
-                f"{path}: line {number}: {len(items)} numbers, must be {len(rows[0])} as in the first row"
+                f"{path}: line {number}: {len(items)} numbers, must be {columns} as in the first line"
             )
     if not rows:
         raise DpmcError(f"{path}: holds no rows")

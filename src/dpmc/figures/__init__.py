@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -160,28 +161,27 @@ def read_metrics(path: Path) -> Any:
 
 
 def check_columns(table: Any, columns: Iterable[str], path: Path) -> None:
-    """Raise DpmcError for a column that a table read from `path` lacks, and for a row that breaks off."""
+    """Raise DpmcError for a column that a table read from `path` lacks, and for rows with too many."""
     columns = tuple(columns)
     missing = [column for column in columns if column not in table.columns]
     if missing:
         raise DpmcError(f"{path}: column {missing[0]!r} is missing; needed: {', '.join(columns)}")
-    short = table[list(columns)].isna().any(axis=1)
-    if short.any():
-        raise DpmcError(
-            f"{path}: row {int(short.to_numpy().argmax()) + 1}: has fewer columns than the first line"
-        )
+    if table.index.nlevels > 1 or table.index.dtype.kind != "i":  # what is too much becomes an index
+        raise DpmcError(f"{path}: rows have more columns than the first line")
 
 
 def check_numbers(table: Any, column: str, path: Path, chosen: Any = slice(None)) -> None:
     """Raise DpmcError for a value of a column, in the chosen rows, that is not a number."""
     for place, text in table[column][chosen].items():
+        metric = str(table["metric"][place]) if "metric" in table.columns else column
         try:
-            decimal(str(text))
+            finite = math.isfinite(decimal(str(text))) or metric.startswith("epsilon")  # inf: no guarantee
         except ValueError:
-            metric = f"{table['metric'][place]}: " if "metric" in table.columns else ""
+            finite = False
+        if not finite:
             raise DpmcError(
-                f"{path}: row {place + 1}: {column}: {metric}{shown(str(text))} is not a number"
-            ) from None
+                f"{path}: row {place + 1}: {column}: {metric}: {shown(str(text))} is not a number"
+            )
 
 
 @functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows

@@ -258,4 +258,5 @@ class WithDefaults:
         return np.asarray(self._model.log_likelihood_gradient(theta, rows))
 
     def _lacks(self, method: str) -> None:
-        raise DpmcError(f"model: {shown(self._model._name)} has no {method}; this algorithm needs it")
+        name = getattr(self._model, "_name", type(self._model).__name__)
+        raise DpmcError(f"model: {name} has no {method}; this algorithm needs it")
