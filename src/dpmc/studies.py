@@ -597,8 +597,8 @@ def _check_pair(study: Study, model: str, method: str) -> None:
     name = study.model(model).model
     # A model of one's own is a program: reading a study does not run it.
     dimension = None if ":" in name else len(definition(name).true_theta)
-    epsilons = {epsilon == "inf": epsilon for epsilon in study.epsilons(model, method)}
-    for epsilon in epsilons.values():
+    first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
+    for epsilon in first.values():
         study.check_algorithm(method, values, dimension, source, epsilon)
 
 

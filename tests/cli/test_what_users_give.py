@@ -237,17 +237,24 @@ def test_options_where_epsilon_is_per_iteration(folder, capsys, options, words):
     names(fails(capsys, *arguments, "--epsilon", "0.05"), ("dp-fast-mh.yaml", *words))
 
 
-def test_a_run_stops_before_it_begins(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("reuse_gradients: true", "reuse_gradients: 3", ("dp-hmc-reused: options: reuse_gradients", "3")),
+        ("  dp-penalty: {}", "  dp-penalty: {}\n  tuna-mh: {}", ("tuna-mh", "missing")),
+    ],
+)
+def test_a_run_stops_before_it_begins(tmp_path, old, new, words):
     """By `workflow/run.py`, which works in the folder that it stands in."""
     for name in ("config", "workflow"):
         shutil.copytree(ROOT / name, tmp_path / name)
     path = tmp_path / "config/studies/smoke.yaml"
-    path.write_text(path.read_text().replace("reuse_gradients: true", "reuse_gradients: 3"))
+    path.write_text(path.read_text().replace(old, new))
     done = subprocess.run(
         [sys.executable, "workflow/run.py", "smoke"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    names(done.stderr, ("smoke.yaml", "dp-hmc-reused: options: reuse_gradients", "3"))
+    names(done.stderr, words)
 
 
 # -- models of one's own ----------------------------------------------------------------------------------
