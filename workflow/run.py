@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
     options, for_snakemake = parser.parse_known_intermixed_args(arguments)
     os.chdir(ROOT)
-    studies = check_studies(options.studies)
+    studies = check_studies(options.studies, options.tune)
     if options.profile:
         for_snakemake += ["--profile", str(known_profile(options.profile))]
     # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
@@ -156,10 +156,11 @@ def run_to_end(command: list[str], lock: int) -> int:
     return status
 
 
-def check_studies(studies: list[str]) -> "list[Study]":
+def check_studies(studies: list[str], tune: bool = False) -> "list[Study]":
     """Return the studies of a run, with those whose cells they take.
 
-    Refuses an unknown study and a mistake in any study's file, in one line, before anything starts.
+    Refuses an unknown study, a mistake in any study's file, and hyperparameters that are missing unless the
+    run is to `tune` them, in one line, before anything starts.
     """
     from dpmc.errors import DpmcError
     from dpmc.studies import load_study
@@ -174,7 +175,14 @@ def check_studies(studies: list[str]) -> "list[Study]":
         refuse(2, str(error))
     asked = known[1:] if "all" in studies else studies
     others = [other for name in asked for other, _ in loaded[name].reused()]
-    return [loaded[name] for name in dict.fromkeys([*asked, *others])]
+    needed = [loaded[name] for name in dict.fromkeys([*asked, *others])]
+    try:
+        for one in [] if tune else needed:
+            for model, method, _ in one.cells():
+                one.pinned_hyperparameters(model, method)
+    except DpmcError as error:
+        refuse(2, str(error))
+    return needed
 
 
 def known_profile(name: str) -> Path:

@@ -7,12 +7,13 @@ import argparse
 import functools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpmc import __version__
 from dpmc.errors import DpmcError
+from dpmc.values import MOST, decimal, shown, whole
 
 _EXAMPLES = {
     "fetch": "dpmc fetch fashion",
@@ -41,32 +42,55 @@ _PURPOSE = {
     "budget": "iterations that a budget allows, or the epsilon that iterations cost",
 }
 
+_LONGEST = 1000  #: characters of an error's line
 _AT_ONCE = ("fetch", "budget")  # nobody asks what these used
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (2 for a user's mistake, told in one line)."""
     began = time.monotonic()
-    options = parser().parse_args(arguments)
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as leaving:
+        if not leaving.code:  # --help
+            raise
+        return 2
     from dpmc import commands
 
-    try:
+    def run() -> None:
         getattr(commands, options.command)(options)
         if options.command not in _AT_ONCE and not getattr(options, "quiet", False):
             print(_used(options.command, time.monotonic() - began), file=sys.stderr)
-    except DpmcError as error:
-        print(f"dpmc: error: {error}", file=sys.stderr)
-        return 2
+
+    return reported(run)
+
+
+def reported(action: Callable[[], None]) -> int:
+    """Do something; return the exit code. A failure by what was given is one line on standard error."""
+    try:
+        action()
     except BrokenPipeError:
         return 141
-    except OSError as error:  # of a file, by and large
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"dpmc: error: {where}{error.strerror or error}", file=sys.stderr)
+    except (DpmcError, OSError, MemoryError) as error:
+        print(f"dpmc: error: {_in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("dpmc: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _in_one_line(error: Exception) -> str:
+    """What an error says; a value of a user's that it quotes may have lines, or be long."""
+    if isinstance(error, OSError):  # of a file, by and large
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"{where}{error.strerror or error}"
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory ({error})"
+    else:
+        text = str(error)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _used(command: str, seconds: float) -> str:
@@ -80,10 +104,40 @@ def _used(command: str, seconds: float) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and whose numbers (`type=int`, `type=float`) are plain."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.register("type", int, _count)
+        self.register("type", float, _decimal)
 
     def error(self, message: str) -> Any:
-        self.exit(2, f"dpmc: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"dpmc: error: {' '.join(message.split())} (see {self.prog} --help)\n")
+
+
+def _count(text: str) -> int:
+    """A whole number on the command line; what it counts says how small it may be."""
+    try:
+        number = whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if number > MOST:
+        raise argparse.ArgumentTypeError(f"{shown(number)} must be at most {MOST}")
+    return number
+
+
+def _decimal(text: str) -> float:
+    try:
+        return decimal(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _seconds(text: str) -> float:
+    seconds = _decimal(text)
+    if seconds < 0.0:
+        raise argparse.ArgumentTypeError(f"{text} must be at least 0")
+    return seconds
 
 
 @functools.cache
@@ -200,7 +254,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
     command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
     command.add_argument("--thin", type=int, help="keep every THIN-th draw")
     command.add_argument(
-        "--checkpoint-seconds", type=float, default=20.0, help="between checkpoints (default: 20)"
+        "--checkpoint-seconds", type=_seconds, default=20.0, help="between checkpoints (default: 20)"
     )
     command.add_argument(
         "--processes", type=int, default=1, help="that share the seeds; changes no bit (default: 1)"

@@ -419,8 +419,9 @@ def _problem(
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
     problem = read_problem(file)
-    if problem.label != label:
-        raise DpmcError(f"{file}: holds data for {problem.label}, not for {label}")
+    for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
+        if held != wanted:
+            raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
     if spec.n is not None and spec.n != problem.n:
         raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
     return problem
@@ -478,17 +479,16 @@ def _leave(*_: Any) -> None:
 
 
 def _sample_part(options: argparse.Namespace) -> None:
+    from dpmc import cli
+
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        sample(options)
-    except DpmcError as error:
-        sys.exit(f"dpmc: error: {error}")
+    sys.exit(cli.reported(lambda: sample(options)))
 
 
 def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[int], list[Path]]:
     """One output per seed: a pattern with {seed}, or as many files as seeds."""
     if seeds is None:
-        found = [re.search(r"seed-(\d+)\.nc$", name) for name in names]
+        found = [re.search(r"seed-([0-9]{1,9})\.nc$", name) for name in names]
         missing = [n for n, match in zip(names, found, strict=True) if match is None]
         if missing:
             raise DpmcError(f"--seed: needed, since the output {missing[0]!r} is not named seed-<n>.nc")

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmc import models, storage
 from dpmc.errors import DpmcError
+from dpmc.values import real, shown
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 MOST_KEPT = 2**29  #: bytes of problems and their evaluators that a run's starter keeps for its jobs
@@ -77,6 +78,9 @@ class Problem:
             "starts": (self.starts, (None, d)),
             "reference": (self.reference, (None, d)),
             "baselines": (self.baselines, (None, None, d)),
+            "true_theta": (self.true_theta, (d,)),
+            "posterior_mean": (self.posterior_mean, (d,)),
+            "posterior_covariance": (self.posterior_covariance, (d, d)),
             **self._optional_shapes(),
         }
         for name, (array, wanted) in shapes.items():
@@ -86,11 +90,14 @@ class Problem:
             if not fits:
                 text = tuple("any" if w is None else w for w in wanted)
                 raise DpmcError(f"{source}: {name}: shape {array.shape} must be {text}")
-            if not np.isfinite(_largest(array)):
+            unknown = name.startswith("posterior") and np.isnan(array).all()
+            if not np.isfinite(_largest(array)) and not unknown:
                 row = int(np.argwhere(~np.isfinite(array))[0][0])
                 raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
         if _largest(self.rows) > LARGEST_VALUE:
             raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
+        if not 0.0 < self.temperature < np.inf:
+            raise DpmcError(f"{source}: temperature: {self.temperature:g} must be greater than 0 and finite")
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
         width = self._row_width()
@@ -98,10 +105,25 @@ class Problem:
             raise DpmcError(
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
             )
+        self._check_prior(source)
+
+    def _check_prior(self, source: str) -> None:
+        """Raise DpmcError where the prior of a model of one's own is no density at a start point."""
+        for index, start in enumerate(self.starts if ":" in self.model_id else ()):
+            value = self.model.log_prior(start.copy())
+            try:
+                density = real(value) < np.inf
+            except ValueError:
+                density = False
+            if not density:
+                raise DpmcError(
+                    f"{source}: model {self.model_id}: log_prior: {shown(value)} at start point {index}, "
+                    "must be a number or -inf"
+                )
 
     def _optional_shapes(self) -> dict[str, tuple[np.ndarray, tuple[int | None, ...]]]:
         """Those of the optional arrays that are there, with the shapes that they must have."""
-        d, columns = self.dimension, self.rows.shape[-1]
+        d, columns = self.dimension, self.rows.shape[-1] if self.rows.ndim else 0
         bins = self.histogram_edges.shape[-1] - 1
         wanted: dict[str, tuple[int | None, ...]] = {
             "test_rows": (None, columns),
@@ -229,16 +251,25 @@ def read_problem(path: str | Path) -> Problem:
     if known is not None and known[0] == _identity(path):
         return known[1]
     with storage.reading(path) as file:
+        storage.check_schema(path, file)
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]
         arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}
         caveat = file.getncattr("caveat") if "caveat" in file.ncattrs() else ""
-        about = {name: file.getncattr(name) for name in ("label", "model", "dataset", "temperature")}
+        about = {name: storage.attribute(file, name) for name in ("label", "model", "dataset")}
+        temperature = storage.attribute(file, "temperature")
+    for name, text in {**about, "caveat": caveat}.items():
+        if not isinstance(text, str) or (not text and name != "caveat"):
+            raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
+    try:
+        temperature = real(temperature)
+    except ValueError as error:
+        raise DpmcError(f"{path}: temperature: {error}") from None
     problem = Problem(
         label=about["label"],
         model_id=about["model"],
         dataset=about["dataset"],
         model=models.definition(about["model"]).model,
-        temperature=float(about["temperature"]),
+        temperature=temperature,
         caveat=caveat,
         **arrays,
     )

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from dpmc.errors import DpmcError
+from dpmc.values import real, shown
 
 
 def canonical_epsilon(epsilon: str | float) -> str:
     """Return ε as the text used in names and paths: "4" for 4, 4.0 and "4.0"; "inf" without privacy."""
     try:
-        value = float(epsilon)
-    except (TypeError, ValueError):
-        raise DpmcError(f"epsilon: {epsilon!r} is not a number") from None
+        value = real(epsilon)
+    except ValueError as error:
+        raise DpmcError(f"epsilon: {error}") from None
     if not value > 0:
-        raise DpmcError(f"epsilon: {epsilon} must be greater than 0 (or inf, for no privacy)")
+        raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
     return "inf" if np.isinf(value) else np.format_float_positional(value, trim="-")
 
 

@@ -7,17 +7,20 @@ functions of the rows, marked releasable = 0. Every group and the root carry att
 JSON text. Nothing in a file depends on when or where it was made.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from dpmc import __version__
 from dpmc.errors import DpmcError
+from dpmc.randomness import canonical_epsilon
+from dpmc.values import count, real, shown
 
 SCHEMA = 1
 #: What is recorded of algorithms that look at a random number of rows, beside the rest.
@@ -48,7 +51,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Raises DpmcError for a device or the like, in whose place there would be a file.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.is_dir():
+        raise DpmcError(f"{path}: is a folder, must be a file")
+    if path.exists() and not path.is_file():
         raise DpmcError(f"{path}: is not a regular file, which a result has to be")
     path.parent.mkdir(parents=True, exist_ok=True)
     begin = f".{path.name}."
@@ -162,13 +167,14 @@ def read_chain(path: str | Path) -> ChainFile:
     Raises DpmcError for a file that is missing, cut off or not a chain file.
     """
     with reading(path) as file:
+        check_schema(path, file)
         stats, private = file["sample_stats"], file["private_diagnostics"]
         names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
-            name: np.atleast_1d((private if name.endswith("_clipped") else stats).getncattr(f"{name}_total"))
+            name: np.atleast_1d(attribute(private if name.endswith("_clipped") else stats, f"{name}_total"))
             for name in names
         }
-        return ChainFile(
+        chain = ChainFile(
             path=Path(path),
             attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
             start=values_of(file["constant_data/theta_0"]),
@@ -176,6 +182,94 @@ def read_chain(path: str | Path) -> ChainFile:
             totals=totals,
             rows_used=values_of(stats["rows_used"]) if "rows_used" in stats.variables else None,
         )
+    _check(chain)
+    return chain
+
+
+def check_schema(path: str | Path, file: Any) -> None:
+    """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
+    schema = _plain(attribute(file, "schema"))
+    if schema != SCHEMA or isinstance(schema, str):
+        raise DpmcError(f"{path}: schema: {shown(schema)} must be {SCHEMA}, which this version reads")
+
+
+#: What metrics and figures need to know of a chain, and what else they ask for where it is known.
+_TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
+_COUNTS = {
+    "seed": 0,
+    "iterations": 0,
+    "n": 1,
+    "rows_per_evaluation": 1,
+    "ratio_evaluations_per_iteration": 0,
+    "gradient_evaluations_per_iteration": 0,
+}
+_COUNTS_IF_KNOWN = {"thin": 1, "chains": 1, "dimension": 1, "budget_iterations": 0}
+_TEXTS_IF_KNOWN = ("variant", "epsilon_kind", "algorithm", "caveat")
+
+
+def _check(chain: ChainFile) -> None:
+    """Raise DpmcError where what a chain file says of itself is damaged, or does not fit its draws."""
+
+    def refuse(key: str, rule: str) -> NoReturn:
+        raise DpmcError(f"{chain.path}: {key}: {rule}")
+
+    attrs = chain.attrs
+    for key in (*_TEXTS, *_COUNTS):
+        if key not in attrs:
+            refuse(key, "missing: is not the file expected here, or is damaged")
+    for key in (*_TEXTS, *(key for key in _TEXTS_IF_KNOWN if key in attrs)):
+        if not isinstance(attrs[key], str):
+            refuse(key, f"{shown(attrs[key])} must be a text")
+    for key, least in {
+        **_COUNTS,
+        **{k: least for k, least in _COUNTS_IF_KNOWN.items() if k in attrs},
+    }.items():
+        if key == "budget_iterations" and isinstance(attrs[key], str) and attrs[key] == "inf":
+            continue
+        try:
+            count(attrs[key], least, most=2**63)
+        except ValueError as error:
+            refuse(key, str(error))
+    try:
+        canonical_epsilon(attrs["epsilon"])
+    except DpmcError as error:
+        raise DpmcError(f"{chain.path}: {error}") from None
+    chains, kept = chain.draws.shape[:2] if chain.draws.ndim == 3 else (0, 0)
+    if chain.draws.ndim != 3 or chain.start.shape != (chains, chain.draws.shape[2]):
+        refuse("theta, theta_0", f"shapes {chain.draws.shape} and {chain.start.shape} do not fit each other")
+    if kept != attrs["iterations"] // attrs.get("thin", 1):
+        refuse(
+            "theta", f"{kept} draws of {attrs['iterations']} iterations, every {attrs.get('thin', 1)}th kept"
+        )
+    if chain.rows_used is not None and chain.rows_used.shape != (chains, kept):
+        refuse("rows_used", f"shape {chain.rows_used.shape} must be {(chains, kept)}")
+    for key, totals in chain.totals.items():
+        if totals.dtype.kind not in "iu" or totals.shape != (chains,) or (totals < 0).any():
+            refuse(f"{key}_total", f"{shown(totals.tolist())} must be counts, one for each chain")
+    try:
+        _check_ledger(json.loads(attrs["ledger"]))
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
+        refuse("ledger", f"is damaged ({type(error).__name__}: {error})")
+
+
+def _check_ledger(ledger: Any) -> None:
+    """Raise some error unless what is read of a ledger is there: see `dpmc.privacy.ledger`."""
+    from dpmc.privacy.events import from_json
+
+    if not isinstance(ledger, dict):
+        raise TypeError(f"{shown(ledger)} must be a mapping")
+    from_json([*ledger["performed"], *ledger["forfeited"]])
+    limits = [
+        place for place in (ledger["budget"], ledger if "delta" in ledger else None) if place is not None
+    ]
+    for text in (ledger["accountant"]["name"], ledger["accountant"]["version"]):
+        if not isinstance(text, str | int):
+            raise TypeError(f"accountant: {shown(text)} must be a text")
+    if limits and not real(ledger["epsilon_spent"]) >= 0.0:
+        raise ValueError(f"epsilon_spent: {ledger['epsilon_spent']} must be at least 0")
+    for place in limits:
+        if not 0.0 < real(place["delta"]) < 1.0:
+            raise ValueError(f"delta: {place['delta']} must be in (0, 1)")
 
 
 @contextmanager
@@ -192,12 +286,24 @@ def reading(path: str | Path) -> Iterator[Any]:
         raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
     except (KeyError, IndexError, AttributeError) as error:
         raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: is not the file expected here ({error})") from None
+
+
+def attribute(group: Any, name: str) -> Any:
+    """An attribute of an open file or a group of it; KeyError, which `reading` tells, where there is none."""
+    if name not in group.ncattrs():
+        raise KeyError(name)
+    return group.getncattr(name)
 
 
 def values_of(variable: Any) -> np.ndarray:
     """All values of a variable of an open file."""
     variable.set_auto_maskandscale(False)  # no value of ours stands for a missing one
-    return np.asarray(variable[:])
+    values = np.asarray(variable[:])
+    if values.dtype.kind not in "fiu":
+        raise TypeError(f"{variable.name} holds no numbers")
+    return values
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,16 @@ import yaml
 
 from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
+from dpmc.values import MOST, MOST_STARTS, decimal, real, shown, whole
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.sampling import Cell
+
+
+class MissingSettings(DpmcError):
+    """Hyperparameters of a cell stand nowhere."""
+
 
 TUNING_TRIALS = 100  #: settings that a search tries unless the study says otherwise
 
@@ -84,10 +90,11 @@ class Study:
         return max(20, max(self.seeds, self.tuning_seeds) * self.chains)
 
     def delta_for(self, n: int) -> float:
-        """δ for n rows."""
-        if isinstance(self.delta, str):
-            return float(self.delta.split("/")[0]) / n
-        return self.delta
+        """δ for n rows; DpmcError where it is none."""
+        delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
+        if not 0.0 < delta < 1.0:
+            raise DpmcError(f"{self.path}: delta: {self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
+        return delta
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
         """All (model, method, epsilon) that the study runs itself, in the order of the file."""
@@ -159,6 +166,10 @@ class Study:
         """Whether a method's hyperparameters are those that a search found."""
         return (self.method(method).hyperparameters or self.hyperparameters) == "tuned"
 
+    def settings_file(self, tuned: bool) -> Path:
+        """The file of hyperparameters: of those that a search found, or of the published ones."""
+        return self.path.parent.parent / f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
+
     def is_tried(self, model: str, method: str) -> bool:
         """Whether settings are tried on tuning data: there is a budget, and the study tries its settings."""
         without_budget = self.model(model).tuning_epsilon == "inf" or self.method(method).epsilons == ("inf",)
@@ -171,20 +182,22 @@ class Study:
         else that of its settings. `hyperparameters: tuned` asks for those that a search found; an algorithm
         that is never searched has the published ones.
 
-        Raises DpmcError where none stand.
+        Raises MissingSettings where none stand, DpmcError where the file is wrong.
         """
         from dpmc.search import FREE
 
         spec = self.method(method)
         tuned = self.settings_are_tuned(method) and spec.algorithm in FREE
-        path = self.path.parent.parent / f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
+        path = self.settings_file(tuned)
+        if not path.is_file():
+            raise MissingSettings(f"{path}: no such file")
         table = _settings(_read(path), path)
         for key in (method, spec.settings_of):
             for label in (model, self.model(model).settings_of):
                 if label in table.get(key, {}):
                     return table[key][label], f"{path}: {key}: {label}"
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
-        raise DpmcError(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
+        raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
         """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
@@ -197,14 +210,10 @@ class Study:
         values = {**values, **spec.options}
         if self.epsilon_kind == "total" or epsilon == "inf":
             return values
-        algorithm = algorithm_class(spec.algorithm)
-        if not hasattr(algorithm, "calibrate"):
-            raise DpmcError(
-                f"{self.path}: methods: {method}: epsilons: {epsilon}: {spec.algorithm} is not set by an "
-                "epsilon per iteration, must be [inf]"
-            )
+        self._check_calibrates(method, epsilon)
+        calibrate = algorithm_class(spec.algorithm).calibrate
         try:
-            calibrated: dict[str, Any] = algorithm.calibrate(values, float(epsilon), self.delta_for(n), n)
+            calibrated: dict[str, Any] = calibrate(values, float(epsilon), self.delta_for(n), n)
         except DpmcError as error:
             raise DpmcError(f"{self.path}: methods: {method}: {error}") from None
         return calibrated
@@ -221,14 +230,64 @@ class Study:
         """The algorithm of a method label with its hyperparameters (d = `dimension`).
 
         `epsilon` and the number of rows `n` matter where ε is per iteration: they set the noise.
+
+        Raises DpmcError for wrong hyperparameters and options.
         """
+        self.check_algorithm(method, values, dimension, source, epsilon)
+        return self._read(method, self.settings(method, values, epsilon, n), dimension, source)
+
+    def check_algorithm(
+        self,
+        method: str,
+        values: dict[str, Any] | None,
+        dimension: int | None,
+        source: str,
+        epsilon: str = "inf",
+    ) -> None:
+        """Raise DpmcError for wrong hyperparameters and options, before noise is set by them.
+
+        `values` None, or `dimension` None: not known yet.
+        """
+        calibrated = self.epsilon_kind != "total" and epsilon != "inf"
+        if calibrated:
+            self._check_calibrates(method, epsilon)
+        given = {**(values or {}), **self.method(method).options}
+        self._read(method, given, dimension, source, calibrated, partial=calibrated or values is None)
+
+    def _check_calibrates(self, method: str, epsilon: str) -> None:
+        """Raise DpmcError for an algorithm that no ε per iteration sets."""
+        from dpmc.algorithms import algorithm_class
+
+        name = self.method(method).algorithm
+        if not hasattr(algorithm_class(name), "calibrate"):
+            raise DpmcError(
+                f"{self.path}: methods: {method}: epsilons: {epsilon}: {name} is not set by an "
+                "epsilon per iteration, must be [inf]"
+            )
+
+    def _read(
+        self,
+        method: str,
+        values: dict[str, Any],
+        dimension: int | None,
+        source: str,
+        calibrated: bool = False,
+        partial: bool = False,
+    ) -> Any:
+        """The algorithm with these values, among them the method's options, which stand in the study."""
         from dpmc.algorithms import algorithm_class
         from dpmc.algorithms.common import Settings
 
-        settings = Settings(self.settings(method, values, epsilon, n), dimension, source)
-        algorithm = algorithm_class(self.method(method).algorithm).read(settings)
+        spec = self.method(method)
+        options = {key: values[key] for key in spec.options if key in values}
+        where = f"{self.path}: methods: {method}: options"
+        settings = Settings(values, dimension, source, options, where, partial)
+        algorithm = algorithm_class(spec.algorithm)
+        if calibrated and hasattr(algorithm, "check_calibration"):
+            algorithm.check_calibration(settings)
+        found = algorithm.read(settings)
         settings.finish()
-        return algorithm
+        return found
 
     def cell(
         self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str
@@ -292,7 +351,7 @@ def _settings(text: bytes, path: Path) -> Any:
 def _check_mappings(content: Any, where: str, of: tuple[str, ...]) -> None:
     """Raises DpmcError unless `content` is a mapping of mappings, as deep as `of` has names."""
     if not isinstance(content, dict):
-        raise DpmcError(f"{where}: is {content!r}, must be a mapping of {of[0]}")
+        raise DpmcError(f"{where}: is {shown(content)}, must be a mapping of {of[0]}")
     if len(of) > 1:
         for key, value in content.items():
             _check_mappings(value, f"{where}: {key}", of[1:])
@@ -308,8 +367,9 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     path = Path(name)
     if path.suffix != ".yaml":
         path = Path("config") / "studies" / f"{name}.yaml"
-    content = _checked(_read(path), path)
-    models = {label: _model(label, entry) for label, entry in content["models"].items()}
+    text = _read(path)
+    content = _checked(text, path)
+    models = {label: _model(label, entry, path) for label, entry in content["models"].items()}
     _check_models(models, path)
     _check_figures(content["figures"], path)
     tuning = content.get("tuning", {})
@@ -341,6 +401,8 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         else:
             study.methods[label] = _method(label, entry or {}, models, path)
     _check_lengths(study)
+    _check_numbers(study)
+    _check_settings(study, content, text)
     for key, wanted, known in (
         ("methods", study.tuning_methods, study.methods),
         ("models", study.tuning_models, study.models),
@@ -350,7 +412,8 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     return study
 
 
-def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
+def _model(label: str, entry: dict[str, Any], path: Path) -> ModelSpec:
+    where = f"{path}: models: {label}"
     return ModelSpec(
         label=label,
         model=entry.get("model", label),
@@ -358,11 +421,23 @@ def _model(label: str, entry: dict[str, Any]) -> ModelSpec:
         n=entry.get("n"),
         start=entry.get("start", "perturbed"),
         settings_of=entry.get("settings_of", label),
-        epsilons=tuple(canonical_epsilon(e) for e in entry["epsilons"]),
-        tuning_epsilon=canonical_epsilon(entry["tuning_epsilon"]),
+        epsilons=_epsilons(entry["epsilons"], f"{where}: epsilons"),
+        tuning_epsilon=_epsilons([entry["tuning_epsilon"]], f"{where}: tuning_epsilon")[0],
         iterations=entry.get("iterations"),
         thin=entry.get("thin", 1),
     )
+
+
+def _epsilons(values: Sequence[Any], where: str) -> tuple[str, ...]:
+    """Canonical ε, none of them twice."""
+    try:
+        found = tuple(canonical_epsilon(value) for value in values)
+    except DpmcError as error:
+        raise DpmcError(f"{where}: {str(error).removeprefix('epsilon: ')}") from None
+    for value in found:
+        if found.count(value) > 1:
+            raise DpmcError(f"{where}: {value} stands twice")
+    return found
 
 
 def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], path: Path) -> MethodSpec:
@@ -392,7 +467,7 @@ def _method(label: str, entry: dict[str, Any], models: dict[str, ModelSpec], pat
         thin=entry.get("thin", 1),
         most_draws=entry.get("most_draws"),
         models=tuple(entry.get("models", models)),
-        epsilons=tuple(canonical_epsilon(e) for e in entry.get("epsilons", ())),
+        epsilons=_epsilons(entry.get("epsilons", ()), f"{path}: methods: {label}: epsilons"),
         hyperparameters=entry.get("hyperparameters", ""),
     )
 
@@ -454,15 +529,77 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study, own_ep
 
 
 def _check_lengths(study: Study) -> None:
-    """Raise DpmcError for a cell that nothing ends: ε per iteration is no budget."""
-    if study.epsilon_kind == "total":
-        return
-    for model, method, _ in study.cells():
-        if study.iterations(model, method) is None:
+    """Raise DpmcError for a cell that nothing ends: neither ε = inf nor ε per iteration is a budget."""
+    for model, method, epsilon in study.cells():
+        if study.iterations(model, method) is None and (epsilon == "inf" or study.epsilon_kind != "total"):
+            which = "epsilon = inf" if epsilon == "inf" else "an epsilon per iteration"
             raise DpmcError(
                 f"{study.path}: models: {model}: iterations: missing, and {method} has none of its own; "
-                "an epsilon per iteration is no budget that would end a chain"
+                f"{which} is no budget that would end a chain"
             )
+
+
+def _check_numbers(study: Study) -> None:
+    """Raise DpmcError for a δ that is none, and for more start points than can be made."""
+    try:
+        for spec in study.models.values():
+            study.delta_for(spec.n or MOST)
+    except ValueError as error:
+        raise DpmcError(f"{study.path}: delta: {error}") from None
+    if study.start_points > MOST_STARTS:
+        raise DpmcError(
+            f"{study.path}: seeds, chains: {study.start_points} start points, one a chain of each seed, "
+            f"must be at most {MOST_STARTS}"
+        )
+
+
+#: Contents of studies and of their files of hyperparameters that fit each other; kept, as `_checked` does.
+_fitting: set[tuple[Path, bytes, tuple[bytes | None, ...]]] = set()
+
+
+def _check_settings(study: Study, content: Any, text: bytes) -> None:
+    """Raise DpmcError for `settings_of` that names nothing, and for wrong hyperparameters and options.
+
+    Hyperparameters that stand nowhere are not missed: they may be given on the command line.
+    """
+    files = [study.settings_file(tuned) for tuned in (False, True)]
+    texts = {path: _read(path) for path in files if path.is_file()}
+    key = (study.path, text, tuple(texts.get(path) for path in files))
+    if key in _fitting:
+        return
+    if "settings_of" in content and not texts:
+        raise DpmcError(f"{study.path}: settings_of: {study.settings_of!r}: there is no file {files[0]}")
+    tables = [_settings(of, path) for path, of in texts.items()]
+    models = {label for table in tables for method in table.values() for label in method}
+    for kind, known in (("methods", {label for table in tables for label in table}), ("models", models)):
+        for label, entry in content[kind].items():
+            name = (entry or {}).get("settings_of")
+            if name is not None and name not in known:
+                where = " and ".join(map(str, texts)) or files[0]
+                raise DpmcError(
+                    f"{study.path}: {kind}: {label}: settings_of: {name!r} is not in {where}; "
+                    f"known: {', '.join(sorted(known))}"
+                )
+    for model, method in dict.fromkeys((model, method) for model, method, _ in study.cells()):
+        _check_pair(study, model, method)
+    _fitting.add(key)
+
+
+def _check_pair(study: Study, model: str, method: str) -> None:
+    """Raise DpmcError for wrong hyperparameters and options of a method on a model."""
+    from dpmc.models import definition
+
+    values: dict[str, Any] | None
+    try:
+        values, source = study.pinned_hyperparameters(model, method)
+    except MissingSettings:
+        values, source = None, ""
+    name = study.model(model).model
+    # A model of one's own is a program: reading a study does not run it.
+    dimension = None if ":" in name else len(definition(name).true_theta)
+    first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
+    for epsilon in first.values():
+        study.check_algorithm(method, values, dimension, source, epsilon)
 
 
 def _check_models(models: dict[str, ModelSpec], path: Path) -> None:
@@ -492,33 +629,63 @@ def _known(table: dict[str, Any], what: str, label: str, path: Path) -> Any:
 #: The loader in C, eight times as fast, where PyYAML was built with it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+MOST_NESTED = 20  #: a value within a value, so many times
+MOST_VALUES = 100_000  #: of a file; a name (&x) that is used again counts each time
 
-class _UniqueKeys(_Loader):  # type: ignore[misc]
-    """YAML in which a key that stands twice is an error, not silently the last one."""
+
+class _StrictLoader(_Loader):  # type: ignore[misc]
+    """YAML whose keys are texts that stand once, and whose numbers are plain: 1_0, 0x10 and 1:30 are words.
+
+    YAML 1.1 takes 7e-05 for a word; everyone else, YAML 1.2 among them, for a number.
+    """
+
+    yaml_implicit_resolvers = {
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag.split(":")[-1] not in ("int", "float", "timestamp")
+        ]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
 
 
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[str, Any]:
     loader.flatten_mapping(node)
-    pairs = [(loader.construct_object(k), loader.construct_object(v, deep=True)) for k, v in node.value]
-    result: dict[Any, Any] = {}
-    for key, value in pairs:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise yaml.YAMLError(f"line {key_node.start_mark.line + 1}: key {shown(key)} must be a text")
         if key in result:
             raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {key!r} stands twice")
-        result[key] = value
+        result[key] = loader.construct_object(value_node, deep=True)
     return result
 
 
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-# YAML 1.1 takes 7e-05 for a word; everyone else, YAML 1.2 among them, for a number.
-_UniqueKeys.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | float:
+    text = str(loader.construct_scalar(node))
+    if text.lstrip("+-").lower() in (".inf", ".nan"):
+        return float(text.replace(".", ""))
+    return whole(text) if node.tag.endswith(":int") else decimal(text)
+
+
+for _tag, _pattern, _first in (
+    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+):
+    _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)
+    _StrictLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"^({_pattern})$", re.ASCII), list(_first)
+    )
+_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def read_yaml(path: Path) -> Any:
     """Read a YAML file.
 
-    Raises DpmcError if it is missing, is not YAML, or holds a key twice.
+    Raises DpmcError if it is missing, is not YAML, holds a key twice or one that is no text, or is nested
+    deeply.
     """
     return _parse(_read(path), path)
 
@@ -534,9 +701,21 @@ def _read(path: Path) -> bytes:
 
 def _parse(text: bytes, path: Path) -> Any:
     try:
-        return yaml.load(text.decode(), _UniqueKeys)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        content = yaml.load(text.decode(), _StrictLoader)
+    except RecursionError:
+        raise DpmcError(f"{path}: is nested more than {MOST_NESTED} deep") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         raise DpmcError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+    level, count = [content], 0
+    for _ in range(MOST_NESTED):
+        inner = [value for value in level if isinstance(value, dict | list)]
+        count += sum(map(len, inner))
+        if count > MOST_VALUES:
+            raise DpmcError(f"{path}: holds more than {MOST_VALUES} values")
+        level = [part for value in inner for part in (value.values() if isinstance(value, dict) else value)]
+        if not level:
+            return content
+    raise DpmcError(f"{path}: is nested more than {MOST_NESTED} deep")
 
 
 @functools.lru_cache(maxsize=32)
@@ -555,7 +734,12 @@ def _validator() -> Any:
     import jsonschema
 
     schema = read_yaml(Path(__file__).parent / "schemas" / "study.schema.yaml")
-    return jsonschema.Draft202012Validator(schema)
+    usual = jsonschema.Draft202012Validator
+    # JSON has one kind of numbers, where 1e5 is an integer: a count has to be a count.
+    types = usual.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ).redefine("number", lambda _, value: type(value) in (int, float) and value == value)
+    return jsonschema.validators.extend(usual, type_checker=types)(schema)
 
 
 def _check_schema(content: Any, path: Path) -> None:
@@ -571,7 +755,7 @@ def _explain(error: Any) -> str:
     if rule == "additionalProperties":
         known = error.schema.get("properties", {})
         unknown = [key for key in error.instance if key not in known]
-        return f"{where}: unknown key {unknown[0]!r}; known: {', '.join(known)}"
+        return f"{where}: unknown key {shown(unknown[0])}; known: {', '.join(known)}"
     if rule == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"{where}: key {missing[0]!r} is missing"
@@ -579,6 +763,7 @@ def _explain(error: Any) -> str:
         "enum": f"must be one of {error.validator_value}",
         "type": f"must be of type {error.validator_value}",
         "minimum": f"must be at least {error.validator_value}",
+        "maximum": f"must be at most {error.validator_value}",
         "exclusiveMinimum": f"must be greater than {error.validator_value}",
         "exclusiveMaximum": f"must be less than {error.validator_value}",
         "pattern": f"must match {error.validator_value}",
@@ -586,10 +771,10 @@ def _explain(error: Any) -> str:
         "minItems": f"must have at least {error.validator_value} entries",
         "minProperties": f"must have at least {error.validator_value} entries",
     }
-    text = rules.get(rule, error.message)
+    text = rules.get(rule, f"breaks the rule {rule}")
     if rule == "anyOf":
-        text = error.schema.get("description", error.message)
-    return f"{where}: {error.instance!r} {text}"
+        text = error.schema.get("description", text)
+    return f"{where}: {shown(error.instance)} {text}"
 
 
 def sources_version(*rooms: str) -> str:

@@ -108,6 +108,7 @@ def test_reuse_of_gradients_names_itself(folder, capsys):
     path = folder / "config/studies/thesis.yaml"
     study = yaml.safe_load(path.read_text())
     study["methods"]["dp-hmc-reused"] = {"algorithm": "dp-hmc", "options": {"reuse_gradients": True}}
+    study["methods"]["dp-hmc-reused"]["models"] = ["circle"]
     path.write_text(yaml.safe_dump(study))
     run("sample", "--model", "circle", "--method", "dp-hmc-reused", "--epsilon", "1",
         "--data", "circle.nc", "--output", "seed-0.nc")  # fmt: skip

@@ -463,6 +463,7 @@ def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
 def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:
     path = write_study(tmp_path)
     changed = STUDY.replace("seeds: 2", "seeds: 2\nepsilon_kind: per-iteration")
+    changed = changed.replace("rwmh: {}", "rwmh: {epsilons: [inf]}")
     path.write_text(changed.replace("tuning_epsilon: 4", "tuning_epsilon: 0.1, iterations: 50"))
     study = load_study(path)
     bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)

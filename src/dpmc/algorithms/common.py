@@ -8,6 +8,7 @@ from dpmc.compiler import compilable
 from dpmc.errors import DpmcError
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.mechanisms import has_diverged
+from dpmc.values import MOST, real, shown
 from dpmc.vectors import copy
 
 
@@ -111,90 +112,112 @@ def batch_gradient_release(
 
 
 class Settings:
-    """Hyperparameters of one cell, read with errors that name the file, the key and the rule."""
+    """Hyperparameters of one cell, read with errors that name the file, the key and the rule.
 
-    def __init__(self, values: dict[str, Any], dimension: int, source: str) -> None:
+    `options` overrule `values`, and have a source of their own. `partial`: what is missing will be given
+    later, so that only what is there is checked. `dimension` None: not known yet.
+    """
+
+    def __init__(
+        self,
+        values: dict[str, Any],
+        dimension: int | None,
+        source: str,
+        options: dict[str, Any] | None = None,
+        options_source: str = "",
+        partial: bool = False,
+    ) -> None:
         if not isinstance(values, dict):
-            raise DpmcError(f"{source}: {values!r} must be a mapping of hyperparameters")
-        self._values = dict(values)
+            raise DpmcError(f"{source}: {shown(values)} must be a mapping of hyperparameters")
+        self._values = {**values, **(options or {})}
+        self._sources = {key: options_source for key in options or ()}
         self._dimension = dimension
         self._source = source
+        self._partial = partial
 
     @property
     def dimension(self) -> int:
-        """Number of the model's parameters d."""
-        return self._dimension
+        """Number of the model's parameters d; 1 if it is not known yet."""
+        return self._dimension or 1
 
-    def _take(self, key: str, default: Any = None) -> Any:
+    def _take(self, key: str, default: Any = None, stand_in: Any = 1) -> Any:
         if key not in self._values and default is None:
-            raise DpmcError(f"{self._source}: {key}: missing, and this algorithm needs it")
+            if self._partial:
+                return stand_in
+            self._refuse(key, "missing, and this algorithm needs it")
         return self._values.pop(key, default)
+
+    def _refuse(self, key: str, rule: str) -> NoReturn:
+        raise DpmcError(f"{self._sources.get(key, self._source)}: {key}: {rule}")
 
     def _number(self, key: str, value: Any) -> float:
         try:
-            if isinstance(value, bool):
-                raise TypeError
-            return float(value)
-        except (TypeError, ValueError):
-            raise DpmcError(f"{self._source}: {key}: {value!r} is not a number") from None
+            return real(value)
+        except ValueError as error:
+            self._refuse(key, str(error))
+
+    def _in_range(self, key: str, number: float) -> None:
+        """Refuse what is not > 0, and finite numbers whose squares overflow or vanish."""
+        if not number > 0:
+            self._refuse(key, f"{number:g} must be greater than 0")
+        if np.isfinite(number) and not 1e-100 < number < 1e100:
+            self._refuse(key, f"{number:g} must be between 1e-100 and 1e100")
 
     def positive(self, key: str, default: float | None = None, infinite: bool = False) -> float:
         """A number > 0, finite unless `infinite`."""
         number = self._number(key, self._take(key, default))
-        if not number > 0 or (np.isinf(number) and not infinite):
-            rule = "must be greater than 0" + ("" if infinite else " and finite")
-            raise DpmcError(f"{self._source}: {key}: {number:g} {rule}")
-        if np.isfinite(number) and not 1e-100 < number < 1e100:
-            # beyond this, squares overflow or vanish
-            raise DpmcError(f"{self._source}: {key}: {number:g} must be between 1e-100 and 1e100")
+        self._in_range(key, number)
+        if np.isinf(number) and not infinite:
+            self._refuse(key, "inf must be finite")
         return number
 
     def fraction(self, key: str, default: float | None = None) -> float:
         """A number in (0, 1]."""
-        number = self.positive(key, default)
+        number = self._number(key, self._take(key, default, 0.5))
+        self._in_range(key, number)
         if number > 1.0:
-            raise DpmcError(f"{self._source}: {key}: {number:g} must be at most 1")
+            self._refuse(key, f"{number:g} must be at most 1")
         return number
 
     def count(self, key: str) -> int:
         """A whole number ≥ 1."""
         number = self._number(key, self._take(key))
-        if not number >= 1 or not number.is_integer():
-            raise DpmcError(f"{self._source}: {key}: {number:g} must be a whole number, at least 1")
+        if not 1 <= number <= MOST or not number.is_integer():
+            self._refuse(key, f"{number:g} must be a whole number, at least 1 and at most {MOST}")
         return int(number)
 
     def lengths(self, key: str) -> np.ndarray:
         """Positive numbers (d,); a scalar stands for the same in every component."""
         value = self._take(key)
-        items = value if isinstance(value, list) else [value] * self._dimension
-        if len(items) != self._dimension:
-            raise DpmcError(
-                f"{self._source}: {key}: has {len(items)} values, the model has {self._dimension} parameters"
-            )
+        items = value if isinstance(value, list) else [value] * self.dimension
+        if self._dimension is not None and len(items) != self._dimension:
+            self._refuse(key, f"has {len(items)} values, the model has {self._dimension} parameters")
         numbers = np.array([self._number(key, item) for item in items])
         if not (np.isfinite(numbers) & (numbers > 0)).all():
-            raise DpmcError(f"{self._source}: {key}: {value} must be greater than 0 and finite")
+            self._refuse(key, f"{shown(value)} must be greater than 0 and finite")
+        if not ((numbers > 1e-100) & (numbers < 1e100)).all():
+            self._refuse(key, f"{shown(value)} must be between 1e-100 and 1e100")
         return numbers
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""
         value = self._take(key, default)
         if not isinstance(value, bool):
-            raise DpmcError(f"{self._source}: {key}: {value!r} must be true or false")
+            self._refuse(key, f"{shown(value)} must be true or false")
         return value
 
     def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
         """One of the known words."""
         value = self._take(key, default)
         if value not in known:
-            raise DpmcError(f"{self._source}: {key}: {value!r} must be one of {', '.join(known)}")
+            self._refuse(key, f"{shown(value)} must be one of {', '.join(known)}")
         return str(value)
 
     def refuse(self, key: str, value: Any, rule: str) -> NoReturn:
         """Raise DpmcError: a value breaks an algorithm's own rule."""
-        raise DpmcError(f"{self._source}: {key}: {value} {rule}")
+        self._refuse(key, f"{value} {rule}")
 
     def finish(self) -> None:
         """Raise for keys that nobody asked for."""
         for key in self._values:
-            raise DpmcError(f"{self._source}: {key}: unknown hyperparameter for this algorithm")
+            self._refuse(key, "unknown hyperparameter for this algorithm")

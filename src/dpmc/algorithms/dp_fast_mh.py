@@ -40,6 +40,11 @@ class DPFastMH(NamedTuple):
             settings.lengths("proposal_sd"),
         )
 
+    @staticmethod
+    def check_calibration(settings: Settings) -> None:
+        """Take what only `calibrate` reads."""
+        settings.positive("most_rows_per_epsilon", 1.0)
+
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
         """The hyperparameters `values` for an iteration that is to be (ε, δ).

@@ -36,6 +36,11 @@ class DPPenalty(NamedTuple):
             settings.lengths("proposal_sd"),
         )
 
+    @staticmethod
+    def check_calibration(settings: Settings) -> None:
+        """Take what only `calibrate` reads."""
+        settings.choice("calibration", ("classical", "exact"), "classical")
+
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
         """The hyperparameters `values` with τ such that one iteration is (ε, δ).

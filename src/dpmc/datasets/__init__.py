@@ -23,6 +23,7 @@ from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
 from dpmc.problem import Problem
 from dpmc.randomness import stream
+from dpmc.values import MOST_STARTS, array, decimal, shown
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
@@ -89,29 +90,48 @@ def from_rows(label: str, model_id: str, name: str, rows: np.ndarray, starts: in
 
 
 def read_rows(path: Path) -> np.ndarray:
-    """Read rows (n, d_x) from a CSV file without header or with one header line.
+    """Read rows (n, d_x) from a CSV file without header or with one header line, of names.
 
     Raises DpmcError naming the first line that cannot be read.
     """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise DpmcError(f"{path}: is no text, must be rows as CSV") from None
-    skip = 0 if lines and _numbers(lines[0]) is not None else 1
-    rows = [_numbers(line) for line in lines[skip:] if line.strip()]
-    for index, row in enumerate(rows):
-        if row is None or len(row) != len(rows[0] or ()):
-            raise DpmcError(f"{path}: line {index + 1 + skip}: must hold as many numbers as the first")
+        raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
+    rows: list[list[float]] = []
+    columns = next((len(line.split(",")) for line in lines if line.strip()), 0)
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or (number == 1 and _is_header(line)):
+            continue
+        items = line.split(",")
+        # What float reads beyond plain numbers: 1_0, and the digits of other scripts.
+        plain = line.isascii() and "_" not in line
+        try:
+            rows.append([float(item) for item in items] if plain else [decimal(i.strip()) for i in items])
+        except ValueError:
+            wrong = next(item for item in items if not _is_number(item))
+            raise DpmcError(f"{path}: line {number}: {shown(wrong)} is not a number") from None
+        if len(items) != columns:
+            raise DpmcError(
+                f"{path}: line {number}: {len(items)} numbers, must be {columns} as in the first line"
+            )
     if not rows:
         raise DpmcError(f"{path}: holds no rows")
     return np.array(rows, dtype=float)
 
 
-def _numbers(line: str) -> list[float] | None:
+def _is_header(line: str) -> bool:
+    """Whether a line holds names: each begins with a letter or _, and none is a number."""
+    names = [item.strip().strip("\"'") for item in line.split(",")]
+    return all((name[:1].isalpha() or name[:1] == "_") and not _is_number(name) for name in names)
+
+
+def _is_number(text: str) -> bool:
     try:
-        return [float(item) for item in line.split(",")]
+        float(text)
     except ValueError:
-        return None
+        return False
+    return text.isascii() and "_" not in text
 
 
 def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray:
@@ -132,8 +152,16 @@ def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, datas
         raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): give its rows as a file")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
-    generator = stream("data", dataset, label)
-    return np.asarray(definition.model.simulate(generator, np.array(definition.true_theta), n))
+    return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
+
+
+def _simulated_rows(
+    definition: Definition, model_id: str, generator: np.random.Generator, n: int
+) -> np.ndarray:
+    """Rows (n, d_x) that a model simulates at its true θ; DpmcError if they are something else."""
+    rows = definition.model.simulate(generator, np.array(definition.true_theta), n)
+    found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
+    return found
 
 
 def _problem(
@@ -142,14 +170,22 @@ def _problem(
     """Add to rows what follows from them: exact posterior, its draws, start points (Section 5.2)."""
     model, d = definition.model, len(definition.true_theta)
     temperature = definition.temperature(len(rows))
-    reference, baselines = np.empty((0, d)), np.empty((0, 0, d))
+    reference: Any = np.empty((0, d))
+    baselines: Any = np.empty((0, 0, d))
     mean, covariance = np.full(d, np.nan), np.full((d, d), np.nan)
     if hasattr(model, "posterior"):
         posterior = model.posterior(rows, temperature)
         reference, baselines = _exact_draws(posterior, label, dataset)
         mean, covariance = posterior.mean(), posterior.covariance()
+        where = f"model: {model_id}: posterior"
+        reference = array(reference, (REFERENCE_DRAWS, d), f"{where}: draws")
+        baselines = array(baselines, (BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+        mean, covariance = (
+            array(mean, (d,), f"{where}: mean"),
+            array(covariance, (d, d), f"{where}: covariance"),
+        )
     true_theta = np.array(definition.true_theta)
-    public = reference if is_public(dataset) else _simulated_draws(definition, label, len(rows))
+    public = reference if is_public(dataset) else _simulated_draws(definition, model_id, label, len(rows))
     problem = Problem(
         label=label,
         model_id=model_id,
@@ -164,7 +200,7 @@ def _problem(
         posterior_mean=mean,
         posterior_covariance=covariance,
     )
-    if getattr(model, "histogram_truth", False):
+    if getattr(model, "histogram_truth", False) and hasattr(model, "posterior"):
         draws = model.posterior(rows, temperature).draws(stream("histogram", dataset, label), HISTOGRAM_DRAWS)
         problem.histogram_edges = histogram.equal_edges(draws)
         problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
@@ -172,7 +208,7 @@ def _problem(
     return problem
 
 
-def _simulated_draws(definition: Definition, label: str, n: int) -> np.ndarray:
+def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) -> np.ndarray:
     """Exact draws (draws, d) for n simulated rows in place of somebody's own: what they say is public.
 
     No ε covers start points, so that they must not tell of the rows.
@@ -180,9 +216,12 @@ def _simulated_draws(definition: Definition, label: str, n: int) -> np.ndarray:
     model = definition.model
     if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
         return np.empty((0, len(definition.true_theta)))
-    rows = model.simulate(stream("rows for start points", label), np.array(definition.true_theta), n)
+    rows = _simulated_rows(definition, model_id, stream("rows for start points", label), n)
     posterior = model.posterior(rows, definition.temperature(n))
-    return np.asarray(posterior.draws(stream("posterior for start points", label), REFERENCE_DRAWS))
+    draws = posterior.draws(stream("posterior for start points", label), REFERENCE_DRAWS)
+    shape = (REFERENCE_DRAWS, len(definition.true_theta))
+    found: np.ndarray = array(draws, shape, f"model: {model_id}: posterior: draws")
+    return found
 
 
 def _starts(
@@ -192,6 +231,8 @@ def _starts(
 
     `public`: posterior draws (draws, d) whose spread they may have, or none.
     """
+    if number > MOST_STARTS:
+        raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")
     generator, d = stream("start", dataset, label), len(true_theta)
     if isinstance(model, Mixture):
         return np.asarray(np.tile(model.start, (number, 1)))
@@ -225,7 +266,7 @@ def _image_problem(
     return problem
 
 
-def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[np.ndarray, np.ndarray]:
+def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[Any, list[Any]]:
     """Reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys where it has any."""
     size = REFERENCE_DRAWS
     if dataset == "published" and isinstance(posterior, BananaPosterior):
@@ -245,7 +286,7 @@ def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[np.ndarra
             posterior.draws(stream("posterior", dataset, label, i), size)  # type: ignore[attr-defined]
             for i in range(BASELINES + 1)
         ]
-    return samples[0], np.stack(samples[1:])
+    return samples[0], samples[1:]
 
 
 def _published_keys(family: str) -> list[threefry.Key]:

@@ -12,13 +12,17 @@ whether the study, as far as its data are to be had, has anything to show.
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from dpmc.errors import DpmcError
+from dpmc.randomness import canonical_epsilon
+from dpmc.values import decimal, shown
 
 #: name of a figure -> its module
 FIGURES: dict[str, str] = {
@@ -54,6 +58,9 @@ FIGURES: dict[str, str] = {
 
 #: figures that are tables: their modules have `write(study, outputs)` in place of `draw`
 TABLES = ("models",)
+
+#: metrics whose value is a text
+TEXT_METRICS = ("status", "variant")
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 FORMATS = ("pdf", "png", "svg")
@@ -145,7 +152,42 @@ def read_metrics(path: Path) -> Any:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (ValueError, pd.errors.ParserError) as error:
         raise DpmcError(f"{path}: not a CSV table of metrics ({error})") from None
-    missing = [column for column in COLUMNS if column not in table.columns]
-    if missing:
-        raise DpmcError(f"{path}: column {missing[0]!r} is missing; needed: {', '.join(COLUMNS)}")
+    check_columns(table, COLUMNS, path)
+    check_numbers(table, "value", path, ~table["metric"].isin(TEXT_METRICS))
+    for place, epsilon in enumerate(table["epsilon"]):
+        if epsilon and not _is_epsilon(epsilon):
+            raise DpmcError(f"{path}: row {place + 1}: epsilon: {shown(epsilon)} is not a number > 0, or inf")
     return table
+
+
+def check_columns(table: Any, columns: Iterable[str], path: Path) -> None:
+    """Raise DpmcError for a column that a table read from `path` lacks, and for rows with too many."""
+    columns = tuple(columns)
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise DpmcError(f"{path}: column {missing[0]!r} is missing; needed: {', '.join(columns)}")
+    if table.index.nlevels > 1 or table.index.dtype.kind != "i":  # what is too much becomes an index
+        raise DpmcError(f"{path}: rows have more columns than the first line")
+
+
+def check_numbers(table: Any, column: str, path: Path, chosen: Any = slice(None)) -> None:
+    """Raise DpmcError for a value of a column, in the chosen rows, that is not a number."""
+    for place, text in table[column][chosen].items():
+        metric = str(table["metric"][place]) if "metric" in table.columns else column
+        try:
+            finite = math.isfinite(decimal(str(text))) or metric.startswith("epsilon")  # inf: no guarantee
+        except ValueError:
+            finite = False
+        if not finite:
+            raise DpmcError(
+                f"{path}: row {place + 1}: {column}: {metric}: {shown(str(text))} is not a number"
+            )
+
+
+@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
+def _is_epsilon(text: str) -> bool:
+    try:
+        canonical_epsilon(text)
+    except DpmcError:
+        return False
+    return True

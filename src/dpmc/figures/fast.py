@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
+from dpmc.figures import check_columns, check_numbers, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,9 +138,10 @@ def read_table(path: Path, columns: Iterable[str]) -> DataFrame:
         table = pd.read_csv(path, dtype={"epsilon": str, "seed": str}, keep_default_na=False)
     except (ValueError, pd.errors.ParserError) as error:
         raise DpmcError(f"{path}: not a CSV table ({error})") from None
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise DpmcError(f"{path}: column {missing[0]!r} is missing")
+    check_columns(table, columns, path)
+    for column in ("iteration", "iterations", "value", "seconds_per_iteration"):
+        if column in columns:
+            check_numbers(table, column, path)
     return table
 
 

@@ -8,7 +8,11 @@ draws evaluated. It is named as `module:Class` wherever a model id is taken.
 """
 
 import importlib
+import os
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
+from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def definition(model: str) -> Definition:
         return _own_model(model)
     if model not in _CATALOGUE:
         raise DpmcError(
-            f"model: {model!r} is unknown; known: {', '.join(MODELS)}, or your own as module:Class"
+            f"model: {shown(model)} is unknown; known: {', '.join(MODELS)}, or your own as module:Class"
         )
     return _CATALOGUE[model]()
 
@@ -118,20 +123,107 @@ def _own_model(name: str) -> Definition:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    try:
-        model = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise DpmcError(f"model: {name!r} cannot be loaded ({error})") from None
+    with _telling(f"model: {shown(name)} cannot be loaded", module):
+        own = getattr(importlib.import_module(module), attribute)()
+    return _checked(own if isinstance(own, tuple) else WithDefaults(_Telling(own, name)), own, name)
+
+
+def _checked(model: Any, own: Any, name: str) -> Definition:
+    """The definition of a model of one's own, if its attributes are what they have to be."""
+    where = f"model: {shown(name)}"
+    with _telling(f"{where}: its attributes cannot be read", name.partition(":")[0]):
+        given = {key: getattr(own, key) for key in (*_ATTRIBUTES, *_METHODS) if hasattr(own, key)}
     for needed in ("dimension", "log_likelihood"):
-        if not hasattr(model, needed):
-            raise DpmcError(f"model: {name!r} has no {needed}, which every model needs")
-    theta = getattr(model, "true_theta", np.zeros(model.dimension))
-    return Definition(
-        WithDefaults(model) if not isinstance(model, tuple) else model,
-        getattr(model, "n", 0),
-        getattr(model, "tempering", None),
-        tuple(np.asarray(theta, dtype=float)),
-    )
+        if needed not in given:
+            raise DpmcError(f"{where} has no {needed}, which every model needs")
+    for key in _METHODS:
+        if key in given and not callable(given[key]):
+            raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
+    counts = {}
+    for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
+        try:
+            counts[key] = count(given[key], most=most) if given.get(key) is not None else None
+        except ValueError as error:
+            raise DpmcError(f"{where}: {key}: {error}") from None
+    d = counts["dimension"]
+    if d is None:
+        raise DpmcError(f"{where}: dimension: None must be a whole number")
+    vectors = {
+        key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
+    }
+    tempering = given.get("tempering")
+    if tempering is not None:
+        try:
+            tempering = real(tempering)
+        except ValueError as error:
+            raise DpmcError(f"{where}: tempering: {error}") from None
+        if not 0.0 < tempering < np.inf:
+            raise DpmcError(f"{where}: tempering: {tempering:g} must be greater than 0 and finite")
+    if not isinstance(given.get("histogram_truth", False), bool):
+        raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
+    theta = vectors.get("true_theta", np.zeros(d))
+    return Definition(model, counts["n"] or 0, tempering, tuple(theta))
+
+
+_ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
+_METHODS = (
+    "log_likelihood",
+    "log_prior",
+    "log_likelihood_gradient",
+    "log_prior_gradient",
+    "simulate",
+    "posterior",
+    "row_bounds",
+)
+
+
+@contextmanager
+def _telling(what: str, module: str) -> Iterator[None]:
+    """Turn whatever a user's code raises, `sys.exit` too, into one DpmcError: what, the error, and where.
+
+    The place is the last line of the user's module, if the error went through it.
+    """
+    try:
+        yield
+    except (DpmcError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        file = getattr(sys.modules.get(module), "__file__", None) or f"{module.replace('.', '/')}.py"
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if os.path.abspath(frame.filename) == os.path.abspath(file)
+        ]
+        place = f", {Path(file).name} line {lines[-1]}" if lines else ""
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise DpmcError(f"{what} ({text}{place})") from None
+
+
+class _Telling:
+    """A user's object; what its methods raise becomes one DpmcError that names model, method and error."""
+
+    def __init__(self, own: Any, name: str) -> None:
+        self._own, self._name = own, name
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):
+            raise AttributeError(key)
+        module = self._name.partition(":")[0]
+        value = getattr(self._own, key)
+        if not callable(value):
+            return value
+
+        def method(*arguments: Any) -> Any:
+            where = f"model: {shown(self._name)}: {key}"
+            with _telling(f"{where} failed", module):
+                found = value(*arguments)
+            if key != "posterior":
+                return found
+            if not all(callable(getattr(found, needed, None)) for needed in ("draws", "mean", "covariance")):
+                raise DpmcError(f"{where}: {shown(found)} must have methods draws, mean and covariance")
+            return _Telling(found, self._name)
+
+        return method
 
 
 class WithDefaults:
@@ -166,4 +258,5 @@ class WithDefaults:
         return np.asarray(self._model.log_likelihood_gradient(theta, rows))
 
     def _lacks(self, method: str) -> None:
-        raise DpmcError(f"model: {type(self._model).__name__} has no {method}; this algorithm needs it")
+        name = getattr(self._model, "_name", type(self._model).__name__)
+        raise DpmcError(f"model: {name} has no {method}; this algorithm needs it")
