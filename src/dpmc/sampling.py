@@ -20,6 +20,7 @@ from dpmc import compiler, evaluators, storage
 from dpmc.algorithms.common import Draws, Record, State
 from dpmc.compiler import compilable, compiled
 from dpmc.errors import DpmcError
+from dpmc.models.results import try_out
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
@@ -152,9 +153,12 @@ def sample(
     was drawn. They are private diagnostics: that of DP Barker is √(2 − s²), a function of the rows in the
     batch, and no ε covers it. For generated or public data, as in the search of hyperparameters.
 
-    Raises DpmcError for a seed without a start point and for a budget that cannot be kept.
+    Raises DpmcError for a seed without a start point, for a budget that cannot be kept, and for a model whose
+    methods return what they must not.
     """
     total = cell.allowed_iterations()
+    problem = cell.problem
+    try_out(problem.model, problem.rows.shape[1], problem.starts[0], cell.algorithm.evaluations[1] > 0)
     state, runs = _begin(cell, seeds, cell.kept_every(total))
     done, size = 0, 0
     if checkpoint is not None and checkpoint.exists():

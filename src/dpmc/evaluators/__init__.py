@@ -29,6 +29,7 @@ from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.evaluators.poisson import PoissonEvaluator
 from dpmc.evaluators.softplus import SoftplusBatchEvaluator, SoftplusEvaluator
 from dpmc.evaluators.tree import WELL_CONDITIONED as WELL_CONDITIONED
+from dpmc.models.results import statistics
 
 
 def has_affine_form(model: Any) -> bool:
@@ -58,12 +59,12 @@ def build(
     """
     if has_affine_form(model):
         if batches:
-            return _first(like, BatchEvaluator) or BatchEvaluator.build(model.statistics(rows))
+            return _first(like, BatchEvaluator) or BatchEvaluator.build(statistics(model, rows))
         known = [one for one in like if isinstance(one, AffineEvaluator)]
-        return AffineEvaluator.build(model.statistics(rows), one_component, gradients, known)
+        return AffineEvaluator.build(statistics(model, rows), one_component, gradients, known)
     if has_softplus_form(model) and not gradients:
         kind = SoftplusBatchEvaluator if batches else SoftplusEvaluator
-        return _first(like, kind) or kind.build(model.statistics(rows))
+        return _first(like, kind) or kind.build(statistics(model, rows))
     return GenericEvaluator(rows)
 
 

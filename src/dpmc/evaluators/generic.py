@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpmc.evaluators.batch import draw_batch, sum_batches
+from dpmc.models.results import log_likelihood, log_likelihood_gradient
 
 CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
@@ -32,7 +33,7 @@ class GenericEvaluator:
         for c in range(len(theta)):
             sums[c], counts[c] = 0.0, 0
             for rows in self._chunks():
-                ratio = model.log_likelihood(proposal[c], rows) - model.log_likelihood(theta[c], rows)
+                ratio = log_likelihood(model, proposal[c], rows) - log_likelihood(model, theta[c], rows)
                 inside = np.abs(ratio) <= bound[c]
                 clipped = np.where(ratio > bound[c], bound[c], -bound[c])  # NaN: against it
                 sums[c] += np.where(inside, ratio, clipped).sum()
@@ -58,7 +59,7 @@ class GenericEvaluator:
     ) -> None:
         """See `dpmc.evaluators.batch`."""
         rows = self.rows[chosen]
-        ratios[:] = model.log_likelihood(proposal, rows) - model.log_likelihood(theta, rows)
+        ratios[:] = log_likelihood(model, proposal, rows) - log_likelihood(model, theta, rows)
 
     def gradient_sums(
         self, model: Any, theta: np.ndarray, bound: float, sums: np.ndarray, counts: np.ndarray
@@ -67,7 +68,7 @@ class GenericEvaluator:
         for c in range(len(theta)):
             sums[c], counts[c] = 0.0, 0
             for rows in self._chunks():
-                part, clipped = _clipped_sum(model.log_likelihood_gradient(theta[c], rows), bound)
+                part, clipped = _clipped_sum(log_likelihood_gradient(model, theta[c], rows), bound)
                 sums[c] += part
                 counts[c] += clipped
 
@@ -85,7 +86,7 @@ class GenericEvaluator:
         chosen = np.empty(words.shape[2], np.int64)
         for c in range(len(theta)):
             draw_batch(words[c, i], self.taken, chosen)
-            gradient = model.log_likelihood_gradient(theta[c], self.rows[chosen])
+            gradient = log_likelihood_gradient(model, theta[c], self.rows[chosen])
             sums[c], counts[c] = _clipped_sum(gradient, bound)
 
 

@@ -25,6 +25,7 @@ from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
+from dpmc.models.results import name_of, real_array
 from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
 
@@ -239,8 +240,9 @@ class WithDefaults:
 
     def log_prior(self, theta: np.ndarray) -> float:
         """ln p(θ); flat if the model has none."""
-        own = getattr(self._model, "log_prior", None)
-        return float(own(theta)) if own else 0.0
+        if not hasattr(self._model, "log_prior"):
+            return 0.0
+        return float(real_array(self._model.log_prior(theta), (), f"model: {name_of(self)}: log_prior"))
 
     def log_prior_gradient(self, theta: np.ndarray, out: np.ndarray) -> None:
         """∇ ln p(θ) into `out`; zero if the prior is flat."""
@@ -255,8 +257,8 @@ class WithDefaults:
         """∇ ln p(x_j|θ), (n, d)."""
         if not hasattr(self._model, "log_likelihood_gradient"):
             self._lacks("log_likelihood_gradient")
-        return np.asarray(self._model.log_likelihood_gradient(theta, rows))
+        found: np.ndarray = self._model.log_likelihood_gradient(theta, rows)
+        return found
 
     def _lacks(self, method: str) -> None:
-        name = getattr(self._model, "_name", type(self._model).__name__)
-        raise DpmcError(f"model: {name} has no {method}; this algorithm needs it")
+        raise DpmcError(f"model: {name_of(self)} has no {method}; this algorithm needs it")

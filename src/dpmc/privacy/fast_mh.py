@@ -87,8 +87,8 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
     exact = TightGaussian().delta((GaussianRelease("test", noise_multiplier),), epsilon)
     if exact > delta:
         raise DpmcError(
-            f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier {noise_multiplier:.4g} "
-            f"has delta = {exact:.3g} in truth, must be at most {delta:g}; {remedy}"
+            f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier "
+            f"{noise_multiplier:.4g} has delta = {exact:.3g} in truth, must be at most {delta:g}; {remedy}"
         )
 
 

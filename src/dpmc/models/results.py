@@ -1,0 +1,158 @@
+"""What a model's methods return: real numbers of the right shape, each of which depends on one row alone.
+
+Every bound on what one row can do rests on this. So shapes are checked at every call, and before any budget
+is reserved a model of one's own is tried on public dummy rows: all together, once more, and one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+
+
+class WrongResult(DpmcError):
+    """A result of another kind or shape than a model's method must have."""
+
+
+LEAST_DUMMIES = 5  #: rows that a model is tried on, at least
+#: Relative difference that rounding may make between rows together and one by one.
+ROUNDING = 1e-6
+
+
+def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """`found` as floats, if it is an array of real numbers of this shape.
+
+    Raises WrongResult, which begins with `where`, otherwise.
+    """
+    try:
+        array = np.asarray(found)
+    except ValueError:  # a list of lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        kind = type(found).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
+        raise WrongResult(f"{where}: returned {kind}, must be real numbers of shape {shape}")
+    if array.shape != shape:
+        raise WrongResult(
+            f"{where}: returned shape {array.shape}, must be {shape}{_hint(array.shape, shape)}"
+        )
+    return array.astype(float, copy=False)
+
+
+def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """What may be wrong with a result of another shape than one number a row."""
+    if len(wanted) != 1:
+        return ""
+    if found == ():
+        return ": a number for each row, not their sum"
+    if found == wanted * 2:
+        return ": a (n, 1) array beside a (n,) one makes (n, n)"
+    return ": a number for each row" if len(found) == 1 else ": sum over the columns, axis=1"
+
+
+def name_of(model: Any) -> str:
+    """What a model is called in messages."""
+    inner = getattr(model, "__dict__", {}).get("_model", model)
+    return str(getattr(inner, "__dict__", {}).get("_name", type(inner).__name__))
+
+
+def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The model's log-likelihood of each row, (n,); DpmcError for another shape or kind."""
+    where = f"model: {name_of(model)}: log_likelihood"
+    return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
+
+
+def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The model's gradient of each row's log-likelihood, (n, d); DpmcError for another shape or kind."""
+    where = f"model: {name_of(model)}: log_likelihood_gradient"
+    return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
+
+
+def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
+    """The model's statistics of each row, (n, k); DpmcError for another shape or kind."""
+    found = model.statistics(rows)
+    k = np.shape(found)[1] if np.ndim(found) == 2 else 1
+    return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
+
+
+def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> None:
+    """Try a model of one's own on dummy rows with so many columns, at a public position θ (d,).
+
+    Raises DpmcError where a method returns what it must not, or where a row's value changes with the rows
+    beside it or from call to call. Models of this package are not tried.
+    """
+    if type(model).__module__.startswith("dpmc.models."):
+        return
+    real_array(model.log_prior(theta), (), f"model: {name_of(model)}: log_prior")
+    if gradients:
+        out = np.zeros(len(theta))
+        model.log_prior_gradient(theta, out)
+    asked: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = []
+    if hasattr(model, "statistics"):
+        asked.append(("statistics", lambda rows: statistics(model, rows)))
+    if hasattr(model, "log_likelihood"):
+        asked.append(("log_likelihood", lambda rows: log_likelihood(model, theta, rows)))
+        if gradients and not hasattr(model, "statistics"):
+            gradient = "log_likelihood_gradient"
+            asked.append((gradient, lambda rows: log_likelihood_gradient(model, theta, rows)))
+    dummies = _dummies(model, columns, theta)
+    for method, ask in asked:
+        _try_method(f"model: {name_of(model)}: {method}", ask, dummies)
+
+
+def _dummies(model: Any, columns: int, theta: np.ndarray) -> list[np.ndarray]:
+    """Public rows (m, columns): simulated ones, if the model can, and made-up ones of several kinds."""
+    m = LEAST_DUMMIES
+    while m in (len(theta), columns):  # so that one cannot be taken for another
+        m += 1
+    generator = np.random.default_rng(0)
+    normal = generator.standard_normal((m, columns))
+    made_up = [normal, 0.5 + np.abs(normal), np.arange(m * columns, dtype=float).reshape(m, columns) % 2.0]
+    if not hasattr(model, "simulate"):
+        return made_up
+    simulated = np.asarray(model.simulate(generator, theta, m), dtype=float)
+    if simulated.shape != (m, columns):
+        raise DpmcError(
+            f"model: {name_of(model)}: simulate: returned shape {simulated.shape}, must be {(m, columns)}: "
+            "so many rows, with as many columns as the data"
+        )
+    return [simulated]
+
+
+def _try_method(where: str, ask: Callable[[np.ndarray], np.ndarray], dummies: list[np.ndarray]) -> None:
+    """Ask for values of all rows, again, and of each alone; DpmcError where they differ or nothing works."""
+    failed: list[Exception] = []
+    for rows in dummies:
+        try:
+            with np.errstate(all="ignore"):
+                together = ask(rows)
+                again = ask(rows.copy())
+                alone = np.concatenate([ask(rows[j : j + 1]) for j in range(len(rows))])
+        except WrongResult:
+            raise
+        except Exception as error:  # a user's code may raise anything, and made-up rows may be the reason
+            failed.append(error)
+            continue
+        if not _agree(together, again):
+            raise DpmcError(
+                f"{where}: two calls with the same rows differ, must be a function of them and θ"
+            )
+        if not _agree(together, alone):
+            raise DpmcError(
+                f"{where}: the value of a row changes with the rows beside it, must depend on that row alone "
+                "(else no bound on what one row can do holds)"
+            )
+    if len(failed) == len(dummies):
+        raise DpmcError(
+            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the reason, give the model "
+            "simulate(generator, theta, n), whose rows are then taken"
+        )
+
+
+def _agree(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays differ by rounding alone."""
+    with np.errstate(all="ignore"):
+        finite = np.abs(one[np.isfinite(one)])
+        scale = float(finite.max(initial=0.0))
+        return bool(np.allclose(one, other, rtol=ROUNDING, atol=1e-9 * scale, equal_nan=True))
