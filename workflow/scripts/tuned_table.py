@@ -154,11 +154,12 @@ def main() -> None:
     study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     table = list(rows(study, Results.of_study(read_metrics(metrics), study)))
     write(output, COLUMNS, table)
-    print(f"# {study.title}: tuned beside published\n")
+    print(f"# {study.title}: tuned settings beside published ones\n")
     print(
-        "published (ours where nothing was) → tuned. Median MMD ± its standard error; differences are\n"
-        "tuned minus published, negative where tuning helped, with the errors of both medians; z is the\n"
-        "difference in these errors. Iterations of the shortest chain; medians of the acceptance rate and\n"
+        "published settings (our own where none were published) → tuned ones, all chains ours: no number is a\n"
+        "published result. Median MMD ± its standard error; differences are tuned minus published,\n"
+        "negative where tuning helped, with the errors of both medians; z is the difference in these\n"
+        "errors. Iterations of the shortest chain; medians of the acceptance rate and\n"
         "of the fraction clipped (log ratios, or gradients where there are none). A bold ε is the one tuned\n"
         "at. Were both settings equally good, about one cell in 30 would be called better by chance, and as\n"
         "many worse."
