@@ -123,9 +123,8 @@ def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str], before: s
             two[0].set_ylabel(LABELS[METRIC])
         kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for one, name in zip(axes[0], (before, FOUND), strict=True):
-            one.set_title(
-                f"{name}, our chains\n", loc="center", fontweight="bold"
-            )  # a line above the model's title
+            title = f"{name}, our chains\n"  # a line above the model's title
+            one.set_title(title, loc="center", fontweight="bold")
         for one in axes[-1]:
             one.set_xlabel(f"privacy budget ε ({kind})")
         if len(rows) > ROWS_WITH_TICKS:
