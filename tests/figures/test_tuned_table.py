@@ -202,5 +202,5 @@ def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys)
     assert all(value != "" for one in written for value in one.values())
     text = capsys.readouterr().out
     assert text.startswith("# my own: tuned settings beside published ones\n")
-    assert "no\nnumber is a published result" in text
+    assert "no number is a published result" in text
     assert "| at all ε: 6 | 2 | 1 | 2 | 1 |" in text and re.search(r"\bnan\b", text) is None

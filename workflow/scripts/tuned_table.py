@@ -156,12 +156,13 @@ def main() -> None:
     write(output, COLUMNS, table)
     print(f"# {study.title}: tuned settings beside published ones\n")
     print(
-        "published settings (our own where none were published) → tuned ones; all chains are ours, and no\n"
-        "number is a published result. Median MMD ± its standard error; differences are tuned minus published,\n"
-        "negative where tuning helped, with the errors of both medians; z is the difference in these errors.\n"
-        "Iterations of the shortest chain; medians of the acceptance rate and of the fraction clipped (log\n"
-        "ratios, or gradients where there are none). A bold ε is the one tuned at. Were both settings equally\n"
-        "good, about one cell in 30 would be called better by chance, and as many worse."
+        "published settings (our own where none were published) → tuned ones; all chains are ours, and\n"
+        "no number is a published result. Median MMD ± its standard error; differences are tuned minus\n"
+        "published, negative where tuning helped, with the errors of both medians; z is the difference\n"
+        "in these errors. Iterations of the shortest chain; medians of the acceptance rate and of the\n"
+        "fraction clipped (log ratios, or gradients where there are none). A bold ε is the one tuned at.\n"
+        "Were both settings equally good, about one cell in 30 would be called better by chance, and as\n"
+        "many worse."
     )
     print("\n".join(markdown(study, table)))
 
