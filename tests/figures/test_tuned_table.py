@@ -1,4 +1,4 @@
-"""The table "tuned settings beside those before": every number against one computed by hand, and what is counted."""
+"""The table of tuned settings: every number against one computed by hand, and what is counted."""
 
 import csv
 import importlib.util

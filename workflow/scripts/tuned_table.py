@@ -3,11 +3,12 @@
     python workflow/scripts/tuned_table.py <study> results/<study>/metrics.csv table.csv > table.md
 
 One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. `before_` and
-`tuned_` columns, chains of ours with the settings before the search and with those found: iterations of the shortest chain; medians over chains of MMD, acceptance rate and fraction
-clipped (of log ratios, or of gradients where there are none). The error of a median is 1.2533 σ/√m over m
-chains with σ = interquartile range / 1.349. `difference` is the tuned median minus the one before, its
-error the root of the sum of both squared, z their quotient. `chains`: those with an MMD, on the side with
-fewer. `tuned_at`: the ε that the search tuned at. What cannot be said is "none".
+`tuned_` columns, chains of ours with the settings before the search and with those found: iterations of the
+shortest chain; medians over chains of MMD, acceptance rate and fraction clipped (of log ratios, or of
+gradients where there are none). The error of a median is 1.2533 σ/√m over m chains with σ = interquartile
+range / 1.349. `difference` is the tuned median minus the one before, its error the root of the sum of both
+squared, z their quotient. `chains`: those with an MMD, on the side with fewer. `tuned_at`: the ε that the
+search tuned at. What cannot be said is "none".
 
 Raises DpmcError for a study without pairs and a metrics file that cannot be read.
 """
