@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dpmc.datasets import published, threefry
+from dpmc.figures import mmd_easy
 from dpmc.figures.style import MODEL_TITLES, STYLES
 from dpmc.metrics.mmd import published_mmd
 
@@ -52,6 +53,17 @@ def test_iterations_and_kept_draws() -> None:
     assert list(table[single].kept_draws) == [0]
     rest = table[~single]
     assert (rest.kept_draws == rest.iterations - (rest.iterations + 1) // 2 + 1).all()
+
+
+def test_the_caption_on_iterations_is_true() -> None:
+    """From ε = 1 to 2, with the settings of the thesis, for every method and model of the figure."""
+    table = read("iterations").pivot(index=["method", "model"], columns="epsilon", values="iterations")
+    growth = (table["2"] / table["1"]).loc[lambda some: some.index.isin(mmd_easy.MODELS, level="model")]
+    batches = growth.index.get_level_values("method").str.startswith("minibatch-penalty")
+    jumps = batches & (growth.index.get_level_values("model") != "tempered-banana-2d")
+    assert len(growth) == 24 and jumps.sum() == 6
+    assert f"{growth[~jumps].min():.1f} to {growth[~jumps].max():.1f} times" in mmd_easy.CAPTION
+    assert f"{growth[jumps].min():.0f} to {growth[jumps].max():.0f} times" in mmd_easy.CAPTION
 
 
 def test_accountant_curves() -> None:

@@ -1,4 +1,4 @@
-"""Tuned beside published: which methods are pairs, where marks lie, what looks alike, what is said."""
+"""Tuned settings beside published ones: which are pairs, where marks lie, what looks alike, what is said."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_study_without_pairs_is_refused(name: str) -> None:
 def test_pairs_that_share_no_model_are_refused() -> None:
     of = both(EASY[:2], ("dp-hmc",))
     of.methods["dp-hmc"].models, of.methods["dp-hmc-tuned"].models = EASY[:1], EASY[1:2]
-    with pytest.raises(DpmcError, match="no method runs both published and tuned on flat-banana-2d, flat"):
+    with pytest.raises(DpmcError, match="no method runs with and without tuning on flat-banana-2d, flat"):
         draw("tuned-easy", of)
 
 
@@ -102,7 +102,11 @@ def test_they_can_be_read(name: str, methods: tuple[str, ...]) -> None:
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [text for model in FIGURES[name] for text in (style.MODEL_TITLES[model], "")]
     heads = [axes.get_title(loc="center").strip() for axes in figure.axes]
-    assert heads == ["published", "tuned"] + [""] * (len(heads) - 2)
+    before = "settings before the search" if name == "tuned" else "published settings"
+    assert heads == [f"{before}, our chains", "tuned settings, our chains"] + [""] * (len(heads) - 2)
+    # All chains are ours: nothing drawn may be called a published median.
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert f"our median, {before}" in entries and "published median" not in entries
 
 
 @pytest.mark.parametrize(("column", "suffix"), [(0, ""), (1, "-tuned")])
@@ -125,7 +129,7 @@ def test_marks_are_medians_and_bars_quartiles(column: int, suffix: str) -> None:
         assert [round(mark[0]) for mark in drawn] == [group for group in range(6) for _ in THREE]
 
 
-def test_the_published_median_stands_hollow_beside_the_tuned_one() -> None:
+def test_the_median_before_the_search_stands_hollow_beside_the_tuned_one() -> None:
     of = both()
     table = metrics(of)
     left, right = draw("tuned-easy", of, table).axes
@@ -222,7 +226,7 @@ def test_captions_say_what_is_marked() -> None:
     for name in FIGURES:
         module = load(name)
         assert module.NAME == name
-        for words in ("hollow", "quartile", "bold", "exact samples", "cross"):
+        for words in ("hollow", "quartile", "bold", "exact samples", "cross", "no published result is drawn"):
             assert words in module.CAPTION
 
 

@@ -1,13 +1,14 @@
-"""What tuning changes, method by method: iterations, acceptance, clipping and MMD, published beside tuned.
+"""What tuning changes, method by method: iterations, acceptance, clipping and MMD, before and tuned.
 
     python workflow/scripts/tuned_table.py <study> results/<study>/metrics.csv table.csv > table.md
 
-One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. `published_` and
-`tuned_` columns: iterations of the shortest chain; medians over chains of MMD, acceptance rate and fraction
-clipped (of log ratios, or of gradients where there are none). The error of a median is 1.2533 σ/√m over m
-chains with σ = interquartile range / 1.349. `difference` is the tuned median minus the published one, its
-error the root of the sum of both squared, z their quotient. `chains`: those with an MMD, on the side with
-fewer. `tuned_at`: the ε that the search tuned at. What cannot be said is "none".
+One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. `before_` and
+`tuned_` columns, chains of ours with the settings before the search and with those found: iterations of the
+shortest chain; medians over chains of MMD, acceptance rate and fraction clipped (of log ratios, or of
+gradients where there are none). The error of a median is 1.2533 σ/√m over m chains with σ = interquartile
+range / 1.349. `difference` is the tuned median minus the one before, its error the root of the sum of both
+squared, z their quotient. `chains`: those with an MMD, on the side with fewer. `tuned_at`: the ε that the
+search tuned at. What cannot be said is "none".
 
 Raises DpmcError for a study without pairs and a metrics file that cannot be read.
 """
@@ -27,7 +28,7 @@ from dpmc.figures.style import model_title
 from dpmc.figures.tuned import looks, pairs_on, tuned_pairs
 from dpmc.studies import Study, load_study
 
-WAYS = ("published", "tuned")
+WAYS = ("before", "tuned")
 ONE_WAY = ("iterations", "mmd", "mmd_error", "acceptance_rate", "clip_fraction")
 COLUMNS = (
     *("model", "method", "epsilon", "tuned_at", "chains"),
@@ -54,7 +55,7 @@ def rows(study: Study, results: Results) -> Iterator[Row]:
 
 
 def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[str, str]) -> Row:
-    """One row: a method with its published settings, and with those that a search found."""
+    """One row: a method with its settings before the search, and with those that it found."""
     tuned_at = study.models[model].tuning_epsilon
     found: Row = {"model": model, "method": pair[0], "epsilon": epsilon, "tuned_at": tuned_at}
     chains = []
@@ -71,9 +72,9 @@ def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[st
             f"{way}_clip_fraction": median(ratio or gradient),
         }
     found["chains"] = min(chains)
-    published, tuned = (float(str(found[f"{way}_mmd"])) for way in WAYS)
+    before, tuned = (float(str(found[f"{way}_mmd"])) for way in WAYS)
     error = math.hypot(*(float(str(found[f"{way}_mmd_error"])) for way in WAYS))
-    difference = tuned - published
+    difference = tuned - before
     z = difference / error if error > 0.0 else math.nan
     return found | {"difference": difference, "difference_error": error, "z": z}
 
@@ -130,8 +131,8 @@ def epsilon(one: Row) -> str:
 
 
 def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
-    """The cells of one model, published → tuned."""
-    heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − published", "z")
+    """The cells of one model, before → tuned."""
+    heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − before", "z")
     yield f"| {' | '.join(heads)} |"
     yield "| --- |" + " --- |" * (len(heads) - 1)
     for one in part:
@@ -154,14 +155,15 @@ def main() -> None:
     study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
     table = list(rows(study, Results.of_study(read_metrics(metrics), study)))
     write(output, COLUMNS, table)
-    print(f"# {study.title}: tuned beside published\n")
+    print(f"# {study.title}: tuned settings beside those before\n")
     print(
-        "published (ours where nothing was) → tuned. Median MMD ± its standard error; differences are\n"
-        "tuned minus published, negative where tuning helped, with the errors of both medians; z is the\n"
-        "difference in these errors. Iterations of the shortest chain; medians of the acceptance rate and\n"
-        "of the fraction clipped (log ratios, or gradients where there are none). A bold ε is the one tuned\n"
-        "at. Were both settings equally good, about one cell in 30 would be called better by chance, and as\n"
-        "many worse."
+        "Settings before the search (the published ones, or our own where none were published) → tuned\n"
+        "ones; all chains are ours, and no number is a published result. Median MMD ± its standard error;\n"
+        "differences are tuned minus before, negative where tuning helped, with the errors of both medians;\n"
+        "z is the difference in these errors. Iterations of the shortest chain; medians of the acceptance\n"
+        "rate and of the fraction clipped (log ratios, or gradients where there are none). A bold ε is the\n"
+        "one tuned at. Were both settings equally good, about one cell in 30 would be called better by\n"
+        "chance, and as many worse."
     )
     print("\n".join(markdown(study, table)))
 

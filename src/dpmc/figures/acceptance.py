@@ -20,12 +20,12 @@ MODELS = (*mmd_easy.MODELS, *mmd_hard.MODELS)
 CAPTION = (
     "Fraction of proposals that a chain accepted, over all its iterations, against the total "
     "privacy budget ε (δ = 0.1/n). The noise of the acceptance test lowers it, but does not "
-    "depend on ε: a larger ε only buys more iterations, so that boxes keep their place and get "
-    "narrower. A trend with ε means that chains were still on their way to the posterior when a "
-    "small budget ended. The guided DP penalty moves one component at a time, DP-HMC along a "
-    "whole trajectory. Boxes are over independent chains; the slim bar beside a box is the "
-    "published one (quartiles and median, from a figure of the thesis's public repository that is "
-    "not in the thesis). k: iterations, said where there are fewer than ten."
+    "depend on ε: a larger ε only buys more iterations, so that boxes of chains that have reached the "
+    "posterior keep their place and get narrower. A trend with ε, or a box that stays wide, means that "
+    "chains were still on their way, or stuck, when the budget ended. The guided DP penalty moves one "
+    "component at a time, DP-HMC along a whole trajectory. Boxes are over independent chains; the slim "
+    "bar beside a box is the published one (quartiles and median, from a figure of the thesis's public "
+    "repository that is not in the thesis). k: iterations, said where there are fewer than ten."
 )
 
 

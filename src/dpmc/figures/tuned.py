@@ -1,4 +1,4 @@
-"""MMD with the published settings, and beside it with those that a search found, on all models of a study."""
+"""MMD with the settings before a search, and beside it with those that it found, on all models of a study."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 SUFFIX = "-tuned"
-COLUMNS = ("published", "tuned")
+PUBLISHED, BEFORE, FOUND = "published settings", "settings before the search", "tuned settings"
 METRIC = "mmd"
 ROW_HEIGHT, MOST_HEIGHT, ABOVE_AND_BELOW = 1.7, 8.5, 0.95  # inches: of a row, of the figure, of all but rows
 TITLE_AND_TICKS = 25.0  # points of a row that are not its panels'
 ROWS_WITH_TICKS = 5  # of more rows, those like the one below have no labels of their budgets
 LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit high, and above its bar
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
-BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and as published
+BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and before the search
 
 NAME = "tuned"
 HOW_TO_READ = (
-    "Left the published settings, right those that a search found, on one vertical axis; in both "
-    "every algorithm has the same ε, accountant, rows and start points. A marker is the median over "
+    "Both are chains of ours, on one vertical axis, in which every algorithm has the same ε, "
+    "accountant, rows and start points; no published result is drawn. A marker is the median over "
     "independent runs, its bar reaches from quartile to quartile. Right, a small hollow marker "
-    "repeats the published median: the way from it down to the full one is what tuning gained, and "
+    "repeats the median on the left: the way from it down to the full one is what tuning gained, and "
     "none is seen where the two coincide. Settings were tuned at one ε for each model, the one on "
     "the coloured band with its number in bold, on rows that these chains do not use, and kept at "
     "the others. Black lines are exact samples: a chain among them cannot be told from the posterior "
@@ -47,8 +47,9 @@ HOW_TO_READ = (
 )
 CAPTION = (
     "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
-    "against ε, of the algorithms that were tuned, one row per model. Where nothing was published, "
-    "the settings on the left are those that the study ran with before the search. " + HOW_TO_READ
+    "against ε, of the algorithms that were tuned, one row per model. Left the settings before the "
+    "search (the published ones, or ours where none were published), right those that it found. "
+    + HOW_TO_READ
 )
 
 
@@ -57,11 +58,11 @@ def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
 
     Raises DpmcError where no method has a tuned partner on any of them.
     """
-    return draw_rows(metrics, study, private_models(study))
+    return draw_rows(metrics, study, private_models(study), BEFORE)
 
 
 def pairs(study: Study) -> dict[str, str]:
-    """Return published label -> tuned label: `<the same>-tuned`, with hyperparameters that a search found."""
+    """Return label -> tuned label: `<the same>-tuned`, with hyperparameters that a search found."""
     return {
         label: label + SUFFIX
         for label in study.methods
@@ -90,13 +91,15 @@ def pairs_on(study: Study, model: str) -> dict[str, str]:
 
 
 def looks(study: Study) -> dict[str, MethodStyle]:
-    """Return label -> style of the methods in pairs; a tuned method looks like its published partner."""
+    """Return label -> style of the methods in pairs; a tuned method looks like its partner."""
     every = style.method_styles(dict(study.methods))
     return {label: every[one] for one, other in tuned_pairs(study).items() for label in (one, other)}
 
 
-def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure:
+def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str], before: str = PUBLISHED) -> Figure:
     """Return a figure with a row for each of the models (labels) that has pairs, and a legend above.
+
+    `before` says in words which settings the left panels have.
 
     Raises DpmcError where none has.
     """
@@ -104,7 +107,7 @@ def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure
 
     rows = [model for model in models if pairs_on(study, model)]
     if not rows:
-        raise DpmcError(f"study {study.name}: no method runs both published and tuned on {', '.join(models)}")
+        raise DpmcError(f"study {study.name}: no method runs with and without tuning on {', '.join(models)}")
     results = Results.of_study(metrics, study)
     height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
     with style.context():
@@ -119,13 +122,14 @@ def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str]) -> Figure
             two[0].set_title(model_title(model, study.models[model].model))
             two[0].set_ylabel(LABELS[METRIC])
         kind = "total" if study.epsilon_kind == "total" else "per iteration"
-        for one, name in zip(axes[0], COLUMNS, strict=True):
-            one.set_title(f"{name}\n", loc="center", fontweight="bold")  # a line above the model's title
+        for one, name in zip(axes[0], (before, FOUND), strict=True):
+            title = f"{name}, our chains\n"  # a line above the model's title
+            one.set_title(title, loc="center", fontweight="bold")
         for one in axes[-1]:
             one.set_xlabel(f"privacy budget ε ({kind})")
         if len(rows) > ROWS_WITH_TICKS:
             _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
-        _legend(figure, study, rows, results)
+        _legend(figure, study, rows, results, before)
     return figure
 
 
@@ -162,7 +166,7 @@ class _Row:
         return group + ((index + 0.5) / len(pairs_on(self.study, self.model)) - 0.5) * GROUP_WIDTH
 
     def cells(self, right: bool) -> list[tuple[float, str, str, str]]:
-        """(x, ε, method drawn, published partner) of a panel, from left to right."""
+        """(x, ε, method drawn, its partner before the search) of a panel, from left to right."""
         return [
             (self.place(group, index), epsilon, pair[right], pair[0])
             for group, epsilon in enumerate(self.epsilons)
@@ -247,7 +251,7 @@ def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle)
 
 
 def _draw_before(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
-    """Draw the published median, hollow, small and faint."""
+    """Draw the median before the search, hollow, small and faint."""
     hollow = {"markerfacecolor": "white", "alpha": 0.75}
     axes.plot([x], [float(np.median(values))], **{**_marker(look, HOLLOW), **hollow}, zorder=2)
 
@@ -293,7 +297,7 @@ def _write_remark(
     )
 
 
-def _legend(figure: Figure, study: Study, models: Sequence[str], results: Results) -> None:
+def _legend(figure: Figure, study: Study, models: Sequence[str], results: Results, before: str) -> None:
     """Explain methods, the hollow marker, exact samples and the band above the panels.
 
     A method that is not the published algorithm has a star, and its departure is spelled out.
@@ -313,7 +317,7 @@ def _legend(figure: Figure, study: Study, models: Sequence[str], results: Result
     ]
     hollow = Line2D([], [], linestyle="none", marker="o", markersize=HOLLOW, color=style.GREY)
     hollow.set_markerfacecolor("white")
-    entries.append((hollow, "published median"))
+    entries.append((hollow, f"our median, {before}"))
     if lines := max(len(results.baselines(model, METRIC)) for model in models):
         entries.append((Line2D([], [], color="black", linewidth=0.6), f"{lines} exact samples"))
     if any(study.models[model].tuning_epsilon in study.models[model].epsilons for model in models):

@@ -21,7 +21,8 @@ CAPTION = (
     "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
     "against the total privacy budget ε of a run (δ = 0.1/n), on the models that are hard for a private "
     "sampler: many dimensions (Gaussian, d = 30), a thin bent ridge (banana with a = 350), a thin "
-    "straight one (Gaussian with correlation 0.999), and a ring (circle). " + HOW_TO_READ
+    "straight one (Gaussian with correlation 0.999), and a ring (circle). Left the published settings, "
+    "right those that a search found. " + HOW_TO_READ
 )
 
 
