@@ -165,18 +165,34 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
 
 
 def sample(options: argparse.Namespace) -> None:
-    """Run chains; write one file a seed."""
-    from dpmc import models, sampling, storage
+    """Run chains; write one file a seed, and say on standard error how the chains went."""
+    from dpmc import models, storage, summary
 
     study = _study_as_asked(options)
     models.definition(study.model(options.model).model)
-    epsilon = canonical_epsilon(options.epsilon)
+    canonical_epsilon(options.epsilon)
     seeds, files = _seeds_and_outputs(options.seed, options.output)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     outputs.check([Output("--output", file, outputs.CHAINS) for file in files], inputs, options.force)
     if min(_at_least(1, "processes", options.processes) or 1, len(seeds)) > 1:
-        return _share(options, seeds, files)
-    how = study.own_method(options.method)
+        _share(options, study, seeds, files)
+        finished = [] if options.quiet else [storage.read_chain(file) for file in files]
+    else:
+        finished = _sample_seeds(options, study, seeds, files, together=len(seeds))
+    if not options.quiet:
+        print(*summary.lines(finished), sep="\n", file=sys.stderr)
+
+
+def _sample_seeds(
+    options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path], together: int
+) -> list[Any]:
+    """Run the chains of these seeds, write them and return them as they would be read back.
+
+    `together`: how many seeds to say the cost of, if they spend the budget of somebody's data several times.
+    """
+    from dpmc import sampling, storage
+
+    epsilon, how = canonical_epsilon(options.epsilon), study.own_method(options.method)
     values, source = _hyperparameters(study, options)
     need = (max(seeds) + 1) * study.chains
     problem = _problem(study, options.model, options.data, starts=max(need, 20))
@@ -186,6 +202,7 @@ def sample(options: argparse.Namespace) -> None:
         if (value := _at_least(1, name, getattr(options, name))) is not None
     }
     cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
+    _say_what_seeds_cost(cell, together)
     about = {
         "study": study.name,
         "algorithm": how.algorithm,
@@ -212,6 +229,27 @@ def sample(options: argparse.Namespace) -> None:
     checkpoint.unlink(missing_ok=True)
     if finished[0].attributes["status"] != "ok":
         print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
+    return [storage.ChainFile.of(chains, {}) for chains in finished]
+
+
+def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
+    """Say what runs on data that may be somebody's cost together, where there are several."""
+    from dpmc import datasets
+    from dpmc.privacy.events import repeat
+
+    if seeds < 2 or datasets.is_public(cell.problem.dataset) or cell.epsilon == "inf":
+        return
+    once, each = cell.releases()
+    run = (*once, *repeat(each, cell.allowed_iterations()))
+    try:
+        one, all_ = (cell.judge().epsilon(repeat(run, count), cell.delta) for count in (1, seeds))
+    except DpmcError:  # the accountant cannot bound them
+        one = all_ = float("inf")
+    print(
+        f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {one:.4g} each, together "
+        f"{all_:.4g}, at delta {cell.delta:.3g}; one seed with --chains {seeds} shares one budget",
+        file=sys.stderr,
+    )
 
 
 def prepare_sample(options: argparse.Namespace, folder: Path) -> None:
@@ -487,7 +525,7 @@ def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[st
     return content, str(path)
 
 
-def _share(options: argparse.Namespace, seeds: list[int], files: list[Path]) -> None:
+def _share(options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path]) -> None:
     """Run `sample` in several processes, each with its part of the seeds; the same bits as from one.
 
     Raises DpmcError, after all have ended, if one of them failed; what it has to say it says itself.
@@ -498,9 +536,10 @@ def _share(options: argparse.Namespace, seeds: list[int], files: list[Path]) -> 
     workers = []
     for begin, end in itertools.pairwise(edges):
         part = argparse.Namespace(**vars(options))
-        part.processes, part.seed, part.quiet = 1, seeds[begin:end], options.quiet or begin > 0
-        part.output = [str(file) for file in files[begin:end]]
-        workers.append(context.Process(target=_sample_part, args=(part,), daemon=True))
+        part.quiet = options.quiet or begin > 0
+        together = len(seeds) if begin == 0 else 0
+        work = (part, study, seeds[begin:end], files[begin:end], together)
+        workers.append(context.Process(target=_sample_part, args=work, daemon=True))
     signal.signal(signal.SIGTERM, _leave)
     try:
         for worker in workers:
@@ -522,10 +561,10 @@ def _leave(*_: Any) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _sample_part(options: argparse.Namespace) -> None:
+def _sample_part(*work: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        sample(options)
+        _sample_seeds(*work)
     except DpmcError as error:
         sys.exit(f"dpmc: error: {error}")
 

@@ -250,7 +250,8 @@ def test_a_killed_chain_goes_on_without_force(folder, monkeypatch):
     Path("mortal.py").write_text(MORTAL)
     monkeypatch.syspath_prepend(folder)
     chain = ("sample", "--model", "mortal:Mortal", "--method", "dp-penalty", "--epsilon", "4",
-             "--data", "rows.csv", "--hyperparameters", "own.yaml", "--quiet", "--checkpoint-seconds", "0", "--output")  # fmt: skip
+             "--data", "rows.csv", "--hyperparameters", "own.yaml", "--quiet",
+             "--checkpoint-seconds", "0", "--output")  # fmt: skip
     Path("own.yaml").write_text("{tau: 4, clip: 1, proposal_sd: 0.2}")
     Path("deadly").touch()
     assert main((*chain, "killed/seed-5.nc")) == 130
