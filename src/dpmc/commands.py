@@ -236,6 +236,7 @@ def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
     """Say what runs on data that may be somebody's cost together, where there are several."""
     from dpmc import datasets
     from dpmc.privacy.events import repeat
+    from dpmc.summary import rounded_up
 
     if seeds < 2 or datasets.is_public(cell.problem.dataset) or cell.epsilon == "inf":
         return
@@ -246,8 +247,8 @@ def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
     except DpmcError:  # the accountant cannot bound them
         one = all_ = float("inf")
     print(
-        f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {one:.4g} each, together "
-        f"{all_:.4g}, at delta {cell.delta:.3g}; one seed with --chains {seeds} shares one budget",
+        f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {rounded_up(one)} each, "
+        f"together {rounded_up(all_)}, at delta {cell.delta:.3g}; one seed shares a budget among --chains {seeds}",
         file=sys.stderr,
     )
 

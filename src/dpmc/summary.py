@@ -4,6 +4,7 @@ R-hat and ESS are those of the second halves, as in the table of metrics. The fr
 function of the rows: it is marked private, for whoever holds the data, and is no part of a release.
 """
 
+import decimal
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -71,6 +72,12 @@ def lines(runs: Sequence[ChainFile]) -> list[str]:
     return [f"{name}: {', '.join(parts)}{private}", *(f"dpmc: warning: {name}: {text}" for text in warnings)]
 
 
+def rounded_up(epsilon: float) -> str:
+    """Epsilon with four digits, never less than it is."""
+    upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
+
+
 def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]:
     """Smallest bulk ESS and largest R-hat over the parameters, of the second halves of all chains."""
     halves = [second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs]
@@ -87,7 +94,7 @@ def _spent(runs: Sequence[ChainFile]) -> str:
     if not spent:
         return "no budget, hence no guarantee"
     each = "each seed " if len(runs) > 1 else ""
-    return f"{each}spent epsilon {max(spent):.4g} at delta {float(runs[0].attrs['delta']):.3g}"
+    return f"{each}spent epsilon {rounded_up(max(spent))} at delta {float(runs[0].attrs['delta']):.3g}"
 
 
 def _clipped(result: _Result) -> list[tuple[float, str, str]]:
