@@ -248,7 +248,8 @@ def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
         one = all_ = float("inf")
     print(
         f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {rounded_up(one)} each, "
-        f"together {rounded_up(all_)}, at delta {cell.delta:.3g}; one seed shares a budget among --chains {seeds}",
+        f"together {rounded_up(all_)}, at delta {cell.delta:.3g}; "
+        f"the chains of one seed (--chains {seeds}) share one budget",
         file=sys.stderr,
     )
 
