@@ -169,11 +169,11 @@ def sample(options: argparse.Namespace) -> None:
     from dpmc import models, storage, summary
 
     study = _study_as_asked(options)
-    models.definition(study.model(options.model).model)
     canonical_epsilon(options.epsilon)
     seeds, files = _seeds_and_outputs(options.seed, options.output)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     outputs.check([Output("--output", file, outputs.CHAINS) for file in files], inputs, options.force)
+    models.definition(study.model(options.model).model)
     if min(_at_least(1, "processes", options.processes) or 1, len(seeds)) > 1:
         _share(options, study, seeds, files)
         finished = [] if options.quiet else [storage.read_chain(file) for file in files]

@@ -144,7 +144,8 @@ def _warnings(result: _Result) -> list[str]:
             remedy = f"more noise in each iteration (larger {noise}) buys more iterations; or change {step}"
         else:
             remedy = f"more iterations, or another {step}"
-        warnings.append(f"the chain is worth {result.ess:.0f} independent draws: {remedy}")
+        who = "the chain is" if result.chains == 1 else "the chains together are"
+        warnings.append(f"{who} worth {result.ess:.0f} independent draws: {remedy}")
     if result.rhat is not None and result.chains > 1 and result.rhat > RHAT_MOST:
         warnings.append(
             f"R-hat is {result.rhat:.2f}, the chains have not come together: fewer and longer ones, "
