@@ -161,7 +161,24 @@ def parser() -> argparse.ArgumentParser:
                 "--study", default="thesis", help="name in config/studies, or a file (default: thesis)"
             )
         _OPTIONS[name](command)
+        if name != "budget":  # which writes no file
+            command.add_argument(
+                "--force",
+                action="store_true",
+                help="overwrite results of this command (never an input, nor a file that is none)",
+            )
     return parser
+
+
+def _name(text: str) -> str:
+    """A file's name; the parser refuses what can only be a folder's, or nobody's."""
+    if not Path(text).name or text.endswith("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be the name of a file")
+    return text
+
+
+def _file(text: str) -> Path:
+    return Path(_name(text))
 
 
 def _model(command: argparse.ArgumentParser, required: bool = True) -> None:
@@ -176,7 +193,7 @@ def _cell(command: argparse.ArgumentParser) -> None:
 def _data_file(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data",
-        type=Path,
+        type=_file,
         metavar="FILE",
         help="NetCDF written by dpmc data, or rows as CSV (default: made on the spot)",
     )
@@ -184,7 +201,7 @@ def _data_file(command: argparse.ArgumentParser) -> None:
 
 def _fetch(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", help="fashion, digits or mnist (docs/data.md)")
-    command.add_argument("--output", type=Path, metavar="FILE", help="for the checksums (default: printed)")
+    command.add_argument("--output", type=_file, metavar="FILE", help="for the checksums (default: printed)")
 
 
 def _data(command: argparse.ArgumentParser) -> None:
@@ -192,8 +209,8 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", metavar="SET", help="published, tuning, fresh-<number>, or pictures (docs/data.md)"
     )
-    command.add_argument("--rows", type=Path, metavar="CSV", help="your own rows instead")
-    command.add_argument("--output", required=True, type=Path, metavar="FILE")
+    command.add_argument("--rows", type=_file, metavar="CSV", help="your own rows instead")
+    command.add_argument("--output", required=True, type=_file, metavar="FILE")
 
 
 def _compile(command: argparse.ArgumentParser) -> None:
@@ -202,13 +219,13 @@ def _compile(command: argparse.ArgumentParser) -> None:
             f"--{what}", nargs="+", metavar=what.upper(), help=f"{what}s of the study (default: all)"
         )
     command.add_argument("--metrics", action="store_true", help="what evaluation needs, not the samplers")
-    command.add_argument("--output", type=Path, metavar="FILE", help="for the report (default: printed)")
+    command.add_argument("--output", type=_file, metavar="FILE", help="for the report (default: printed)")
 
 
 def _tune(command: argparse.ArgumentParser) -> None:
     _cell(command)
     _data_file(command)
-    command.add_argument("--output", required=True, type=Path, metavar="FILE")
+    command.add_argument("--output", required=True, type=_file, metavar="FILE")
     command.add_argument(
         "--search", action="store_true", help="search for better ones than the pinned (default: try those)"
     )
@@ -216,11 +233,11 @@ def _tune(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seeds", type=int, metavar="N", help="runs of a trial (default: as in the study)")
     command.add_argument(
         "--table",
-        type=Path,
+        type=_file,
         metavar="FILE",
         help="CSV of the trials, from which a search that was killed goes on",
     )
-    command.add_argument("--figure", type=Path, metavar="FILE", help="draw the search (PDF, PNG or SVG)")
+    command.add_argument("--figure", type=_file, metavar="FILE", help="draw the search (PDF, PNG or SVG)")
     command.add_argument(
         "--rows-are-public", action="store_true", help="your own rows need no protection: tune on them"
     )
@@ -240,12 +257,17 @@ def _sample(command: argparse.ArgumentParser) -> None:
         help="total budget, or per iteration where the study says so; inf for no privacy",
     )
     command.add_argument(
-        "--seed", type=int, nargs="+", metavar="SEED", help="default: read off output names seed-<n>.nc"
+        "--seed",
+        type=int,
+        nargs="+",
+        metavar="SEED",
+        help="each spends the whole epsilon (default: read off output names seed-<n>.nc)",
     )
     command.add_argument(
         "--output",
         required=True,
         nargs="+",
+        type=_name,
         metavar="FILE",
         help='one file a seed, or a pattern with "{seed}"',
     )
@@ -253,6 +275,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _hyperparameters(command)
     command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
     command.add_argument("--thin", type=int, help="keep every THIN-th draw")
+    _chains_and_delta(command)
     command.add_argument(
         "--checkpoint-seconds", type=_seconds, default=20.0, help="between checkpoints (default: 20)"
     )
@@ -260,6 +283,13 @@ def _sample(command: argparse.ArgumentParser) -> None:
         "--processes", type=int, default=1, help="that share the seeds; changes no bit (default: 1)"
     )
     _quiet(command)
+
+
+def _chains_and_delta(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--chains", type=int, metavar="N", help="that share the budget of a seed (default: the study's)"
+    )
+    command.add_argument("--delta", type=float, help="default: the study's rule")
 
 
 def _chains(command: argparse.ArgumentParser) -> None:
@@ -277,7 +307,7 @@ def _chains(command: argparse.ArgumentParser) -> None:
 
 def _trace(command: argparse.ArgumentParser) -> None:
     _chains(command)
-    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+    command.add_argument("--output", required=True, type=_file, metavar="CSV")
 
 
 def _speed(command: argparse.ArgumentParser) -> None:
@@ -285,23 +315,23 @@ def _speed(command: argparse.ArgumentParser) -> None:
         "--data",
         nargs="+",
         default=[],
-        type=Path,
+        type=_file,
         metavar="FILE",
         help="NetCDF written by dpmc data, <model>/<set>.nc for each model (default: made on the spot)",
     )
-    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+    command.add_argument("--output", required=True, type=_file, metavar="CSV")
     _quiet(command)
 
 
 def _evaluate(command: argparse.ArgumentParser) -> None:
     _chains(command)
     command.add_argument("--baselines", action="store_true", help="exact samples against each other")
-    command.add_argument("--output", required=True, type=Path, metavar="CSV")
+    command.add_argument("--output", required=True, type=_file, metavar="CSV")
 
 
 def _plot(command: argparse.ArgumentParser) -> None:
     command.add_argument("--figure", required=True, help="name of the figure")
-    command.add_argument("--metrics", type=Path, metavar="CSV", help="needed by all but the table of models")
+    command.add_argument("--metrics", type=_file, metavar="CSV", help="needed by all but the table of models")
     command.add_argument(
         "--published", type=Path, default=Path("data/published"), help="published results (CSV files)"
     )
@@ -312,7 +342,7 @@ def _plot(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="results of all studies, for figures that show chains (default: results)",
     )
-    command.add_argument("--output", required=True, nargs="+", type=Path, metavar="FILE")
+    command.add_argument("--output", required=True, nargs="+", type=_file, metavar="FILE")
 
 
 def _budget(command: argparse.ArgumentParser) -> None:
@@ -321,7 +351,7 @@ def _budget(command: argparse.ArgumentParser) -> None:
         "--epsilon", help="total budget: print the iterations it allows; or per iteration, as the study says"
     )
     command.add_argument("--iterations", type=int, help="print the epsilon that they cost")
-    command.add_argument("--delta", type=float, help="default: the study's rule")
+    _chains_and_delta(command)
     command.add_argument("--n", type=int, help="number of rows (default: the model's)")
     _hyperparameters(command)
     command.add_argument("--json", action="store_true", help="one object, accountant -> answer")
@@ -330,7 +360,7 @@ def _budget(command: argparse.ArgumentParser) -> None:
 def _hyperparameters(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--hyperparameters",
-        type=Path,
+        type=_file,
         metavar="FILE",
         help="your own (YAML), or a file written by dpmc tune (default: the study's published ones)",
     )

@@ -11,16 +11,23 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpmc import outputs
 from dpmc.errors import DpmcError
+from dpmc.outputs import Output
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study, read_yaml
+
+MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
+MOST_SEEDS = 1_000_000  #: every seed below the largest has its start point made
 
 
 def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
+    _check_output(options, outputs.PROBLEM, [("--rows", options.rows)])
     study = load_study(options.study)
     _problem(study, options.model, None, options.data, options.rows).write(options.output)
 
@@ -30,7 +37,9 @@ def fetch(options: argparse.Namespace) -> None:
     from dpmc import storage
     from dpmc.datasets import sources
 
-    checksums = sources.fetch(sources.source(options.source))
+    source = sources.source(options.source)
+    _check_output(options, outputs.checksums(source.files))
+    checksums = sources.fetch(source)
     if options.output is None:
         print(checksums, end="")
         return
@@ -42,6 +51,7 @@ def compile(options: argparse.Namespace) -> None:
     """Compile what a study's cells run, or what evaluation needs; report what and how long."""
     from dpmc import storage, warmup
 
+    _check_output(options, outputs.COMPILED)
     study = load_study(options.study)
     if options.metrics:
         reports = [warmup.compile_metrics()]
@@ -71,14 +81,16 @@ def tune(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     study.own_method(options.method)
-    if options.output.is_dir():
-        raise DpmcError(f"--output: {options.output}: is a folder, must be a file")
     for name in ("trials", "seeds", "table", "figure"):
         if getattr(options, name) is not None and not options.search:
             raise DpmcError(f"--{name}: only with --search")
     table = options.table or options.output.with_suffix(".trials.csv")
-    of_search = {"table": table, "figure": options.figure} if options.search else {}
-    _one_file_each(data=options.data, output=options.output, **of_search)
+    written = [Output("--output", options.output, outputs.HYPERPARAMETERS)]
+    if options.search:
+        written.append(Output("--table", table, outputs.STATE))
+    if options.figure is not None:
+        written.append(Output("--figure", options.figure, outputs.FIGURE))
+    outputs.check(written, [("--data", options.data)], options.force)
     if options.search:
         result = _search(study, options, table)
     elif not study.is_tried(options.model, options.method):
@@ -89,15 +101,6 @@ def tune(options: argparse.Namespace) -> None:
         result = tuning.pinned(study, options.model, options.method, problem, progress)
     with storage.replacing(options.output) as temporary:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
-
-
-def _one_file_each(**files: Path | None) -> None:
-    """Raises DpmcError where two options name the same file, one of which would be lost."""
-    seen: set[Path] = set()
-    for name, path in files.items():
-        if path is not None and path.resolve() in seen:
-            raise DpmcError(f"--{name}: {path}: is a file of another option, must be one of its own")
-        seen |= {path.resolve()} if path is not None else set()
 
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
@@ -162,16 +165,34 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
 
 
 def sample(options: argparse.Namespace) -> None:
-    """Run chains; write one file a seed."""
-    from dpmc import models, sampling, storage
+    """Run chains; write one file a seed, and say on standard error how the chains went."""
+    from dpmc import models, storage, summary
 
-    study = load_study(options.study)
+    study = _study_as_asked(options)
+    canonical_epsilon(options.epsilon)
+    seeds, files = _seeds_and_outputs(options.seed, options.output)
+    inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
+    outputs.check([Output("--output", file, outputs.CHAINS) for file in files], inputs, options.force)
     models.definition(study.model(options.model).model)
-    epsilon = canonical_epsilon(options.epsilon)
-    seeds, outputs = _seeds_and_outputs(options.seed, options.output)
     if min(_at_least(1, "processes", options.processes) or 1, len(seeds)) > 1:
-        return _share(options, seeds, outputs)
-    how = study.own_method(options.method)
+        _share(options, study, seeds, files)
+        finished = [] if options.quiet else [storage.read_chain(file) for file in files]
+    else:
+        finished = _sample_seeds(options, study, seeds, files, together=len(seeds))
+    if not options.quiet:
+        print(*summary.lines(finished), sep="\n", file=sys.stderr)
+
+
+def _sample_seeds(
+    options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path], together: int
+) -> list[Any]:
+    """Run the chains of these seeds, write them and return them as they would be read back.
+
+    `together`: how many seeds to say the cost of, if they spend the budget of somebody's data several times.
+    """
+    from dpmc import sampling, storage
+
+    epsilon, how = canonical_epsilon(options.epsilon), study.own_method(options.method)
     values, source = _hyperparameters(study, options)
     need = (max(seeds) + 1) * study.chains
     problem = _problem(study, options.model, options.data, starts=max(need, 20))
@@ -181,6 +202,7 @@ def sample(options: argparse.Namespace) -> None:
         if (value := _at_least(1, name, getattr(options, name))) is not None
     }
     cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
+    _say_what_seeds_cost(cell, together)
     about = {
         "study": study.name,
         "algorithm": how.algorithm,
@@ -194,19 +216,42 @@ def sample(options: argparse.Namespace) -> None:
     if study.epsilon_kind != "total":
         calibrated = study.settings(options.method, values, epsilon, problem.n)
         about["calibrated"] = json.dumps(calibrated, sort_keys=True)
-    checkpoint = outputs[0].parent / f".checkpoint-{_settings_hash(cell, about, seeds)}.npz"
+    checkpoint = files[0].parent / f".checkpoint-{_settings_hash(cell, about, seeds)}.npz"
     name = f"{options.model} {options.method} epsilon {epsilon}" + (
         f" ({about['variant']})" if about["variant"] else ""
     )
     finished = sampling.sample(
         cell, seeds, checkpoint, options.checkpoint_seconds, _progress(name, options.quiet)
     )
-    for chains, output in zip(finished, outputs, strict=True):
+    for chains, file in zip(finished, files, strict=True):
         chains.attributes.update(about)
-        storage.write_chains(output, chains)
+        storage.write_chains(file, chains)
     checkpoint.unlink(missing_ok=True)
     if finished[0].attributes["status"] != "ok":
         print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
+    return [storage.ChainFile.of(chains, {}) for chains in finished]
+
+
+def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
+    """Say what runs on data that may be somebody's cost together, where there are several."""
+    from dpmc import datasets
+    from dpmc.privacy.events import repeat
+    from dpmc.summary import rounded_up
+
+    if seeds < 2 or datasets.is_public(cell.problem.dataset) or cell.epsilon == "inf":
+        return
+    once, each = cell.releases()
+    run = (*once, *repeat(each, cell.allowed_iterations()))
+    try:
+        one, all_ = (cell.judge().epsilon(repeat(run, count), cell.delta) for count in (1, seeds))
+    except DpmcError:  # the accountant cannot bound them
+        one = all_ = float("inf")
+    print(
+        f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {rounded_up(one)} each, "
+        f"together {rounded_up(all_)}, at delta {cell.delta:.3g}; "
+        f"the chains of one seed (--chains {seeds}) share one budget",
+        file=sys.stderr,
+    )
 
 
 def prepare_sample(options: argparse.Namespace, folder: Path) -> None:
@@ -244,6 +289,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from dpmc.metrics import cell
 
     study = load_study(options.study)
+    _check_output(options, outputs.csv_table(cell.COLUMNS), _evaluated(study, options))
     if options.baselines:
         if options.model is None:
             raise DpmcError("--model: needed with --baselines")
@@ -261,6 +307,7 @@ def trace(options: argparse.Namespace) -> None:
     from dpmc.metrics import traces
 
     study = load_study(options.study)
+    _check_output(options, outputs.csv_table(traces.COLUMNS), _evaluated(study, options))
     _write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, options)))
 
 
@@ -269,6 +316,7 @@ def speed(options: argparse.Namespace) -> None:
     from dpmc import models
     from dpmc.metrics import speed
 
+    _check_output(options, outputs.csv_table(speed.COLUMNS), [("--data", file) for file in options.data])
     study = load_study(options.study)
     files = {path.parent.name: path for path in options.data}
     shown = files or study.models
@@ -312,6 +360,20 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any,
     return itertools.chain([first], files), problem
 
 
+def _check_output(
+    options: argparse.Namespace, kind: outputs.Kind, inputs: Sequence[tuple[str, Path | None]] = ()
+) -> None:
+    """Refuse an `--output` that would destroy something; see `outputs.check`."""
+    if options.output is not None:
+        outputs.check([Output("--output", options.output, kind)], inputs, options.force)
+
+
+def _evaluated(study: Study, options: argparse.Namespace) -> list[tuple[str, Path | None]]:
+    """The files that `evaluate` and `trace` read, each with its option."""
+    chains = _chain_files(study, options.chains)
+    return [("--data", options.data), *(("--chains", file) for file in chains)]
+
+
 def _write_table(output: Path, columns: tuple[str, ...], rows: Any) -> None:
     """Write rows, mappings with these keys, as CSV."""
     from dpmc import storage
@@ -338,6 +400,13 @@ def plot(options: argparse.Namespace) -> None:
     study = load_study(options.study)
     if options.metrics is None and options.figure not in figures.TABLES:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
+    written = [
+        Output("--output", output, figures.kind_of_output(options.figure, output))
+        for output in options.output
+    ]
+    read = figures.chain_files(options.figure, study, options.results)
+    inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
+    outputs.check(written, inputs, options.force)
     figures.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
 
 
@@ -350,14 +419,14 @@ def budget(options: argparse.Namespace) -> None:
     from dpmc.privacy import accountants
     from dpmc.privacy.events import repeat
 
-    study = load_study(options.study)
+    study = _study_as_asked(options)
     kept, k = _what_to_budget(study, options)
     spec = study.model(options.model)
     definition = models.definition(spec.model)
     n = _at_least(1, "n", options.n, spec.n or definition.n)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
-    delta = study.delta_for(n) if options.delta is None else options.delta
+    delta = study.delta_for(n)
     values, source = _hyperparameters(study, options)
     algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
@@ -394,6 +463,22 @@ def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int
     if k is None:
         raise DpmcError("--iterations: needed, the study does not say how many")
     return canonical_epsilon(options.epsilon), k
+
+
+def _study_as_asked(options: argparse.Namespace) -> Study:
+    """The study, with the number of chains and the δ of the command line in place of its own.
+
+    Raises DpmcError for an impossible number of either.
+    """
+    study = load_study(options.study)
+    delta, chains = options.delta, _at_least(1, "chains", options.chains, study.chains)
+    if delta is not None and not 0.0 < delta < 1.0:
+        raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
+    if options.chains is not None and options.chains > MOST_CHAINS:
+        raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
+    return dataclasses.replace(
+        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
+    )
 
 
 def _problem(
@@ -443,7 +528,7 @@ def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[st
     return content, str(path)
 
 
-def _share(options: argparse.Namespace, seeds: list[int], outputs: list[Path]) -> None:
+def _share(options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path]) -> None:
     """Run `sample` in several processes, each with its part of the seeds; the same bits as from one.
 
     Raises DpmcError, after all have ended, if one of them failed; what it has to say it says itself.
@@ -454,9 +539,10 @@ def _share(options: argparse.Namespace, seeds: list[int], outputs: list[Path]) -
     workers = []
     for begin, end in itertools.pairwise(edges):
         part = argparse.Namespace(**vars(options))
-        part.processes, part.seed, part.quiet = 1, seeds[begin:end], options.quiet or begin > 0
-        part.output = [str(output) for output in outputs[begin:end]]
-        workers.append(context.Process(target=_sample_part, args=(part,), daemon=True))
+        part.quiet = options.quiet or begin > 0
+        together = len(seeds) if begin == 0 else 0
+        work = (part, study, seeds[begin:end], files[begin:end], together)
+        workers.append(context.Process(target=_sample_part, args=work, daemon=True))
     signal.signal(signal.SIGTERM, _leave)
     try:
         for worker in workers:
@@ -478,11 +564,11 @@ def _leave(*_: Any) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _sample_part(options: argparse.Namespace) -> None:
+def _sample_part(*work: Any) -> None:
     from dpmc import cli
 
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(cli.reported(lambda: sample(options)))
+    sys.exit(cli.reported(lambda: _sample_seeds(*work)))
 
 
 def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[int], list[Path]]:
@@ -495,6 +581,8 @@ def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[
         seeds = [int(match[1]) for match in found if match]
     if min(seeds) < 0 or len(set(seeds)) != len(seeds):
         raise DpmcError(f"--seed: {seeds} must be different whole numbers, at least 0")
+    if max(seeds) >= MOST_SEEDS:
+        raise DpmcError(f"--seed: {max(seeds)} must be below {MOST_SEEDS}")
     if len(names) == 1 and "{seed}" in names[0]:
         return seeds, [Path(names[0].replace("{seed}", str(seed))) for seed in seeds]
     if len(names) != len(seeds):

@@ -44,7 +44,7 @@ COMMON = (
 IMPORTS = {
     "compile": ("dpmc.warmup", "dpmc.sampling", "dpmc.metrics.mmd", "dpmc.tuning"),
     "tune": ("dpmc.tuning", "dpmc.metrics.cell", "dpmc.sampling"),
-    "sample": ("dpmc.sampling",),
+    "sample": ("dpmc.sampling", "dpmc.summary"),
     "evaluate": ("dpmc.metrics.cell",),
     "trace": ("dpmc.metrics.traces",),
     "plot": ("dpmc.figures.boxes", "matplotlib.pyplot", "matplotlib.backends.backend_pdf", "seaborn"),

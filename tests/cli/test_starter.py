@@ -141,7 +141,7 @@ def test_rows_that_a_starter_keeps_are_those_of_the_file(run, tmp_path, monkeypa
     """A second file by the same name holds other rows; who has no starter reads what is there."""
     monkeypatch.chdir(tmp_path)
     for seed in range(2):
-        rows = ("--data", f"fresh-{seed}", "--output", "rows.nc")
+        rows = ("--data", f"fresh-{seed}", "--output", "rows.nc", "--force")
         assert run.start("data", *SAMPLE[1:5], *rows).wait(MINUTE) == 0
         for name, variables in (("there", {}), ("again", {}), ("here", {STARTER: ""})):
             chain = (*SAMPLE, "--epsilon", "0.5", "--iterations", "20", "--data", "rows.nc")

@@ -341,7 +341,7 @@ def test_private_rows_are_tuned_on_only_if_that_is_said(
     assert "call your own another" in capsys.readouterr().err
     assert main(("tune", *few, "patients.csv", "--leak-private-rows-into-hyperparameters")) == 0
     assert "no epsilon covers that" in capsys.readouterr().err
-    assert main(("tune", *few, "patients.csv", "--rows-are-public")) == 0
+    assert main(("tune", *few, "patients.csv", "--rows-are-public", "--force")) == 0
     assert "epsilon" not in capsys.readouterr().err
 
 

@@ -196,7 +196,8 @@ def test_processes_change_no_bit(folder):
 
 
 def test_a_process_that_fails_is_reported(folder):
-    (folder / "out/seed-1.nc").mkdir(parents=True)
+    made = ("-m", "dpmc", "data", "--study", "cell", "--model", "circle", "--output", "circle.nc")
+    assert run(folder, *made)[0] == 0  # with 20 start points
     cell = (
         "-m",
         "dpmc",
@@ -209,7 +210,8 @@ def test_a_process_that_fails_is_reported(folder):
         "dp-penalty",
         "--quiet",
     )
-    several = ("--epsilon", "0.5", "--output", "out/seed-0.nc", "out/seed-1.nc", "--processes", "2")
+    several = ("--epsilon", "0.5", "--data", "circle.nc", "--output", "out/seed-0.nc", "out/seed-99.nc",
+               "--processes", "2")  # fmt: skip
     code, output = run(folder, *cell, *several)
     assert code == 2 and "--processes: 1 of 2 failed" in output and (folder / "out/seed-0.nc").is_file()
     code, output = run(folder, *cell, "--epsilon", "0.5", "--output", "seed-0.nc", "--processes", "0")

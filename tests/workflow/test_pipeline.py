@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -86,6 +87,18 @@ def test_one_core_and_one_chain_a_job(whole, tmp_path):
     folder = project(tmp_path, chains_per_job="one")
     finish(start(folder, "--cores", "1"))
     assert bits(folder) == whole[1]
+
+
+def test_results_that_are_there_are_made_again(whole, tmp_path):
+    """No command overwrites a result unasked, and no rule asks: Snakemake removes what a job is to make."""
+    folder = tmp_path / "again"
+    shutil.copytree(whole[0], folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("results/**/seed-*.nc")}
+    finish(start(folder, "--cores", "2", "--forceall"))
+    assert all(path.stat().st_mtime_ns > made for path, made in before.items())
+    assert bits(folder) == whole[1]
+    for log in folder.glob("logs/reduced/sampling/**/*.log"):
+        assert len(log.read_text().splitlines()) <= 6, log.read_text()
 
 
 def test_five_kills(whole, tmp_path):

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from dpmc.errors import DpmcError
+from dpmc.outputs import FIGURE, Kind
 from dpmc.randomness import canonical_epsilon
 from dpmc.values import decimal, shown
 
@@ -105,6 +106,21 @@ def chain_files(name: str, study: Any, results: Path) -> list[Path]:
     return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
 
 
+def kind_of_output(name: str, path: Path) -> Kind:
+    """Return the kind of result that a figure is in a file of this name.
+
+    Raises DpmcError for an unknown figure, and for a suffix that it is not written by.
+    """
+    module = load(name)
+    if name in TABLES:
+        kind: Kind = module.kind_of_output(path)
+        return kind
+    if path.suffix[1:].lower() not in FORMATS:
+        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
+    return FIGURE
+
+
 def plot(
     name: str,
     study: Any,
@@ -127,9 +143,7 @@ def plot(
         module.write(study, outputs)
         return
     for output in outputs:
-        if output.suffix[1:].lower() not in FORMATS:
-            endings = ", ".join(f".{ending}" for ending in FORMATS)
-            raise DpmcError(f"{output}: a figure's file name must end in one of {endings}")
+        kind_of_output(name, output)
     table = read_metrics(metrics)
     from dpmc.figures import style
 

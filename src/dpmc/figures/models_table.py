@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dpmc.errors import DpmcError
 from dpmc.figures.boxes import private_models
 from dpmc.figures.style import model_title
+from dpmc.outputs import Kind, csv_table, latex_table
 
 if TYPE_CHECKING:
     from dpmc.studies import Study
@@ -26,6 +27,7 @@ CAPTION = (
 )
 COLUMNS = ("model", "name", "d", "n", "n0", "a", "sigma2_0", "sampler_sigma2_0")
 HEADINGS = ("Model", "$d$", "$n$", "$n_0$", "$a$", r"$\sigma_0^2$")
+HEAD = (r"\begin{tabular}{lrrrrr}", r"\hline", " & ".join(HEADINGS) + r" \\", r"\hline")  #: of the LaTeX
 
 
 def rows(study: Study) -> list[dict[str, str]]:
@@ -75,13 +77,23 @@ def write(study: Study, outputs: Sequence[Path]) -> None:
 
     makers = {".csv": _csv, ".tex": _tex}
     for output in outputs:
-        if output.suffix.lower() not in makers:
-            raise DpmcError(f"{output}: a table's file name must end in one of .csv, .tex")
+        kind_of_output(output)
     table = rows(study)
     for output in outputs:
         text = makers[output.suffix.lower()](table)
         with replacing(output) as temporary:
             Path(temporary).write_text(text, encoding="utf-8")
+
+
+def kind_of_output(path: Path) -> Kind:
+    """Return the kind of result that the table is in a file of this name.
+
+    Raises DpmcError for a suffix other than .csv and .tex.
+    """
+    kinds = {".csv": csv_table(COLUMNS), ".tex": latex_table(HEAD)}
+    if path.suffix.lower() not in kinds:
+        raise DpmcError(f"{path}: a table's file name must end in one of .csv, .tex")
+    return kinds[path.suffix.lower()]
 
 
 def _csv(table: Sequence[dict[str, str]]) -> str:
@@ -95,7 +107,7 @@ def _csv(table: Sequence[dict[str, str]]) -> str:
 
 def _tex(table: Sequence[dict[str, str]]) -> str:
     """Return the table as a LaTeX tabular."""
-    lines = [r"\begin{tabular}{lrrrrr}", r"\hline", " & ".join(HEADINGS) + r" \\", r"\hline"]
+    lines = list(HEAD)
     for row in table:
         numbers = (row[column] for column in ("d", "n", "n0", "a", "sigma2_0"))
         cells = [_escaped(row["name"]), *(_number(number) for number in numbers)]

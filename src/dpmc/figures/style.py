@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
+CREATOR = "dpmc"  # in the metadata of every figure: `--force` overwrites those that have it (outputs.py)
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with Matplotlib: the same bytes on every machine
@@ -145,9 +146,9 @@ def save(figure: Figure, path: Path) -> None:
     kind = path.suffix[1:].lower()
     # without the time and, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
-        "pdf": {"CreationDate": None},
-        "png": {"Software": None},
-        "svg": {"Date": None},
+        "pdf": {"Creator": CREATOR, "CreationDate": None},
+        "png": {"Software": CREATOR},
+        "svg": {"Creator": CREATOR, "Date": None},
     }
     with context(), replacing(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white")

@@ -176,7 +176,7 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
     if iterations == 0:
         return values, reasons or ["budget too small: 0 iterations"]
 
-    values |= _fractions(chain, iterations) | _fast_metrics(chain, problem)
+    values |= fractions(chain, iterations) | _fast_metrics(chain, problem)
     distances = ("mmd", "mean_error", "covariance_error")
     if len(pooled) == 0:
         why = f"{', '.join(distances)}: no kept draws (iterations: {iterations})"
@@ -242,7 +242,7 @@ def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.
     return value
 
 
-def _fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
+def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     Where no log ratio is asked for there is no test, hence no acceptance rate. A clip fraction is

@@ -29,20 +29,21 @@ class Convergence(NamedTuple):
     mcse_mean_max: float
 
 
-def convergence(draws: Floats) -> Convergence:
+def convergence(draws: Floats, least_chains: int = MINIMUM_CHAINS) -> Convergence:
     """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters.
 
-    `draws` is (chains, draws, parameters). MCSE is in units of the parameter.
+    `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain, where
+    `least_chains` is 1, compares its halves.
 
     Raises
     ------
     ValueError
-        For fewer than 2 chains or 4 draws, or when a diagnostic is not finite (chains that
+        For fewer than `least_chains` chains or 4 draws, or when a diagnostic is not finite (chains that
         never moved).
     """
     chains, count, _ = draws.shape
-    if chains < MINIMUM_CHAINS:
-        raise ValueError(f"{chains} chain, needs at least {MINIMUM_CHAINS}")
+    if chains < least_chains:
+        raise ValueError(f"{chains} chain, needs at least {least_chains}")
     if count < MINIMUM_DRAWS:
         noun = "draw" if count == 1 else "draws"
         raise ValueError(f"{count} kept {noun} per chain, needs at least {MINIMUM_DRAWS}")

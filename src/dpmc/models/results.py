@@ -135,9 +135,7 @@ def _try_method(where: str, ask: Callable[[np.ndarray], np.ndarray], dummies: li
             failed.append(error)
             continue
         if not _agree(together, again):
-            raise DpmcError(
-                f"{where}: two calls with the same rows differ, must be a function of them and θ"
-            )
+            raise DpmcError(f"{where}: two calls with the same rows differ, must be a function of them and θ")
         if not _agree(together, alone):
             raise DpmcError(
                 f"{where}: the value of a row changes with the rows beside it, must depend on that row alone "

@@ -1,0 +1,178 @@
+"""Where results may be written: never over an input, another output, or a file that is not a result of dpmc.
+
+What is a result of dpmc is decided by the content of the file, and for each command apart: `dpmc sample
+--force` overwrites chain files and nothing else. The tests are narrow on purpose; a file that somebody has
+given other columns or another first line is theirs.
+
+chain files, data files: NetCDF with root attributes and parts that `storage` and `problem` write.
+tables: CSV whose first line is the header of exactly this table.
+hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
+figures: the creator in the metadata of PNG, PDF and SVG files (`figures.style.CREATOR`).
+reports of `dpmc compile`, checksums of `dpmc fetch`: the first words of every line.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from dpmc.errors import DpmcError
+
+
+class Kind(NamedTuple):
+    """A kind of result."""
+
+    name: str
+    recognises: Callable[[Path], bool]  # an existing regular file
+
+
+class Output(NamedTuple):
+    """A file that a command will write."""
+
+    option: str  # with its dashes
+    path: Path
+    kind: Kind
+
+
+def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], force: bool) -> None:
+    """Refuse outputs that would destroy something or cannot be written; reads and creates nothing else.
+
+    `inputs`: the files that the command reads, each with its option; None stands for an option not given.
+    `force`: existing results of the same kind may be overwritten.
+
+    Raises DpmcError naming option, file and rule.
+    """
+    known = [(option, path) for option, path in inputs if path is not None]
+    for index, output in enumerate(outputs):
+        _check_place(output)
+        for option, path in known:
+            if _same(output.path, path):
+                _refuse(output, f"is a file of another option too ({option}), must be one of its own")
+        for other in outputs[:index]:
+            if _same(output.path, other.path) and other.option == output.option:
+                _refuse(output, "is named twice, every output must have a file of its own")
+            if _same(output.path, other.path):
+                _refuse(output, f"is a file of another option too ({other.option}), must be one of its own")
+            for upper, lower in ((output.path, other.path), (other.path, output.path)):
+                if Path(os.path.realpath(upper)) in Path(os.path.realpath(lower)).parents:
+                    _refuse(output, f"cannot be beside {other.path}: {upper} would be a file and a folder")
+        _check_existing(output, force)
+
+
+def _check_place(output: Output) -> None:
+    """Refuse a folder, and what lies in a folder that cannot be made or written to."""
+    if output.path.is_dir():
+        _refuse(output, "is a folder, must be a file")
+    folder = output.path.parent
+    while not os.path.lexists(folder) and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        _refuse(output, f"cannot be made: {folder} is no folder")
+    if not os.access(folder, os.W_OK):
+        _refuse(output, f"cannot be made: {folder} may not be written to")
+
+
+def _check_existing(output: Output, force: bool) -> None:
+    """Refuse to overwrite what is not a result of this kind, and without `force` anything."""
+    path = output.path
+    if output.kind is STATE or not os.path.lexists(path):
+        return
+    if not path.exists():
+        _refuse(output, "is a link to a file that is not there, name that one")
+    if not path.is_file():
+        _refuse(output, "is not a regular file, which a result has to be")
+    if not output.kind.recognises(path):
+        _refuse(output, f"exists and is not {output.kind.name} made by dpmc; name another file")
+    if not force:
+        _refuse(output, "exists; --force overwrites it")
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two names stand for one file, by way of links too."""
+    if one.exists() and other.exists():
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _refuse(output: Output, rule: str) -> NoReturn:
+    raise DpmcError(f"{output.option}: {output.path}: {rule}")
+
+
+def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
+    """A test for NetCDF files with these root attributes and a group or variable."""
+
+    def recognises(path: Path) -> bool:
+        from netCDF4 import Dataset
+
+        try:
+            with Dataset(path) as file:
+                there = part in file.groups or part in file.variables
+                return there and attributes <= set(file.ncattrs())
+        except (OSError, RuntimeError, UnicodeDecodeError):
+            return False
+
+    return recognises
+
+
+def _first_lines(*patterns: str) -> Callable[[Path], bool]:
+    """A test for text whose first lines match these regular expressions from end to end."""
+
+    def recognises(path: Path) -> bool:
+        with open(path, "rb") as file:
+            lines = [file.readline(10_000).rstrip(b"\n") for _ in patterns]
+        return all(
+            re.fullmatch(pattern.encode(), line) for pattern, line in zip(patterns, lines, strict=True)
+        )
+
+    return recognises
+
+
+def _is_hyperparameters(path: Path) -> bool:
+    keys = re.findall(rb"^([^\s:#-][^:\n]*):", path.read_bytes(), re.MULTILINE)
+    begin = [b"study", b"model", b"method", b"mode", b"hyperparameters"]
+    return keys[:5] == begin and not {b"tried", b"search"}.isdisjoint(keys)
+
+
+def _is_figure(path: Path) -> bool:
+    from dpmc.figures.style import CREATOR
+
+    name = CREATOR.encode()
+    content = path.read_bytes()
+    marks = {
+        b"\x89PNG": b"tEXtSoftware\0" + name,
+        b"%PDF": b"/Creator (" + name + b")",
+        b"<?xml": b"<dc:title>" + name + b"</dc:title>",
+    }
+    return any(content.startswith(begin) and mark in content for begin, mark in marks.items())
+
+
+#: What a command goes on from, and itself refuses to overwrite if it is something else.
+STATE = Kind("state", lambda path: True)
+CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed"}, "posterior"))
+PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
+HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
+FIGURE = Kind("a figure", _is_figure)
+COMPILED = Kind("a report of compiling", _first_lines(r"compiled: .*", r"sources: [0-9a-f]+"))
+
+
+def csv_table(columns: Iterable[str]) -> Kind:
+    """The kind of CSV tables with these columns, in this order."""
+    return Kind("a table of this kind", _first_lines(re.escape(",".join(columns))))
+
+
+def latex_table(head: Iterable[str]) -> Kind:
+    """The kind of LaTeX tables that begin with these lines."""
+    return Kind("a table of this kind", _first_lines(*map(re.escape, head)))
+
+
+def checksums(names: Iterable[str]) -> Kind:
+    """The kind of lists of checksums of just these files."""
+    wanted = sorted(names)
+
+    def recognises(path: Path) -> bool:
+        lines = path.read_bytes().decode(errors="replace").splitlines()
+        found = [re.fullmatch(r"[0-9a-f]{64}  (.+)", line) for line in lines]
+        return sorted(match[1] if match else "" for match in found) == wanted
+
+    return Kind("a list of these checksums", recognises)

@@ -1,0 +1,156 @@
+"""What `dpmc sample` says at its end: one line on how the chains went, and warnings with what to change.
+
+R-hat and ESS are those of the second halves, as in the table of metrics. The fraction of clipped rows is a
+function of the rows: it is marked private, for whoever holds the data, and is no part of a release.
+"""
+
+import decimal
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmc.metrics.cell import fractions, second_half
+from dpmc.metrics.convergence import convergence
+from dpmc.storage import ChainFile
+
+#: Acceptance rates outside of these hardly ever come with a chain that mixes: the best of a random walk is
+#: about 0.23 to 0.45, less where the test is noisy, and that of HMC about 0.65 to 0.8.
+ACCEPTED_LEAST, ACCEPTED_MOST = 0.02, 0.9
+#: With fewer independent draws the mean of a chain is off by a fifth of a posterior standard deviation.
+ESS_LEAST = 25.0
+#: Several chains: 1.01 is the recommendation for long ones (Vehtari et al. 2021); a private budget buys short
+#: ones, whose R-hat differs from 1 by about the number of chains over the ESS.
+RHAT_MOST = 1.05
+#: One chain: the two parts of its second half are compared, two "chains" only.
+DRIFT_MOST = 1.2
+#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): more, and the chain samples another distribution.
+CLIPPED_MOST = 0.10
+#: So many are clipped only if the log-likelihood is no number, or the bound is wrong by orders of magnitude.
+ALL_CLIPPED = 0.99
+#: Share of the proposals that are not finite.
+DIVERGING_MOST = 0.5
+
+#: Hyperparameters by what they decide, as far as an algorithm has them.
+STEPS, NOISE, CLIPS = ("proposal_sd", "step_size"), ("tau", "tau_l", "tau_g"), ("clip", "clip_l", "clip_g")
+
+
+class _Result(NamedTuple):
+    """What is known of the finished chains of one cell."""
+
+    about: dict[str, object]  # attributes of a chain file
+    values: dict[str, float]  # means over the seeds, by the names of `dpmc.metrics`; diverged: a share
+    ess: float | None  # the smallest of any parameter; None where it is not defined
+    rhat: float | None  # the largest; of the two parts of the second half, where there is one chain
+    chains: int  # of all seeds together
+
+
+def lines(runs: Sequence[ChainFile]) -> list[str]:
+    """Return the summary line of the runs (seeds) of one cell, then a line for each warning."""
+    about = runs[0].attrs
+    name = f"{about['model']} {about['method']} epsilon {about['epsilon']}"
+    iterations, each = int(about["iterations"]), int(about["chains"])
+    if iterations == 0:
+        return [f"{name}: 0 iterations"]
+    found = [fractions(run, iterations) for run in runs]
+    values = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
+    values["diverged"] /= iterations * each
+    result = _Result(about, values, *_convergence(runs), len(runs) * each)
+    parts = [
+        f"{iterations} iterations" + (f" of each of {result.chains} chains" if result.chains > 1 else "")
+    ]
+    if "acceptance_rate" in values:
+        parts.append(f"{values['acceptance_rate']:.1%} accepted")
+    parts.append(_spent(runs))
+    parts.append("ESS not defined" if result.ess is None else f"smallest ESS {result.ess:.0f}")
+    if result.chains > 1 and result.rhat is not None:
+        parts.append(f"largest R-hat {result.rhat:.2f}")
+    clipped = [f"{share:.1%} of {what}" for share, what, _ in _clipped(result)]
+    private = f"; private, not to be released: {' and '.join(clipped)} clipped" if clipped else ""
+    warnings = _warnings(result) if about["status"] == "ok" else []  # which says that budget is missing
+    return [f"{name}: {', '.join(parts)}{private}", *(f"dpmc: warning: {name}: {text}" for text in warnings)]
+
+
+def rounded_up(epsilon: float) -> str:
+    """Epsilon with four digits, never less than it is."""
+    upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
+
+
+def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]:
+    """Smallest bulk ESS and largest R-hat over the parameters, of the second halves of all chains."""
+    halves = [second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs]
+    try:
+        found = convergence(np.concatenate(halves), least_chains=1)
+    except ValueError:
+        return None, None
+    return found.ess_bulk_min, found.rhat_max
+
+
+def _spent(runs: Sequence[ChainFile]) -> str:
+    ledgers = [json.loads(str(run.attrs["ledger"])) for run in runs]
+    spent = [float(ledger["epsilon_spent"]) for ledger in ledgers if ledger["epsilon_spent"] is not None]
+    if not spent:
+        return "no budget, hence no guarantee"
+    each = "each seed " if len(runs) > 1 else ""
+    return f"{each}spent epsilon {rounded_up(max(spent))} at delta {float(runs[0].attrs['delta']):.3g}"
+
+
+def _clipped(result: _Result) -> list[tuple[float, str, str]]:
+    """Fraction of rows clipped, of what, and the hyperparameter that bounds it; for ratios and gradients."""
+    kinds = (
+        ("ratio_clip_fraction", "log ratios", CLIPS[:2]),
+        ("gradient_clip_fraction", "gradients", CLIPS[::2]),
+    )
+    return [
+        (result.values[key], what, _own(result, names)) for key, what, names in kinds if key in result.values
+    ]
+
+
+def _own(result: _Result, names: Sequence[str]) -> str:
+    """Those of these hyperparameters that the algorithm has; "" for none."""
+    settings = json.loads(str(result.about.get("calibrated", result.about["hyperparameters"])))
+    return " or ".join(name for name in names if name in settings)
+
+
+def _warnings(result: _Result) -> list[str]:
+    """What is wrong with the chains, and what may help."""
+    step, noise = (_own(result, names) or "the step" for names in (STEPS, NOISE))
+    accepted, all_clipped = result.values.get("acceptance_rate"), False
+    warnings = []
+    if result.values["diverged"] > DIVERGING_MOST:
+        warnings.append(f"most proposals are not finite: make {step} smaller")
+    for share, what, clip in _clipped(result):
+        if share > ALL_CLIPPED:
+            all_clipped = True
+            warnings.append(
+                f"all {what} are clipped (private): the log-likelihood may be NaN or infinite; "
+                "see what it gives on simulated rows"
+            )
+        elif share > CLIPPED_MOST:
+            remedy = f"raise {clip}" if clip else f"make {step} smaller"
+            warnings.append(
+                f"{share:.0%} of {what} are clipped (private), which biases the chain: {remedy}; "
+                "let simulated rows decide, not these"
+            )
+    if accepted is not None and accepted < ACCEPTED_LEAST:
+        also = f", or the noise ({noise})" if noise != "the step" else ""
+        warnings.append(f"{accepted:.1%} of the proposals were accepted: make {step} smaller{also}")
+    elif result.ess is not None and result.ess < ESS_LEAST and not all_clipped:
+        if accepted is not None and accepted > ACCEPTED_MOST:
+            remedy = f"nearly all proposals are accepted, make {step} larger"
+        elif noise != "the step":
+            remedy = f"more noise in each iteration (larger {noise}) buys more iterations; or change {step}"
+        else:
+            remedy = f"more iterations, or another {step}"
+        who = "the chain is" if result.chains == 1 else "the chains together are"
+        warnings.append(f"{who} worth {result.ess:.0f} independent draws: {remedy}")
+    if result.rhat is not None and result.chains > 1 and result.rhat > RHAT_MOST:
+        warnings.append(
+            f"R-hat is {result.rhat:.2f}, the chains have not come together: fewer and longer ones, "
+            "or a start that is nearer"
+        )
+    elif result.rhat is not None and result.chains == 1 and result.rhat > DRIFT_MOST:
+        warnings.append("the chain still drifts in its second half: start nearer, or let it run longer")
+    return warnings

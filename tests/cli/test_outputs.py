@@ -1,0 +1,263 @@
+"""Outputs never destroy anything: neither an input, nor another output, nor what dpmc has not made."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from dpmc import datasets
+from dpmc.cli import main
+
+ROOT = Path(__file__).parents[2]
+CELL = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty")
+SAMPLE = ("sample", *CELL, "--epsilon", "0.5", "--iterations", "8", "--quiet", "--data", "circle.nc")
+ROWS = ("sample", *CELL, "--epsilon", "0.5", "--iterations", "8", "--quiet", "--data", "rows.csv")
+EVALUATE = ("evaluate", "--study", "smoke", "--data", "circle.nc", "--chains", "seed-0.nc", "seed-1.nc")
+TUNE = ("tune", *CELL, "--data", "circle.nc", "--quiet")
+SEARCH = (*TUNE, "--search", "--trials", "2", "--seeds", "2")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with the project's config, data and results of most commands."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.copytree(ROOT / "config", folder / "config")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        datasets.build("circle", "circle", "tuning", n=200).write(folder / "circle.nc")
+        np.savetxt("rows.csv", np.linspace(1.0, 2.0, 50))
+        Path("own.yaml").write_text("{tau: 4, clip: 0.002, proposal_sd: 0.2}")
+        Path("notes.txt").write_text("all my notes")
+        for command in (
+            (*SAMPLE, "--output", "seed-0.nc", "seed-1.nc"),
+            (*EVALUATE, "--output", "metrics.csv"),
+            ("trace", *EVALUATE[1:], "--output", "traces.csv"),
+            (*TUNE, "--output", "tuned.yaml"),
+            ("plot", "--study", "smoke", "--figure", "models", "--output", "m.csv", "m.tex"),
+            ("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv",
+             "--output", "f.png", "f.pdf", "f.svg"),
+        ):  # fmt: skip
+            assert main(command) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def refused(capsys, folder: Path, *arguments: str) -> str:
+    """Run a command that must be refused in one line, and write, change and remove nothing."""
+    before = contents(folder)
+    capsys.readouterr()
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    error = capsys.readouterr().err
+    assert code == 2, error
+    assert error.startswith("dpmc: error: ") and error.count("\n") == 1, error
+    assert contents(folder) == before
+    return error
+
+
+#: Commands with the files that they read, one by one.
+INPUTS = [
+    (ROWS, "rows.csv", "--data"),
+    (SAMPLE, "circle.nc", "--data"),
+    ((*SAMPLE, "--hyperparameters", "own.yaml"), "own.yaml", "--hyperparameters"),
+    (("data", *CELL[:4], "--rows", "rows.csv"), "rows.csv", "--rows"),
+    (TUNE, "circle.nc", "--data"),
+    (EVALUATE, "seed-1.nc", "--chains"),
+    (EVALUATE, "circle.nc", "--data"),
+    (("trace", *EVALUATE[1:]), "seed-0.nc", "--chains"),
+    (("speed", "--study", "smoke", "--quiet", "--data", "circle.nc"), "circle.nc", "--data"),
+    (("plot", "--study", "smoke", "--figure", "models", "--metrics", "m.csv"), "m.csv", "--metrics"),
+]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize("how", ["name", "path", "symlink", "hard link"])
+@pytest.mark.parametrize(("command", "name", "option"), INPUTS)
+def test_an_input_is_never_written(folder, capsys, command, name, option, how, force):
+    output = name
+    if how == "path":
+        output = f"config/../{name}"
+    elif how != "name":
+        output = f"link{Path(name).suffix}"
+        (os.symlink if how == "symlink" else os.link)(name, output)
+    seed = ("--seed", "0") if command[0] == "sample" else ()
+    error = refused(capsys, folder, *command, *seed, "--output", output, *force)
+    assert f"--output: {output}: " in error and option in error
+
+
+def test_the_chains_of_a_folder_are_inputs(folder, capsys):
+    Path("cell").mkdir()
+    for seed in range(2):
+        shutil.copy(f"seed-{seed}.nc", f"cell/seed-{seed}.nc")
+    command = ("evaluate", "--study", "smoke", "--data", "circle.nc", "--chains", "cell")
+    assert "--chains" in refused(capsys, folder, *command, "--output", "cell/seed-1.nc", "--force")
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [("new.nc", "new.nc"), ("new.nc", "config/../new.nc"), ("new.nc", "folder/new.nc"), ("a", "a/b.nc")],
+)
+def test_two_seeds_never_share_a_file(folder, capsys, outputs):
+    os.symlink(".", "folder")
+    error = refused(capsys, folder, *SAMPLE, "--seed", "0", "1", "--output", *outputs, "--force")
+    assert f"--output: {outputs[1]}: " in error
+
+
+def test_outputs_of_a_plot_and_a_search_differ(folder, capsys):
+    plot = ("plot", "--study", "smoke", "--figure", "models", "--output", "x.csv", "x.tex", "x.csv")
+    assert "--output: x.csv: is named twice" in refused(capsys, folder, *plot)
+    search = (*SEARCH, "--output", "x.yaml", "--figure")
+    error = refused(capsys, folder, *search, "x.png", "--table", "x.png")
+    assert "--figure: x.png: is a file of another option too (--table)" in error
+    error = refused(capsys, folder, *SEARCH, "--output", "x.yaml", "--table", "circle.nc")
+    assert "--table: circle.nc: is a file of another option too (--data)" in error
+
+
+RESULTS = [
+    ((*SAMPLE, "--seed", "0"), "seed-0.nc"),
+    (("data", *CELL[:4], "--rows", "rows.csv"), "circle.nc"),
+    (TUNE, "tuned.yaml"),
+    (EVALUATE, "metrics.csv"),
+    (("trace", *EVALUATE[1:]), "traces.csv"),
+    (("plot", "--study", "smoke", "--figure", "models"), "m.csv"),
+    (("plot", "--study", "smoke", "--figure", "models"), "m.tex"),
+    *(
+        (("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv"), f"f.{ending}")
+        for ending in ("png", "pdf", "svg")
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "name"), RESULTS)
+def test_results_are_overwritten_by_force_alone(folder, capsys, command, name):
+    assert f"--output: {name}: exists; --force" in refused(capsys, folder, *command, "--output", name)
+    before = os.stat(name).st_ino
+    assert main((*command, "--output", name, "--force")) == 0
+    assert os.stat(name).st_ino != before
+
+
+@pytest.mark.parametrize(("command", "name"), [*RESULTS, (("speed", "--study", "smoke"), "s.csv"),
+                                               (("compile", "--study", "smoke"), "c.txt"),
+                                               (("fetch", "mnist"), "c.txt")])  # fmt: skip
+@pytest.mark.parametrize("foreign", ["notes.txt", "rows.csv", "own.yaml", "empty", "other result"])
+def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, name, foreign):
+    target = f"theirs{Path(name).suffix}"
+    if foreign == "other result":  # of another command
+        shutil.copy("traces.csv" if name != "traces.csv" else "metrics.csv", target)
+    else:
+        Path(target).write_bytes(b"" if foreign == "empty" else Path(foreign).read_bytes())
+    error = refused(capsys, folder, *command, "--output", target, "--force")
+    assert f"--output: {target}: exists and is not" in error
+
+
+def test_somebodys_figure_and_netcdf_are_theirs(folder, capsys):
+    import netCDF4
+    from matplotlib.figure import Figure
+
+    plot = ("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv")
+    for ending in ("png", "pdf", "svg"):
+        Figure().savefig(f"theirs.{ending}")
+        refused(capsys, folder, *plot, "--output", f"theirs.{ending}", "--force")
+    with netCDF4.Dataset("theirs.nc", "w") as file:
+        file.schema = 1
+    refused(capsys, folder, *SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
+
+
+def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
+    monkeypatch.setattr("dpmc.sampling.sample", lambda *_: pytest.fail("it samples"))
+    monkeypatch.setattr("dpmc.problem.read_problem", lambda *_: pytest.fail("it reads data"))
+    refused(capsys, folder, *SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("", "''"),
+        ("/", "'/'"),
+        ("new/", "'new/'"),
+        (".", "'.'"),
+        ("config", "config: is a folder"),
+        ("..", "is a folder"),
+        ("rows.csv/new.nc", "rows.csv is no folder"),
+        ("rows.csv/deeper/new.nc", "rows.csv is no folder"),
+        ("nowhere.nc", "is a link to a file that is not there"),
+    ],
+)
+def test_what_cannot_be_a_file(folder, capsys, output, words):
+    os.symlink("gone.nc", "nowhere.nc")
+    for command in (
+        (*SAMPLE, "--seed", "0"),
+        ("data", *CELL[:4]),
+        TUNE,
+        EVALUATE,
+        ("trace", *EVALUATE[1:]),
+        ("speed", "--study", "smoke"),
+        ("compile", "--study", "smoke"),
+        ("fetch", "mnist"),
+    ):
+        assert words in refused(capsys, folder, *command, "--output", output)
+
+
+def test_a_search_goes_on_from_its_table_without_force(folder, capsys):
+    """The table of trials is what a killed search has left; the settings come at its end."""
+    search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
+    assert main(search) == 0
+    found, trials = yaml.safe_load(Path("found.yaml").read_text()), Path("found.trials.csv").read_text()
+    os.remove("found.yaml"), os.remove("found.png")
+    assert main(search) == 0  # nothing is tried again
+    assert yaml.safe_load(Path("found.yaml").read_text()) == found
+    assert Path("found.trials.csv").read_text() == trials
+    assert "--output: found.yaml: exists" in refused(capsys, folder, *search)
+    assert main((*search, "--force")) == 0
+
+
+MORTAL = """
+import os
+
+
+class Mortal:
+    dimension = 1
+    calls = 0
+
+    def log_likelihood(self, theta, rows):
+        Mortal.calls += 1
+        if os.path.exists("deadly") and Mortal.calls > 200:
+            raise KeyboardInterrupt
+        return -0.5 * (rows[:, 0] - theta[0]) ** 2
+"""
+
+
+def test_a_killed_chain_goes_on_without_force(folder, monkeypatch):
+    """And ends with the bits of one that was not killed."""
+    Path("mortal.py").write_text(MORTAL)
+    monkeypatch.syspath_prepend(folder)
+    chain = ("sample", "--model", "mortal:Mortal", "--method", "dp-penalty", "--epsilon", "4",
+             "--data", "rows.csv", "--hyperparameters", "own.yaml", "--quiet",
+             "--checkpoint-seconds", "0", "--output")  # fmt: skip
+    Path("own.yaml").write_text("{tau: 4, clip: 1, proposal_sd: 0.2}")
+    Path("deadly").touch()
+    assert main((*chain, "killed/seed-5.nc")) == 130
+    assert [path.suffix for path in Path("killed").iterdir()] == [".npz"]
+    os.remove("deadly")
+    assert main((*chain, "killed/seed-5.nc")) == 0
+    assert [path.name for path in Path("killed").iterdir()] == ["seed-5.nc"]
+    assert main((*chain, "whole/seed-5.nc")) == 0
+    assert Path("killed/seed-5.nc").read_bytes() == Path("whole/seed-5.nc").read_bytes()

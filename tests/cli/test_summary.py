@@ -1,0 +1,231 @@
+"""What `dpmc sample` says at its end, when it warns, and what several seeds are said to cost."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmc import datasets
+from dpmc.cli import main
+from dpmc.privacy import accountants
+from dpmc.privacy.events import from_json
+from dpmc.storage import read_chain
+
+ROOT = Path(__file__).parents[2]
+MODELS = '''
+import numpy as np
+
+
+class Normal:
+    """x ~ N(theta, 1)."""
+    dimension = 1
+    tempering = 100
+    likelihood = staticmethod(lambda theta, rows: -0.5 * (rows[:, 0] - theta[0]) ** 2)
+
+    def log_likelihood(self, theta, rows):
+        return self.likelihood(theta, rows)
+
+
+class Nothing(Normal):
+    likelihood = staticmethod(lambda theta, rows: np.full(len(rows), np.nan))
+
+
+class Hills(Normal):
+    """Two modes so far apart that no chain goes from one to the other; starts lie between."""
+    likelihood = staticmethod(lambda theta, rows: -((theta[0] ** 2 - 1.0) ** 2) + 0.0 * rows[:, 0])
+'''
+GOOD = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.15}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with models of one's own and private rows."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"models_{tmp_path.name.replace('-', '_')}"
+    Path(f"{name}.py").write_text(MODELS)
+    np.savetxt("rows.csv", np.random.default_rng(3).normal(0.0, 1.0, 2000))
+    return name
+
+
+def said(
+    capfd, model: str, *arguments: str, epsilon: str = "4", quiet: bool = False, **settings
+) -> list[str]:
+    """What `sample` says of a model, apart from progress and what was used."""
+    Path("own.yaml").write_text(json.dumps({**GOOD, **settings}))
+    arguments = ("--model", model, "--method", "dp-penalty", "--epsilon", epsilon, *arguments)
+    seeds = () if "--seed" in arguments else ("--seed", "0")
+    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--output", "c{seed}.nc", "--force")
+    capfd.readouterr()
+    assert main(("sample", *arguments, *seeds, *files, *(("--quiet",) if quiet else ()))) == 0
+    lines = capfd.readouterr().err.splitlines()
+    if quiet:
+        return lines
+    assert re.match(r"sample: \d+\.\d+ s CPU in ", lines.pop())
+    return [line for line in lines if not re.search(r"\d+/\d+ iterations, ", line)]
+
+
+def warnings(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith("dpmc: warning: ")]
+
+
+def test_a_good_chain_has_one_line_and_no_warning(folder, capfd):
+    [line] = said(capfd, f"{folder}:Normal")
+    chain = read_chain("c0.nc")
+    k = chain.attrs["iterations"]
+    assert f"{k} iterations, {chain.totals['accepted'].sum() / k:.1%} accepted" in line
+    spent = float(re.search(r"spent epsilon (\S+) at delta 5e-05", line)[1])
+    assert 0.0 <= spent - json.loads(chain.attrs["ledger"])["epsilon_spent"] < 0.001  # rounded up
+    ess = int(re.search(r"smallest ESS (\d+)", line)[1])
+    half = chain.draws[:, k // 2 :]
+    from arviz_stats.base import array_stats
+
+    assert ess == pytest.approx(array_stats.ess(half[:, :, 0], method="bulk"), abs=2) and ess > 25
+    clipped = chain.totals["ratio_clipped"].sum() / (k * 2000)
+    assert line.endswith(f"private, not to be released: {clipped:.1%} of log ratios clipped")
+    assert "R-hat" not in line
+
+
+def test_quiet_says_nothing(folder, capfd):
+    assert said(capfd, f"{folder}:Normal", quiet=True, proposal_sd=50.0) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"proposal_sd": 20.0},
+            ["of the proposals were accepted", "make proposal_sd smaller", "noise (tau)"],
+        ),
+        ({"proposal_sd": 0.0005}, ["independent draws", "make proposal_sd larger"]),
+        ({"tau": 0.1}, ["independent draws", "larger tau"]),
+        ({"clip": 0.5}, ["of log ratios are clipped (private)", "raise clip"]),
+    ],
+)
+def test_a_bad_setting_is_warned_of(folder, capfd, settings, words):
+    lines = said(capfd, f"{folder}:Normal", **settings)
+    assert any(all(word in line for word in words) for line in warnings(lines)), lines
+
+
+def test_a_likelihood_that_is_nan_is_warned_of(folder, capfd):
+    lines = said(capfd, f"{folder}:Nothing")
+    assert any("NaN" in line for line in warnings(lines)), lines
+
+
+def test_chains_that_disagree_are_warned_of(folder, capfd):
+    lines = said(capfd, f"{folder}:Hills", "--chains", "4", clip=0.5, proposal_sd=0.05)
+    assert "largest R-hat" in lines[0]
+    assert any("R-hat is" in line and "come together" in line for line in warnings(lines)), lines
+
+
+def test_a_budget_that_allows_nothing_is_no_reason_to_blame_the_chain(folder, capfd):
+    lines = said(capfd, f"{folder}:Normal", tau=0.001)
+    assert any("budget too small" in line for line in lines) and not warnings(lines)
+
+
+def test_several_processes_say_the_same(folder, capfd):
+    one = said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2")
+    assert said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2", "--processes", "3") == one
+    assert "of each of 3 chains" in one[-1]
+
+
+def test_chains_share_a_budget_and_delta_is_ones_own(folder, capfd):
+    said(capfd, f"{folder}:Normal")
+    alone = read_chain("c0.nc")
+    [line, *_] = said(capfd, f"{folder}:Normal", "--chains", "4")
+    four = read_chain("c0.nc")
+    assert four.draws.shape[0] == 4 and four.attrs["chains"] == 4
+    assert four.attrs["iterations"] == alone.attrs["iterations"] // 4
+    assert f"{four.attrs['iterations']} iterations of each of 4 chains" in line and "largest R-hat" in line
+    ledger = json.loads(four.attrs["ledger"])
+    assert 3.9 < ledger["epsilon_spent"] <= 4.0
+    said(capfd, f"{folder}:Normal", "--delta", "1e-9")
+    strict = read_chain("c0.nc")
+    assert strict.attrs["delta"] == 1e-9 == json.loads(strict.attrs["ledger"])["budget"]["delta"]
+    assert strict.attrs["iterations"] < alone.attrs["iterations"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--delta", "0"), ("--delta", "1"), ("--delta", "nan"), ("--delta", "-1"), ("--chains", "0"),
+     ("--chains", "1000000000"), ("--seed", "100000000000000000000000")],
+)  # fmt: skip
+def test_impossible_chains_and_deltas(folder, capfd, option, value):
+    cell = ("--model", "circle", "--method", "dp-penalty", "--epsilon", "1")
+    commands = [("sample", *cell, *(() if option == "--seed" else ("--seed", "0")), "--output", "c.nc")]
+    commands += [("budget", *cell)] if option != "--seed" else []
+    for command in commands:
+        assert main((*command, f"{option}={value}")) == 2
+        error = capfd.readouterr().err
+        assert error.startswith(f"dpmc: error: {option}: ") and error.count("\n") == 1 and "must be" in error
+
+
+def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
+    for quiet, processes in ((False, "1"), (True, "1"), (True, "2")):
+        shared = ("--seed", "0", "1", "2", "--processes", processes)
+        lines = said(capfd, f"{folder}:Normal", *shared, quiet=quiet)
+        [line] = [line for line in lines if "seeds spend" in line]
+        events = [
+            event
+            for seed in range(3)
+            for event in from_json(json.loads(read_chain(f"c{seed}.nc").attrs["ledger"])["performed"])
+        ]
+        together = accountants.get("tight").epsilon(events, 5e-5)
+        assert together > 6.0
+        numbers = re.search(r"3 seeds spend epsilon (\S+) each, together (\S+), at delta 5e-05", line)
+        assert 3.99 < float(numbers[1]) <= 4.0
+        assert together <= float(numbers[2]) < together + 0.001  # rounded up
+    assert not any("seeds spend" in line for line in said(capfd, f"{folder}:Normal", "--chains", "3"))
+
+
+def test_seeds_on_generated_data_cost_nobody_anything(folder, capfd):
+    datasets.build("circle", "circle", "fresh-0", n=200).write(Path("circle.nc"))
+    cell = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--epsilon", "0.5")
+    arguments = ("sample", *cell, "--iterations", "20", "--seed", "0", "1")
+    assert main((*arguments, "--data", "circle.nc", "--output", "c{seed}.nc")) == 0
+    assert "seeds spend" not in capfd.readouterr().err
+
+
+def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, capfd):
+    """Files and commands as the page gives them; the posterior's mean is known without privacy."""
+    page = (ROOT / "docs" / "own-model.md").read_text()
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for body in (body for language, body in blocks if language):
+        Path(re.match(r"# ([\w.]+)", body)[1]).write_text(body)
+    [commands] = (body for language, body in blocks if not language)
+    errors = []
+    for command in commands.replace("\\\n", " ").splitlines():
+        program, *words = command.split()
+        if program == "python":
+            exec(Path(words[0]).read_text(), {})
+        else:
+            assert program == "dpmc" and main(words) == 0
+            errors += capfd.readouterr().err.splitlines()
+    assert not warnings(errors), errors
+    summary = re.search(r"^    (my_model:Poisson .*)$", page, re.MULTILINE)[1]
+    assert summary in errors  # what the page shows is what is said
+
+    rows = np.loadtxt("rows.csv", delimiter=",")
+    design = np.column_stack([np.ones(len(rows)), rows[:, 1]])
+    mode = np.array([1.0, 0.5])
+    for _ in range(20):  # Newton; the posterior of 500 rows is normal to a hundredth of its sd
+        rate = np.exp(design @ mode)
+        temperature = 500 / len(rows)
+        gradient = temperature * design.T @ (rows[:, 0] - rate) - mode / 10.0
+        precision = temperature * (design * rate[:, None]).T @ design + np.eye(2) / 10.0
+        mode = mode + np.linalg.solve(precision, gradient)
+    sd = np.sqrt(np.diag(np.linalg.inv(precision)))
+    chain = read_chain("chain.nc")
+    half = chain.draws[0, chain.draws.shape[1] // 2 :]
+    assert np.abs(half.mean(axis=0) - mode).max() < 0.02
+    assert (np.abs(half.mean(axis=0) - mode) < 0.6 * sd).all()
+    np.testing.assert_allclose(half.std(axis=0), sd, rtol=0.4)
+    ess = int(re.search(r"smallest ESS (\d+)", summary)[1])
+    assert ess > 25
