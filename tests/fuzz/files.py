@@ -46,7 +46,10 @@ def write(path: Path, groups: dict[str, Group]) -> None:
                 for dim, size in zip(dims, array.shape, strict=True):
                     at.createDimension(dim, size)
                 kind = str if array.dtype.kind in "UO" else array.dtype
-                at.createVariable(key, kind, dims)[...] = array.astype(object) if kind is str else array
+                order: Any = "big" if array.dtype.byteorder == ">" else "native"
+                at.createVariable(key, kind, dims, endian=order)[...] = (
+                    array.astype(object) if kind is str else array
+                )
 
 
 def file_of(case: Case, rng: random.Random) -> str:
@@ -271,7 +274,7 @@ DATA_CSV = [
     Mutation("mark of byte order", C, text(R, lambda t, rng: "\ufeff" + t), None),
     Mutation("quoted numbers", C, cell('"4"', "'4'"), None),
     Mutation("numbers that only Python reads", C, cell("٣", "1_0"), None),
-    Mutation("header that is a broken number", C, first("1.o,2", "1..0,2", "0,9;-2,0", "1.5,", ",2", "nan,x",
+    Mutation("header that is a broken number", C, first("1.o,2", "1..0,2", "0,9;-2,0", "1.5,", ",2",
              "1,-2.0x", "1 0,2"),
              word="line 1"),
     Mutation("text for a number", C, cell("x", "1..0", "1,", "0x4", "1 2", "--1", "None", "1e", "true"),

@@ -3,6 +3,7 @@
 import functools
 import random
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -71,16 +72,20 @@ def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Muta
     From the second turn on, every other one follows another mutation that leaves the input valid.
     """
     mutations = order(seed)
-    turn, place = divmod(index, len(mutations))
-    category, mutation = mutations[place]
-    rng = random.Random(f"{seed} {index}")
-    made = case(template, folder, rng.choice(mutation.commands.split()))
-    before = [
-        m for m in CATEGORIES[category] if m.mixes and m != mutation and made.command in m.commands.split()
-    ]
-    if turn and before and rng.random() < 0.5:
-        rng.choice(before).change(made, rng)
-    mutation.change(made, rng)
+    category, mutation = mutations[index % len(mutations)]
+    for alone in (index < len(mutations), True):
+        rng = random.Random(f"{seed} {index}")
+        made = case(template, folder, rng.choice(mutation.commands.split()))
+        mixing = [m for m in CATEGORIES[category] if m.mixes and made.command in m.commands.split()]
+        try:
+            if not alone and mixing and rng.random() < 0.5:
+                rng.choice(mixing).change(made, rng)
+            mutation.change(made, rng)
+            break
+        except texts.Unfit:
+            if alone:
+                raise
+            shutil.rmtree(folder)
     return category, mutation, made
 
 

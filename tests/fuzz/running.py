@@ -1,5 +1,6 @@
 """Running one command in a child process, which may hang, crash or eat memory, and judging how it ended."""
 
+import functools
 import hashlib
 import importlib
 import multiprocessing
@@ -49,11 +50,14 @@ def run(argv: Sequence[str], folder: Path, time_out: float = TIME_OUT) -> Ended:
     return Ended(code, errors, printed)
 
 
+@functools.cache
 def _import_all() -> None:
     """Import what commands import, once for all children."""
-    for module in pkgutil.walk_packages(dpmc.__path__, "dpmc."):
-        if module.name not in sys.modules and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    names = [module.name for module in pkgutil.walk_packages(dpmc.__path__, "dpmc.")]
+    late = ["jsonschema", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "pandas"]
+    for name in [*names, *late]:
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
 
 
 def _work(argv: Sequence[str], folder: Path, streams: Sequence[Path]) -> None:
