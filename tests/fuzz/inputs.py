@@ -123,6 +123,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("new.svg",),
     ),
+    "compile": (("compile", *CELL, "--output", "new.txt"), ("new.txt",)),
+    "baselines": (
+        ("evaluate", *CELL[:4], "--baselines", "--data", "own.nc", "--output", "new.csv"),
+        ("new.csv",),
+    ),
     "models": (("plot", "--study", "tiny", "--figure", "models", "--output", "new.csv"), ("new.csv",)),
 }
 

@@ -42,8 +42,9 @@ DEEP = "[" * 3000 + "]" * 3000
 NO_NUMBERS = ("٣", "1_0", "four", "", "nan", "0x4", "4,0", "1e")
 BELOW = ("0", "-1", "-inf", "1e-400")
 ALL = "budget cost sample mine gradients data rows tune evaluate trace plot models"
-WRITE = "sample mine data rows tune evaluate trace plot models"
+WRITE = "sample mine data rows tune evaluate trace plot models compile baselines"
 
+MORE = f"{ALL} compile baselines"
 
 # Command lines
 
@@ -154,8 +155,8 @@ def missing_file(*names: str) -> Change:
 READ = "cost sample mine gradients rows evaluate trace plot"
 CHAINS = "sample mine gradients"
 COMMANDS = [
-    Mutation("options in another order", ALL, shuffled, True, mixes=True),
-    Mutation("--name=value", ALL, joined, True),
+    Mutation("options in another order", MORE, shuffled, True, mixes=True),
+    Mutation("--name=value", MORE, joined, True),
     Mutation("epsilon written otherwise", "budget sample mine tune", lambda case,
              rng: None if "tune" in case.argv
              else case.option("--epsilon", rng.choice(["4.0", "4e0", "4.", "+4", "04"])), True, mixes=True),
@@ -213,20 +214,20 @@ COMMANDS = [
              case.option("--seed", "0", "0")), word="seed"),
     Mutation("seconds below 0", CHAINS, option("--checkpoint-seconds", "-1", "nan", "x", "-inf", ""),
              word="checkpoint-seconds"),
-    Mutation("unknown option", ALL, append("--modle", "own")),
+    Mutation("unknown option", MORE, append("--modle", "own")),
     Mutation("a word too many", "budget cost data rows plot models", append("--study", "tiny", "own")),
     Mutation("an option's value missing", "budget cost sample mine data rows tune evaluate plot",
              without_value),
     Mutation("a needed option missing", ALL, lacking),
-    Mutation("unknown command", ALL, lambda case, rng: case.argv.__setitem__(0, rng.choice(["", "sampel",
+    Mutation("unknown command", MORE, lambda case, rng: case.argv.__setitem__(0, rng.choice(["", "sampel",
              "--x", "ü"]))),
     Mutation("nothing at all", "budget", lambda case, rng: case.argv.clear()),
     Mutation("unknown model", "budget sample data tune", option("--model", "moon", "", "Normal", "OWN", "é"),
              word="model"),
     Mutation("unknown method", "budget sample tune", option("--method", "dp-hcm", "", "own", "nan"),
              word="method"),
-    Mutation("unknown study", ALL, option("--study", "nope", "nope.yaml", "a/b", "config", "..")),
-    Mutation("study that is a folder", ALL, option("--study", "", "/", "config/studies")),
+    Mutation("unknown study", MORE, option("--study", "nope", "nope.yaml", "a/b", "config", "..")),
+    Mutation("study that is a folder", MORE, option("--study", "", "/", "config/studies")),
     Mutation("method that does not run there", "budget sample", lambda case, rng: (
         case.option("--model", "flat-banana-2d"), case.option("--method", "rwmh"))),
     Mutation("unknown figure", "plot", option("--figure", "mmd", "", "../mmd_easy", "nan"), word="figure"),
@@ -357,7 +358,7 @@ STUDIES = [
     Mutation("comments and blank lines", SOME, text(S, spaced), True),
     Mutation("ends of lines of Windows", SOME, text(S, lambda t, rng: t.replace("\n", "\r\n").encode()),
              True),
-    Mutation("4.0 for 4", SOME, put(S, "models/own/epsilons", [1.0, 4.0], [4e0], [1, 4, "inf"]), True,
+    Mutation("4.0 for 4", SOME, put(S, "models/own/epsilons", [1.0, 4.0], [4e0], [1, 4e+0]), True,
              mixes=True),
     Mutation("delta otherwise", SOME, put(S, "delta", 0.005, 1e-3, "0.1 / n", "1e-1/n"), True, mixes=True),
     Mutation("anchors", SOME, text(S, lambda t, rng: swap(t, "epsilons: [1, 4]",
@@ -376,7 +377,7 @@ STUDIES = [
     Mutation("unknown key", ASK, put(S, "epsilon", 4), word="epsilon"),
     Mutation("unknown key of a model", ASK, put(S, "models/own/epsilon", 4), word="own"),
     Mutation("unknown key of a method", ASK, put(S, CELL + "/clip", 4), word="clip"),
-    Mutation("unknown option", ASK, put(S, CELL + "/options", {"nope": 1}, {"clop": 3}, {1: 2}, {"": 1}),
+    Mutation("unknown option", ASK, put(S, CELL + "/options", {"nope": 1}, {"clop": 3}, {"": 1}),
              word="options"),
     Mutation("option of the wrong kind", ASK, put(S, CELL + "/options", {"clip": "big"}, {"tau": None},
              {"clip": [1]},
@@ -409,6 +410,7 @@ STUDIES = [
     Mutation("delta of another rule", ASK, put(S, "delta", "0.1/m", "n", "0.1/n/n", "", "1/0", "1.2.3/n",
              "0/n", "50/n"),
              word="delta"),
+    Mutation("delta of 50/n for 20 rows", SOME, put(S, "delta", "50/n", "20/n"), word="delta"),
     Mutation("epsilons that are none", ASK, put(S, "models/own/epsilons", [], 4, None, [0], [-1], [float(
              "nan")],
              ["four"], ["٣"], [[4]], [True], [None], ["1_0"]), word="epsilons"),
@@ -446,7 +448,7 @@ STUDIES = [
              {"models": ["moon"]}, {"trials": "x"}), word="tuning"),
     Mutation("title of the wrong kind", ASK, put(S, "title", "", 5, None, ["a"]), word="title"),
     Mutation("key twice", ASK, text(S, lambda t, rng: t + rng.choice(["\ntitle: b\n", "\nseeds: 3\n"])),
-             word="twice"),
+             word="tiny.yaml"),
     Mutation("no YAML", ASK, text(S, not_yaml), word="tiny.yaml"),
     Mutation("no mapping", ASK, text(S, not_a_mapping), word="tiny.yaml"),
     Mutation("nested 3,000 deep", ASK, text(S, deep), word="tiny.yaml"),
@@ -484,7 +486,7 @@ HYPERPARAMETERS = [
              "hyperparameters": yaml.safe_load(t)}))),
     Mutation("hyperparameters that are none", OWN, put(M, "hyperparameters", None, [], 5, "x", {}),
              word="mine.yaml"),
-    Mutation("key twice", OWN, text(M, lambda t, rng: t + "\ntau: 5\n"), word="twice"),
+    Mutation("key twice", OWN, text(M, lambda t, rng: t + "\ntau: 5\n"), word="mine.yaml"),
     Mutation("no YAML", OWN, text(M, not_yaml), word="mine.yaml"),
     Mutation("no mapping", OWN, text(M, not_a_mapping), word="mine.yaml"),
     Mutation("nested 3,000 deep", OWN, text(M, deep), word="mine.yaml"),
