@@ -408,7 +408,7 @@ STUDIES = [
              [0.1]),
              word="delta"),
     Mutation("delta of another rule", ASK, put(S, "delta", "0.1/m", "n", "0.1/n/n", "", "1/0", "1.2.3/n",
-             "0/n", "50/n"),
+             "0/n"),
              word="delta"),
     Mutation("delta of 50/n for 20 rows", SOME, put(S, "delta", "50/n", "20/n"), word="delta"),
     Mutation("epsilons that are none", ASK, put(S, "models/own/epsilons", [], 4, None, [0], [-1], [float(
