@@ -59,7 +59,7 @@ resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"
 
-slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, costly checks of samplers and accountants
+slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, 2,000 mutated inputs, costly checks of samplers and accountants
 	.venv/bin/python -m pytest -n auto -m slow
 
 test-slurm: $(CLUSTER) ## the workflow on a real Slurm, which it installs (Debian, root) and starts, minutes

@@ -1,0 +1,120 @@
+"""Which inputs there are: (seed, index) names one; what is wrong with it, and how to repeat it."""
+
+import functools
+import random
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz import files, texts
+from fuzz.inputs import Case, case, changed_files, write_template
+from fuzz.running import TIME_OUT, Ended, judge
+from fuzz.texts import Mutation
+
+CATEGORIES: dict[str, list[Mutation]] = {
+    "command lines": texts.COMMANDS,
+    "studies": texts.STUDIES,
+    "hyperparameters": texts.HYPERPARAMETERS,
+    "models": texts.MODELS,
+    "data files": [*files.DATA_NC, *files.DATA_CSV, *[m._replace(commands="sample") for m in files.NC]],
+    "chain files": [*files.CHAINS, *[m._replace(commands="evaluate trace") for m in files.NC]],
+    "tables": files.TABLES,
+}
+EXPECTED = {True: "has to be taken", False: "has to be refused", None: "may be taken or refused"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one input."""
+
+    seed: int
+    index: int
+    category: str
+    mutation: Mutation
+    case: Case
+    ended: Ended
+    faults: list[str]
+    changed: dict[str, bytes | None]
+
+    def __str__(self) -> str:
+        lines = [
+            f"input {self.index} of seed {self.seed}: {self.category}: {self.mutation.name}; it "
+            + EXPECTED[self.mutation.valid],
+            *(f"  WRONG: {fault}" for fault in self.faults),
+            f"  dpmc {shlex.join(self.case.argv)}",
+            *(f"  {told}" for told in self.case.told),
+        ]
+        for name, content in self.changed.items():
+            lines.append(f"  --- {name}" if content is not None else f"  --- {name}: gone")
+            if content is not None and not name.endswith(".nc"):
+                lines += [f"  | {line}" for line in content[:1500].decode(errors="replace").splitlines()]
+        lines.append(f"  again: python tests/fuzz --seed {self.seed} --input {self.index} --keep FOLDER")
+        return "\n".join(lines)
+
+
+@functools.cache
+def order(seed: int) -> list[tuple[str, Mutation]]:
+    """All mutations, each category's spread evenly, so that the first 200 hold all kinds."""
+    rng = random.Random(f"order {seed}")
+    placed = []
+    for category, mutations in CATEGORIES.items():
+        for i, mutation in enumerate(rng.sample(mutations, len(mutations))):
+            placed.append(((i + rng.random()) / len(mutations), category, mutation))
+    return [(category, mutation) for _, category, mutation in sorted(placed, key=lambda one: one[:2])]
+
+
+def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Mutation, Case]:
+    """Make an input in a new folder: every mutation comes up in turn, on a command that it applies to.
+
+    From the second turn on, every other one follows another mutation that leaves the input valid.
+    """
+    mutations = order(seed)
+    category, mutation = mutations[index % len(mutations)]
+    for alone in (index < len(mutations), True):
+        rng = random.Random(f"{seed} {index}")
+        made = case(template, folder, rng.choice(mutation.commands.split()))
+        mixing = [m for m in CATEGORIES[category] if m.mixes and made.command in m.commands.split()]
+        try:
+            if not alone and mixing and rng.random() < 0.5:
+                rng.choice(mixing).change(made, rng)
+            mutation.change(made, rng)
+            break
+        except texts.Unfit:
+            if alone:
+                raise
+            shutil.rmtree(folder)
+    return category, mutation, made
+
+
+@functools.cache
+def template() -> Path:
+    """The valid files, written once for a process; the folder goes when it ends."""
+    place = tempfile.TemporaryDirectory(prefix="fuzz-")
+    _kept.append(place)
+    return write_template(Path(place.name))
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def check(seed: int, index: int, folder: Path, time_out: float = TIME_OUT) -> Verdict:
+    """Make an input in a new folder, run it and judge."""
+    category, mutation, made = make(seed, index, template(), folder)
+    changed = changed_files(made, template())
+    ended, faults = judge(made.argv, folder, made.outputs, mutation.valid, mutation.word, time_out)
+    return Verdict(seed, index, category, mutation, made, ended, faults, changed)
+
+
+def table(verdicts: Iterable[Verdict]) -> str:
+    """Counts per category: inputs that stay valid, become invalid, may be either; and how many went wrong."""
+    lines = [f"{'category':16s} {'inputs':>6s} {'valid':>6s} {'invalid':>8s} {'either':>7s} {'wrong':>6s}"]
+    found = list(verdicts)
+    for category in [*CATEGORIES, "all"]:
+        of = [v for v in found if category in (v.category, "all")]
+        kinds = [sum(v.mutation.valid is kind for v in of) for kind in (True, False, None)]
+        wrong = sum(bool(v.faults) for v in of)
+        lines.append(f"{category:16s} {len(of):6d} {kinds[0]:6d} {kinds[1]:8d} {kinds[2]:7d} {wrong:6d}")
+    return "\n".join(lines)
