@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return reported(run)
 
 
-def reported(action: Callable[[], None]) -> int:
+def reported(action: Callable[[], object]) -> int:
     """Do something; return the exit code. A failure by what was given is one line on standard error."""
     try:
         action()

@@ -20,9 +20,9 @@ from dpmc.errors import DpmcError
 from dpmc.outputs import Output
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study, read_yaml
+from dpmc.values import MOST_STARTS
 
 MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
-MOST_SEEDS = 1_000_000  #: every seed below the largest has its start point made
 
 
 def data(options: argparse.Namespace) -> None:
@@ -499,7 +499,7 @@ def _problem(
     if rows is not None or file is None:
         from dpmc import datasets  # a job reads its data: it need not load what makes them
     if rows is not None:
-        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts)
+        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts, str(rows))
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
@@ -581,8 +581,8 @@ def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[
         seeds = [int(match[1]) for match in found if match]
     if min(seeds) < 0 or len(set(seeds)) != len(seeds):
         raise DpmcError(f"--seed: {seeds} must be different whole numbers, at least 0")
-    if max(seeds) >= MOST_SEEDS:
-        raise DpmcError(f"--seed: {max(seeds)} must be below {MOST_SEEDS}")
+    if max(seeds) >= MOST_STARTS:  # every seed below the largest has its start point made
+        raise DpmcError(f"--seed: {max(seeds)} must be below {MOST_STARTS}")
     if len(names) == 1 and "{seed}" in names[0]:
         return seeds, [Path(names[0].replace("{seed}", str(seed))) for seed in seeds]
     if len(names) != len(seeds):

@@ -486,10 +486,11 @@ def _method_of_another(
     if name not in others:
         if name in (*asking, study.name):
             raise DpmcError(f"{where}: from_study: {name!r} takes cells from this study, or is this study")
-        if not study.path.with_name(f"{name}.yaml").is_file():
-            known = ", ".join(sorted(file.stem for file in study.path.parent.glob("*.yaml")))
+        file = study.path.parent / f"{name}.yaml"
+        if Path(name).name != name or not file.is_file():
+            known = ", ".join(sorted(one.stem for one in study.path.parent.glob("*.yaml")))
             raise DpmcError(f"{where}: from_study: {name!r} is unknown; known: {known}")
-        others[name] = load_study(study.path.with_name(f"{name}.yaml"), (*asking, study.name))
+        others[name] = load_study(file, (*asking, study.name))
     other = others[name]
     found = other.methods.get(label)
     if found is None or found.from_study:

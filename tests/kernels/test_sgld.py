@@ -299,8 +299,8 @@ FAULTS = {
     "no clipping": Fault(
         "dp-sgld",
         BATCH,
-        "clip_factors(factors, rows, bound)",
-        "clip_factors(factors, rows, 1e9)",
+        "clip_factors(work, factors, rows, bound)",
+        "clip_factors(work, factors, rows, 1e9)",
         (step_error, attained),
     ),
     "weights of one block only": Fault("dp-sgld", BATCH, "weights += weight", "weights = 0.0", (step_error,)),

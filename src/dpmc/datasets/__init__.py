@@ -79,14 +79,16 @@ def is_public(name: str) -> bool:
     return re.fullmatch(rf"(?:{DATASET_PATTERN})(?:{images.TUNING})?", name) is not None
 
 
-def from_rows(label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20) -> Problem:
+def from_rows(
+    label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20, source: str = ""
+) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    Raises DpmcError for a name that stands for a data set of ours: private rows would pass for public ones.
+    `source` is what messages call the rows. Raises DpmcError for a name that stands for a data set of ours: private rows would pass for public ones.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
-    return _problem(label, model_id, name, models.definition(model_id), rows, starts)
+    return _problem(label, model_id, name, models.definition(model_id), rows, starts, source)
 
 
 def read_rows(path: Path) -> np.ndarray:
@@ -165,7 +167,13 @@ def _simulated_rows(
 
 
 def _problem(
-    label: str, model_id: str, dataset: str, definition: Definition, rows: np.ndarray, starts: int
+    label: str,
+    model_id: str,
+    dataset: str,
+    definition: Definition,
+    rows: np.ndarray,
+    starts: int,
+    source: str = "",
 ) -> Problem:
     """Add to rows what follows from them: exact posterior, its draws, start points (Section 5.2)."""
     model, d = definition.model, len(definition.true_theta)
@@ -204,7 +212,7 @@ def _problem(
         draws = model.posterior(rows, temperature).draws(stream("histogram", dataset, label), HISTOGRAM_DRAWS)
         problem.histogram_edges = histogram.equal_edges(draws)
         problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
-    problem.check(f"data {dataset} of {label}")
+    problem.check(source or f"data {dataset} of {label}")
     return problem
 
 

@@ -14,7 +14,8 @@ class GenericEvaluator:
     """Clipped sums over rows (n, d_x) by the model's own `log_likelihood` and `log_likelihood_gradient`."""
 
     def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
+        self.rows = rows.view()
+        self.rows.flags.writeable = False  # no model can change them
         self.taken = np.zeros(len(rows), np.bool_)  # False between calls
 
     def _chunks(self) -> list[np.ndarray]:
