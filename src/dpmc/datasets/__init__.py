@@ -84,7 +84,8 @@ def from_rows(
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    `source` is what messages call the rows. Raises DpmcError for a name that stands for a data set of ours: private rows would pass for public ones.
+    `source` is what messages call the rows. Raises DpmcError for a name that stands for a data set of ours:
+    private rows would pass for public ones.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
