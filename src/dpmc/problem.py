@@ -110,14 +110,13 @@ class Problem:
     def _check_prior(self, source: str) -> None:
         """Raise DpmcError where the prior of a model of one's own is no density at a start point."""
         for index, start in enumerate(self.starts if ":" in self.model_id else ()):
-            value = self.model.log_prior(start.copy())
             try:
-                density = real(value) < np.inf
-            except ValueError:
-                density = False
-            if not density:
+                value = self.model.log_prior(start.copy())
+            except (TypeError, ValueError) as error:  # what it returns is no number
+                value = error
+            if not isinstance(value, float) or not value < np.inf:
                 raise DpmcError(
-                    f"{source}: model {self.model_id}: log_prior: {shown(value)} at start point {index}, "
+                    f"{source}: model {self.model_id}: log_prior: {value} at start point {index}, "
                     "must be a number or -inf"
                 )
 
