@@ -51,9 +51,19 @@ def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     return ": a number for each row" if len(found) == 1 else ": sum over the columns, axis=1"
 
 
+def _inner(model: Any) -> Any:
+    """A user's model behind what supplies its defaults."""
+    return getattr(model, "__dict__", {}).get("_model", model)
+
+
+def _offers(model: Any, method: str) -> bool:
+    """Whether a user's model has a method of its own."""
+    return hasattr(_inner(model), method)
+
+
 def name_of(model: Any) -> str:
     """What a model is called in messages."""
-    inner = getattr(model, "__dict__", {}).get("_model", model)
+    inner = _inner(model)
     return str(getattr(inner, "__dict__", {}).get("_name", type(inner).__name__))
 
 
@@ -79,21 +89,28 @@ def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
 def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> None:
     """Try a model of one's own on dummy rows with so many columns, at a public position θ (d,).
 
-    Raises DpmcError where a method returns what it must not, or where a row's value changes with the rows
-    beside it or from call to call. Models of this package are not tried.
+    Gradients are tried if they are needed or there. Raises DpmcError where a method returns what it must not, or
+    where a row's value changes with the rows beside it or from call to call. Models of this package are not
+    tried.
     """
     if type(model).__module__.startswith("dpmc.models."):
         return
     real_array(model.log_prior(theta), (), f"model: {name_of(model)}: log_prior")
-    if gradients:
-        out = np.zeros(len(theta))
+    if gradients or _offers(model, "log_prior_gradient"):
+        out = np.full(len(theta), np.nan)
         model.log_prior_gradient(theta, out)
+        if np.isnan(out).any():
+            raise WrongResult(
+                f"model: {name_of(model)}: log_prior_gradient: left components of out as they were or NaN, "
+                f"must write all {len(theta)}"
+            )
     asked: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = []
     if hasattr(model, "statistics"):
         asked.append(("statistics", lambda rows: statistics(model, rows)))
     if hasattr(model, "log_likelihood"):
         asked.append(("log_likelihood", lambda rows: log_likelihood(model, theta, rows)))
-        if gradients and not hasattr(model, "statistics"):
+        needed = gradients and not hasattr(model, "statistics")
+        if needed or _offers(model, "log_likelihood_gradient"):
             gradient = "log_likelihood_gradient"
             asked.append((gradient, lambda rows: log_likelihood_gradient(model, theta, rows)))
     dummies = _dummies(model, columns, theta)
