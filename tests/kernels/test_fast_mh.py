@@ -685,12 +685,12 @@ def test_a_plain_model_has_the_same_chain(method: str) -> None:
 
 
 def test_rows_without_bounds_are_refused() -> None:
-    with pytest.raises(DpmcError, match="model Banana: row_bounds: missing"):
+    with pytest.raises(DpmcError, match="model: Banana: row_bounds: missing"):
         sampling.sample(cell("tuna-mh", problem("banana")), [0])
     for wrong in (np.nan, -1.0, 0.0):
         model = Plain(Mixture(2.0, 3.0))
         model.row_bounds = lambda rows, wrong=wrong: np.full(len(rows), wrong)  # type: ignore[attr-defined]
-        with pytest.raises(DpmcError, match="model Plain: row_bounds: must be finite"):
+        with pytest.raises(DpmcError, match="model: Plain: row_bounds: must be finite"):
             evaluators.build_poisson(model, np.zeros((3, 1)), 1.0)
 
 

@@ -29,7 +29,7 @@ from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.evaluators.poisson import PoissonEvaluator
 from dpmc.evaluators.softplus import SoftplusBatchEvaluator, SoftplusEvaluator
 from dpmc.evaluators.tree import WELL_CONDITIONED as WELL_CONDITIONED
-from dpmc.models.results import statistics
+from dpmc.models.results import name_of, real_array, statistics
 
 
 def has_affine_form(model: Any) -> bool:
@@ -84,13 +84,14 @@ def build_poisson(model: Any, rows: np.ndarray, temperature: float, clip: float 
         return PoissonEvaluator.build(full, table, np.full(len(rows), temperature * clip))
     if not hasattr(model, "row_bounds"):
         raise DpmcError(
-            f"model {type(model).__name__}: row_bounds: missing, and this algorithm needs it: "
+            f"model: {name_of(model)}: row_bounds: missing, and this algorithm needs it: "
             "bounds of the rows' log-likelihood ratios per unit distance"
         )
-    bounds = temperature * np.asarray(model.row_bounds(rows), dtype=float)
+    where = f"model: {name_of(model)}: row_bounds"
+    bounds = temperature * real_array(model.row_bounds(rows), (len(rows),), where)
     if not (np.isfinite(bounds) & (bounds >= 0.0)).all() or not bounds.any():
         raise DpmcError(
-            f"model {type(model).__name__}: row_bounds: must be finite, at least 0 and not 0 for all rows"
+            f"model: {name_of(model)}: row_bounds: must be finite, at least 0 and not 0 for all rows"
         )
     return PoissonEvaluator.build(full, table, bounds)
 

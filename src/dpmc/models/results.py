@@ -90,8 +90,8 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     """Try a model of one's own on dummy rows with so many columns, at a public position θ (d,).
 
     Gradients are tried if they are needed or there. Raises DpmcError where a method returns what it must not,
-    or where a row's value changes with the rows beside it or from call to call. Models of this package are not
-    tried.
+    or where a row's value changes with the rows beside it or from call to call. Models of this package are
+    not tried.
     """
     if type(model).__module__.startswith("dpmc.models."):
         return
