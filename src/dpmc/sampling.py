@@ -157,9 +157,9 @@ def sample(
     methods return what they must not.
     """
     total = cell.allowed_iterations()
-    problem = cell.problem
-    try_out(problem.model, problem.rows.shape[1], problem.starts[0], cell.algorithm.evaluations[1] > 0)
     state, runs = _begin(cell, seeds, cell.kept_every(total))
+    columns, gradients = cell.problem.rows.shape[1], cell.algorithm.evaluations[1] > 0
+    try_out(cell.problem.model, columns, state.theta[0].copy(), gradients)
     done, size = 0, 0
     if checkpoint is not None and checkpoint.exists():
         done, size = _resume(checkpoint, state, runs)

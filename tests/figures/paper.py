@@ -1,5 +1,6 @@
 """A made-up study like that of the DP-HMC paper: models, labels, metrics, chain files; results of nothing."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dpmc.figures.chains import Cell, files_of
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.gaussian import Gaussian
+from dpmc.privacy import accountants
+from dpmc.privacy.ledger import Ledger
 from dpmc.storage import Chains, write_chains
 from figures.synthetic import Method, Model, Study, Table
 
@@ -121,6 +124,12 @@ def write_runs(results: Path, of: Study, cell: Cell, scale: float = 1.0, k: int 
         order = np.random.default_rng(seed).integers(len(draws), size=(4, k))
         theta = draws.mean(axis=0) + scale * (draws[order] - draws.mean(axis=0))
         none = np.zeros((4, k), int)
-        attributes = {"iterations": k, "thin": 1, "seed": seed, "status": "ok"}
+        attributes = {
+            **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
+            **{"dataset": problem.dataset, "n": problem.n, "rows_per_evaluation": problem.n},
+            **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
+            **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
+            "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
+        }
         start = np.zeros((4, problem.dimension))
         write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, 4), int), attributes))

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ OURS = [0.4, 0.5, 0.6, 0.8]
 def folder(tmp_path: Path) -> Path:
     """Two studies, and the metrics of one: of its own chains and of all that the other has of the model."""
     (tmp_path / "config" / "studies").mkdir(parents=True)
+    shutil.copytree(ROOT / "config" / "hyperparameters", tmp_path / "config" / "hyperparameters")
     (tmp_path / "config" / "studies" / "one.yaml").write_text(yaml.safe_dump(STUDY))
     base = {**STUDY, "methods": {"dp-penalty": {}, "dp-hmc": {}, "rwmh-2": STUDY["methods"]["rwmh-2"]}}
     (tmp_path / "config" / "studies" / "base.yaml").write_text(yaml.safe_dump(base))

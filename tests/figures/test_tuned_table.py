@@ -22,6 +22,10 @@ from figures.test_tuned import TunedModel
 
 ROOT = Path(__file__).parents[2]
 MODEL = "flat-banana-2d"
+HYPERPARAMETERS = f"""
+dp-penalty: {{{MODEL}: {{tau: 0.1, clip: 1, proposal_sd: 0.01}}}}
+dp-sgld: {{{MODEL}: {{step_size: 1, clip: 1, batch_size: 100}}}}
+"""
 # Five chains: quartiles 0.3 and 0.5, median 0.4; tuned 0.1 less, or 0.1 more.
 BASE = (0.2, 0.3, 0.4, 0.5, 0.7)
 ERROR = 1.2533 * 0.2 / 1.349 / math.sqrt(5)
@@ -185,6 +189,10 @@ def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys)
     head += f"  {MODEL}: {{epsilons: [1, 2, 3], tuning_epsilon: 2}}\nmethods:\n"
     studies = tmp_path / "config/studies"
     studies.mkdir(parents=True)
+    pinned = tmp_path / "config/hyperparameters"
+    pinned.mkdir()
+    for name in ("base.yaml", "base.tuned.yaml"):
+        (pinned / name).write_text(HYPERPARAMETERS)
     (studies / "base.yaml").write_text(f"title: the base\n{head}  dp-penalty: {{}}\n  dp-sgld: {{}}\n")
     mine = "".join(
         f"  {m}: {{from_study: base}}\n  {m}-tuned: {{algorithm: {m}, hyperparameters: tuned}}\n"

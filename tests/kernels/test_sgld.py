@@ -303,7 +303,9 @@ FAULTS = {
         "clip_factors(work, factors, rows, 1e9)",
         (step_error, attained),
     ),
-    "weights of one block only": Fault("dp-sgld", BATCH, "weights += weight", "weights = 0.0", (step_error,)),
+    "rows of one block only": Fault(
+        "dp-sgld", BATCH, "weighted_sums(work, factors, sums[c])", "sums[c] = work[:, 0]", (step_error,)
+    ),
     "stale momentum": Fault("dp-sgnht", SGNHT, MOVING, "moving = old", (step_error,)),
     "new momentum where the old one was published": Fault(
         "dp-sgnht published", SGNHT, MOVING, "moving = new", (step_error,)

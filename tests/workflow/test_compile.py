@@ -260,21 +260,21 @@ def machine_code(folder: Path) -> dict[str, int]:
 def test_jobs_find_what_was_compiled(folder, model, method):
     cell = ("--study", "smoke", "--model", model, "--method", method)
     before = machine_code(folder)
-    run(folder, "compile", *cell, "--output", "stamp.txt")
+    run(folder, "compile", *cell, "--output", "stamp.txt", "--force")
     assert warmup.combination(load_study(ROOT / "config/studies/smoke.yaml"), model, method) in (
         (folder / "stamp.txt").read_text()
     )
-    run(folder, "compile", "--study", "smoke", "--metrics", "--output", "metrics.txt")
+    run(folder, "compile", "--study", "smoke", "--metrics", "--output", "metrics.txt", "--force")
     known = machine_code(folder)
     assert len(known) > len(before)
     for name in ("published", "tuning"):
-        run(folder, "data", *cell[:4], "--data", name, "--output", f"{model}/{name}.nc")
-    budget = ("--epsilon", "0.5", "--data", f"{model}/published.nc", "--quiet", "--output")
+        run(folder, "data", *cell[:4], "--data", name, "--output", f"{model}/{name}.nc", "--force")
+    budget = ("--epsilon", "0.5", "--data", f"{model}/published.nc", "--quiet", "--force", "--output")
     run(folder, "sample", *cell, *budget, "one/seed-0.nc")
     run(folder, "sample", *cell, *budget, *(f"all/seed-{seed}.nc" for seed in range(3)))
-    run(folder, "tune", *cell, "--data", f"{model}/tuning.nc", "--quiet", "--output", "tuned.yaml")
+    run(folder, "tune", *cell, "--data", f"{model}/tuning.nc", "--quiet", "--force", "--output", "tuned.yaml")
     run(folder, "evaluate", "--study", "smoke", "--data", f"{model}/published.nc",
-        "--chains", "all/seed-0.nc", "--output", "metrics.csv")  # fmt: skip
+        "--chains", "all/seed-0.nc", "--output", "metrics.csv", "--force")  # fmt: skip
     assert machine_code(folder) == known
 
 

@@ -1,6 +1,7 @@
 """A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ OTHER: dict[str, Any] = {
 
 def write(folder: Path, **studies: dict[str, Any]) -> Path:
     (folder / "config/studies").mkdir(parents=True, exist_ok=True)
+    shutil.copytree(ROOT / "config/hyperparameters", folder / "config/hyperparameters", dirs_exist_ok=True)
     for name, content in studies.items():
         (folder / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(content))
     return folder / "config/studies"
