@@ -17,7 +17,8 @@ class WrongResult(DpmcError):
 
 
 LEAST_DUMMIES = 5  #: rows that a model is tried on, at least
-#: Relative difference that rounding may make between rows together and one by one.
+#: Difference that rounding may make between rows together and one by one, relative to the largest value: a
+#: model may compute in single precision.
 ROUNDING = 1e-6
 
 
@@ -170,4 +171,4 @@ def _agree(one: np.ndarray, other: np.ndarray) -> bool:
     with np.errstate(all="ignore"):
         finite = np.abs(one[np.isfinite(one)])
         scale = float(finite.max(initial=0.0))
-        return bool(np.allclose(one, other, rtol=ROUNDING, atol=1e-9 * scale, equal_nan=True))
+        return bool(np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING * scale, equal_nan=True))
