@@ -63,7 +63,10 @@ for key, known in RULES.items():
         raise WorkflowError(
             f"config/config.yaml: {key}: {config[key]!r} must be one of {', '.join(known)}"
         )
-if not isinstance(config["checkpoint_seconds"], (int, float)) or not config["checkpoint_seconds"] >= 0:
+if (
+    not isinstance(config["checkpoint_seconds"], (int, float))
+    or not config["checkpoint_seconds"] >= 0
+):
     raise WorkflowError(
         f"config/config.yaml: checkpoint_seconds: {config['checkpoint_seconds']!r} must be a number, at least 0"
     )
