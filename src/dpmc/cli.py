@@ -81,7 +81,7 @@ def reported(action: Callable[[], object]) -> int:
 
 
 def _in_one_line(error: Exception) -> str:
-    """What an error says; a value of a user's that it quotes may have lines, or be long."""
+    """Format an error as one line of at most `_LONGEST` characters."""
     if isinstance(error, OSError):  # of a file, by and large
         where = f"{error.filename}: " if error.filename else ""
         text = f"{where}{error.strerror or error}"

@@ -1,7 +1,7 @@
 """What one row can do: it moves every sum by its clip bound, twice, and by rounding; whatever the rows are.
 
 Every evaluator that `evaluators.build` may choose is asked here, by its answers alone, in Python and, where
-it can be, compiled. `Sums` is the one place that knows how a sum is asked for.
+it can be, compiled. `sums` is the one place that knows how a sum is asked for.
 """
 
 from collections.abc import Callable, Iterator

@@ -54,8 +54,10 @@ class DPPenalty(NamedTuple):
         how = values.pop("calibration", "classical")
         if how not in ("classical", "exact"):
             raise DpmcError(f"calibration: {how!r} must be one of classical, exact")
-        found = float(multiplier(epsilon, delta)) if how == "classical" else exact_multiplier(epsilon, delta)
-        if how == "classical":
+        if how == "exact":
+            found = exact_multiplier(epsilon, delta)
+        else:
+            found = float(multiplier(epsilon, delta))
             check_classical(epsilon, delta, found, "say calibration: exact")
         return {**values, "tau": found / float(np.sqrt(n))}
 

@@ -49,7 +49,7 @@ class Ledger:
 
     Parameters
     ----------
-    budget : None means that nothing is refused (non-private chains); costs are still counted.
+    budget : None means that no cost is refused (non-private chains); costs are still counted.
     accountant : what a set of releases costs.
     delta : at which a ledger without a budget says what was spent; None: it says nothing.
     """
