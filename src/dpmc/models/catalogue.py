@@ -1,5 +1,7 @@
 """The catalogue of the models of the published experiments; `definition` finds a model by its id."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dpmc.errors import DpmcError
