@@ -173,7 +173,7 @@ class Job:
                 record.accepted[i], record.diverging[i] = state.accepted, state.diverging
                 record.ratio_clipped[i] = private.ratio_clipped
                 record.gradient_clipped[i] = private.gradient_clipped
-                if random_rows:
+                if private.tests is not None:
                     record.random_rows[i] = private.tests[1:]
         self.state = state
         return record
