@@ -20,7 +20,7 @@ WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e
 LARGEST_TERM = 1e150  #: its square is still a number
 BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first cache level
 TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
-STRIP = 256  #: rows per strip
+STRIP = 1024  #: rows per strip
 
 #: Sums may be reassociated, for vector instructions; NaN and infinity keep their meaning.
 ROW_SUMS: dict[str, Any] = {
@@ -403,32 +403,48 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                 continue
             for j in range(BLOCK):
                 factors[j] = 0.0
-            for i in range(d):
-                if active[c, i] == 1:  # the usual case, in one pass
-                    q = columns[c, i, 0]
-                    slope, offset = linear[c, i, q], constant[c, i]
+            i = 0
+            while i < d:
+                if paired(active, c, i):  # the usual case: two components in one pass
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
-                        value = slope * blocks[b, q, j] + offset
-                        factors[j] += value * value
+                        one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
+                        factors[j] += one * one + two * two
+                    i += 2
                 else:
                     fill_component(blocks, b, linear, constant, c, i, columns, active, values)
                     for j in range(BLOCK):
                         factors[j] += values[j] * values[j]
+                    i += 1
             clipped, finite = turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
             counts[c] += clipped
-            for i in range(d):
-                total = 0.0
-                if finite and active[c, i] == 1:
-                    q = columns[c, i, 0]
-                    slope, offset = linear[c, i, q], constant[c, i]
+            i = 0
+            while i < d:
+                if finite and paired(active, c, i):
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
+                    one, two = 0.0, 0.0
                     for j in range(BLOCK):
-                        total += factors[j] * (slope * blocks[b, q, j] + offset)
+                        one += factors[j] * (u * blocks[b, q, j] + g)
+                        two += factors[j] * (v * blocks[b, r, j] + h)
+                    sums[c, i] += one
+                    sums[c, i + 1] += two
+                    i += 2
                 else:
                     fill_component(blocks, b, linear, constant, c, i, columns, active, values)
+                    one = 0.0
                     for j in range(BLOCK):
-                        total += factors[j] * values[j] if factors[j] > 0.0 else 0.0
-                sums[c, i] += total
+                        one += factors[j] * values[j] if factors[j] > 0.0 else 0.0
+                    sums[c, i] += one
+                    i += 1
     return sums, counts
+
+
+@njit(**ROW_SUMS)
+def paired(active, c, i):
+    """Whether components i and i + 1 of chain c's gradients have one coefficient each."""
+    return i + 1 < active.shape[1] and active[c, i] == 1 and active[c, i + 1] == 1
 
 
 @njit(**ROW_SUMS)
