@@ -14,8 +14,6 @@
 # named in config/config.yaml.
 from snakemake.utils import min_version
 
-from dpmc import starter
-
 min_version("9.27")
 
 
@@ -51,12 +49,3 @@ rule default:
 onstart:
     if workflow.executor_plugin.name == "slurm":
         check_partitions(workflow.dag.needrun_jobs())
-    # Snakemake limits jobs to 100 a second unless told otherwise, and to that end wakes its scheduler once
-    # a second for each job that has ended so far, as long as any wait: a quarter of the study's CPU time.
-    # A limit that somebody has set stays.
-    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
-    if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
-        workflow.scheduler.job_rate_limiter = None
-    # A job of a cluster runs Snakemake as well, for itself alone.
-    if workflow.is_main_process and workflow.executor_plugin.name == "local":
-        starter.launch()

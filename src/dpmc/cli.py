@@ -253,8 +253,10 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _cell(command)
     command.add_argument(
         "--epsilon",
-        required=True,
-        help="total budget, or per iteration where the study says so; inf for no privacy",
+        nargs="+",
+        metavar="EPSILON",
+        help="total budget of a run, or per iteration where the study says so; inf for no privacy "
+        "(default: read off output names eps-<epsilon>/seed-<n>.nc)",
     )
     command.add_argument(
         "--seed",
@@ -269,7 +271,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
         nargs="+",
         type=_name,
         metavar="FILE",
-        help='one file a seed, or a pattern with "{seed}"',
+        help='one file a run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
     )
     _data_file(command)
     _hyperparameters(command)
@@ -278,9 +280,6 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _chains_and_delta(command)
     command.add_argument(
         "--checkpoint-seconds", type=_seconds, default=20.0, help="between checkpoints (default: 20)"
-    )
-    command.add_argument(
-        "--processes", type=int, default=1, help="that share the seeds; changes no bit (default: 1)"
     )
     _quiet(command)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc import compiler, evaluators, storage
+from dpmc import evaluators, storage
 from dpmc.algorithms.common import Draws, Record, State
 from dpmc.compiler import compilable, compiled
 from dpmc.errors import DpmcError
@@ -26,7 +26,7 @@ from dpmc.privacy.events import repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 from dpmc.privacy.mechanisms import Door
 from dpmc.privacy.noise import LabNoise, ListeningNoise
-from dpmc.problem import Problem, room_for
+from dpmc.problem import Problem
 from dpmc.randomness import get_state, set_state, stream
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
@@ -205,38 +205,9 @@ def build_evaluator(algorithm: Any, problem: Any) -> Any:
     if draws_random_rows(algorithm):
         temperature = float(problem.temperature)
         return evaluators.build_poisson(problem.model, problem.rows, temperature, algorithm.public_clip)
-    kind = _kind_of_evaluator(algorithm)
-    known = getattr(problem, "evaluators", {})
-    return known[kind] if kind in known else evaluators.build(problem.model, problem.rows, *kind)
-
-
-def _kind_of_evaluator(algorithm: Any) -> tuple[bool, bool, bool]:
-    """What `evaluators.build` has to know: one component at a time, batches, gradients."""
-    return algorithm.one_component, algorithm.batch_size > 0, algorithm.evaluations[1] > 0
-
-
-def prepare(cell: Cell) -> None:
-    """Do what `sample` begins with for any cell of these types: processes forked from this one find it done.
-
-    Lays out the rows of the cell's problem, which keeps that as long as there is `room_for` it, and loads
-    machine code. Does nothing for algorithms that look at a random number of rows. Raises LookupError where
-    machine code would have to be compiled.
-    """
-    algorithm, problem = cell.algorithm, cell.problem
-    if draws_random_rows(algorithm):
-        return
-    kind = _kind_of_evaluator(algorithm)
-    if kind not in problem.evaluators:
-        if not room_for(3 * problem.rows.nbytes):  # as columns in blocks, sorted, and with their prefix sums
-            return
-        like = list(problem.evaluators.values())
-        problem.evaluators[kind] = evaluators.build(problem.model, problem.rows, *kind, like)
-    evaluator = problem.evaluators[kind]
-    if evaluators.compiles(evaluator):
-        state, runs = _begin(cell, [0, 1], 1)
-        door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
-        with compiler.loading_only():
-            _advance(compiled_iterations, cell, door, state, runs, 0)
+    # One component at a time, batches, gradients: that decides the form.
+    kind = algorithm.one_component, algorithm.batch_size > 0, algorithm.evaluations[1] > 0
+    return evaluators.build(problem.model, problem.rows, *kind)
 
 
 def draws_random_rows(algorithm: Any) -> bool:

@@ -172,52 +172,6 @@ def test_needs_follow_the_measurement_with_a_margin_and_double_at_each_retry():
     assert measured("sample_a", "long") and not measured("sample_a", "short")
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(2, {1}), (32, {1, 4})])
-def test_long_cells_get_several_cores_where_there_are_many(folder, cores, threads):
-    with open(folder / "workflow/resources.csv", "a") as table:
-        table.write("sample_cell,,1,1.0,300\nsample_cell,dp-hmc,1,99.0,300\n")
-    code, output = run(folder, "-m", "snakemake", "--cores", str(cores), "-n", "-p")
-    assert code == 0, output
-    assert {int(number) for number in re.findall(r"--processes (\d+)", output)} == threads
-    # Numerical libraries get one thread in each of the processes.
-    assert all("OMP_NUM_THREADS=1" in line for line in output.splitlines() if "dpmc sample" in line)
-
-
-def test_processes_change_no_bit(folder):
-    cell = ("-m", "dpmc", "sample", "--study", "cell", "--model", "circle", "--method", "dp-penalty",
-            "--epsilon", "0.5", "--quiet", "--output")  # fmt: skip
-    made = {}
-    for processes in (1, 3, 9):
-        files = [f"{processes}/seed-{seed}.nc" for seed in range(5)]
-        code, output = run(folder, *cell, *files, "--processes", str(processes))
-        assert code == 0, output
-        made[processes] = [(folder / file).read_bytes() for file in files]
-    assert made[1] == made[3] == made[9] and len(set(made[1])) == 5
-
-
-def test_a_process_that_fails_is_reported(folder):
-    made = ("-m", "dpmc", "data", "--study", "cell", "--model", "circle", "--output", "circle.nc")
-    assert run(folder, *made)[0] == 0  # with 20 start points
-    cell = (
-        "-m",
-        "dpmc",
-        "sample",
-        "--study",
-        "cell",
-        "--model",
-        "circle",
-        "--method",
-        "dp-penalty",
-        "--quiet",
-    )
-    several = ("--epsilon", "0.5", "--data", "circle.nc", "--output", "out/seed-0.nc", "out/seed-99.nc",
-               "--processes", "2")  # fmt: skip
-    code, output = run(folder, *cell, *several)
-    assert code == 2 and "--processes: 1 of 2 failed" in output and (folder / "out/seed-0.nc").is_file()
-    code, output = run(folder, *cell, "--epsilon", "0.5", "--output", "seed-0.nc", "--processes", "0")
-    assert code == 2 and "processes: 0 must be at least 1" in output
-
-
 @pytest.mark.parametrize(
     ("limit", "minutes"),
     [("1:00", 1), ("30:00", 30), ("2:00:00", 120), ("1-00:00:00", 1440), ("7-12:30:30", 10830.5),

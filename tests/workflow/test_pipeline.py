@@ -63,26 +63,6 @@ def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return folder, bits(folder)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="starters are for Linux")
-def test_jobs_come_from_the_starter(tmp_path):
-    """By themselves they would be right as well, and nobody would notice."""
-    folder = project(tmp_path)
-    process = start(folder, "--cores", "1")
-    served, alone = set(), set()
-    while process.poll() is None:
-        for job in psutil.Process(process.pid).children(recursive=True):
-            try:
-                words = job.cmdline()
-                if len(words) > 2 and Path(words[1]).name == "dpmc":
-                    library = any("numpy" in part.path for part in job.memory_maps())
-                    (alone if library else served).add(words[2])
-            except psutil.Error:  # it has ended
-                continue
-        time.sleep(0.02)
-    finish(process)
-    assert alone == set() and served >= {"tune", "sample", "evaluate", "plot"}
-
-
 def test_one_core_and_one_chain_a_job(whole, tmp_path):
     folder = project(tmp_path, chains_per_job="one")
     finish(start(folder, "--cores", "1"))

@@ -24,9 +24,6 @@ from dpmc.warmup import METRICS, compiled_together, family
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
-# A job with several threads has as many processes: each gets one, and sums are split the same way.
-ONE_THREAD = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1"
-
 try:
     STUDIES = {
         path.stem: load_study(path) for path in sorted(Path("config/studies").glob("*.yaml"))
@@ -166,13 +163,6 @@ def measured(rule, method=""):
         or RESOURCES
     )
     return [line for line in lines if line["method"] == method] if method else lines
-
-
-def cell_threads(wildcards):
-    """Cores of a sampling job: four for methods with long cells where cores are many, so that nothing waits for one."""
-    cores = workflow.resource_settings.cores  # none on a cluster; in a cluster's job, the job's
-    many = cores is None or cores >= 16 or not workflow.is_main_process
-    return 4 if many and measured(f"sample_{wildcards.study}", wildcards.method) else 1
 
 
 def every_core(wildcards):

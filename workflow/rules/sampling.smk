@@ -27,7 +27,6 @@ for study in STUDIES:
         priority: sampling_priority
         conda:
             ENVIRONMENT
-        threads: cell_threads
         resources:
             mem_mb=memory(f"sample_{study}"),
             runtime=minutes(f"sample_{study}"),
@@ -37,7 +36,7 @@ for study in STUDIES:
                 f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
             ),
         shell:
-            "{ONE_THREAD} dpmc sample --study {wildcards.study} --model {wildcards.model} "
+            "dpmc sample --study {wildcards.study} --model {wildcards.model} "
             "--method {wildcards.method} --epsilon {wildcards.epsilon} --data {input.data} "
-            "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} --processes {threads} "
+            "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
             "--output {output} 2> {log}"
