@@ -1,7 +1,6 @@
-# dpmc: data, compile -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
+# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
-#   results/<study>/compiled/<algorithm>-<family>.txt                     machine code is in the cache
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
@@ -24,9 +23,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/cluster.smk"
 include: "workflow/rules/data.smk"
-include: "workflow/rules/compile.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
 include: "workflow/rules/evaluation.smk"
@@ -46,6 +43,6 @@ rule default:
         ],
 
 
+# One process fills numba's cache, so that dozens of jobs do not compile the same kernels at once.
 onstart:
-    if workflow.executor_plugin.name == "slurm":
-        check_partitions(workflow.dag.needrun_jobs())
+    shell("{sys.executable} -m dpmc.evaluators.kernels")

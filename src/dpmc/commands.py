@@ -44,32 +44,6 @@ def fetch(options: argparse.Namespace) -> None:
         temporary.write_text(checksums)
 
 
-def compile(options: argparse.Namespace) -> None:
-    """Compile what a study's cells run, or what evaluation needs; report what and how long."""
-    from dpmc import storage, warmup
-
-    _check_output(options, outputs.COMPILED)
-    study = load_study(options.study)
-    if options.metrics:
-        reports = [warmup.compile_metrics()]
-    else:
-        chosen: dict[str, list[tuple[str, str]]] = {}
-        methods = options.method or [m for m, spec in study.methods.items() if not spec.from_study]
-        for model in options.model or study.models:
-            for method in methods:
-                name = warmup.combination(study, model, method)
-                if ":" in model or model in study.method(method).models:
-                    chosen.setdefault(name, []).append((model, method))
-        if not chosen:
-            raise DpmcError("--model, --method: the study runs none of these methods on these models")
-        reports = [warmup.compile_cells(study, name, pairs) for name, pairs in chosen.items()]
-    if options.output is None:
-        print("\n".join(reports), end="")
-        return
-    with storage.replacing(options.output) as temporary:
-        temporary.write_text("\n".join(reports))
-
-
 def tune(options: argparse.Namespace) -> None:
     """Write the hyperparameters of one (model, method) with what they gave on tuning data."""
     import yaml

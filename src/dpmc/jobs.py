@@ -45,16 +45,19 @@ class Job:
         A checkpoint knows by itself which runs were unfinished. Without one, every cell and every seed
         that lacks a waiting file is sampled.
         """
-        if self.checkpoint.exists():
-            return self.cells, self.seeds
         missing = [
             (cell.epsilon, seed)
             for cell in self.cells
             for seed in self.seeds
             if not self.waiting(cell, seed).exists()
         ]
+        if missing and self.checkpoint.exists():
+            return self.cells, self.seeds
         epsilons, seeds = {epsilon for epsilon, _ in missing}, {seed for _, seed in missing}
-        return [cell for cell in self.cells if cell.epsilon in epsilons], sorted(seeds, key=self.seeds.index)
+        return (
+            [cell for cell in self.cells if cell.epsilon in epsilons],
+            [seed for seed in self.seeds if seed in seeds],
+        )
 
 
 def run(job: Job, checkpoint_seconds: float, progress: sampling.Progress | None) -> None:

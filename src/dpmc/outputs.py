@@ -8,7 +8,7 @@ chain files, data files: NetCDF with root attributes and parts that `storage` an
 tables: CSV whose first line is the header of exactly this table.
 hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
 figures: the creator in the metadata of PNG, PDF and SVG files (`figures.style.CREATOR`).
-reports of `dpmc compile`, checksums of `dpmc fetch`: the first words of every line.
+checksums of `dpmc fetch`: the names in all lines.
 """
 
 import os
@@ -154,7 +154,6 @@ CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed
 PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
 HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
 FIGURE = Kind("a figure", _is_figure)
-COMPILED = Kind("a report of compiling", _first_lines(r"compiled: .*", r"sources: [0-9a-f]+"))
 
 
 def csv_table(columns: Iterable[str]) -> Kind:
