@@ -42,9 +42,9 @@ DEEP = "[" * 3000 + "]" * 3000
 NO_NUMBERS = ("٣", "1_0", "four", "", "nan", "0x4", "4,0", "1e")
 BELOW = ("0", "-1", "-inf", "1e-400")
 ALL = "budget cost sample mine gradients data rows tune evaluate trace plot models"
-WRITE = "sample mine data rows tune evaluate trace plot models compile baselines"
+WRITE = "sample mine data rows tune evaluate trace plot models baselines"
 
-MORE = f"{ALL} compile baselines"
+MORE = f"{ALL} baselines"
 
 # Command lines
 
