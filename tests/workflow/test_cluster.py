@@ -194,6 +194,15 @@ def test_a_partition_that_could_not_run_the_jobs_is_refused(
     assert refusal in capsys.readouterr().err
 
 
+def test_of_snakemakes_workflow_only_what_its_documentation_names_is_used():
+    used = {
+        name
+        for file in (ROOT / "Snakefile", *ROOT.glob("workflow/rules/*.smk"))
+        for name in re.findall(r"\bworkflow\.(\w+)", file.read_text())
+    }
+    assert used == {"basedir", "cores"}
+
+
 # The schedule
 
 

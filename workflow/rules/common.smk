@@ -113,11 +113,10 @@ def evaluation_data(wildcards):
     return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
 
 
-def pinned(wildcards):
+def pinned(study, model, method):
     """The hyperparameters that stand in config/hyperparameters."""
-    study = STUDIES[wildcards.study]
     try:
-        return study.pinned_hyperparameters(wildcards.model, wildcards.method)[0]
+        return study.pinned_hyperparameters(model, method)[0]
     except DpmcError as error:
         raise WorkflowError(str(error)) from None
 

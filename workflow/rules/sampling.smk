@@ -1,5 +1,7 @@
 # One job makes all ε and seeds of a method on a model, all seeds of a cell (one ε), or one chain: the setting
 # `job` of config/config.yaml. Each chain is a target of its own and has the same bits whatever made it.
+from functools import partial
+
 from dpmc import models
 
 LOGS = {
@@ -10,27 +12,26 @@ LOGS = {
 JOB = "method" if config["job"] == "auto" else config["job"]
 
 
-def hyperparameters(wildcards):
+def hyperparameters(study, model, wildcards):
     """What tuning wrote; nothing for a cell whose settings are not tried: `dpmc sample` reads the pinned ones."""
-    tried = STUDIES[wildcards.study].is_tried(wildcards.model, wildcards.method)
-    return [TUNED.format(**wildcards)] if tried else []
+    if not study.is_tried(model, wildcards.method):
+        return []
+    return TUNED.format(study=study.name, model=model, method=wildcards.method)
 
 
-def sampling_settings(wildcards):
+def sampling_settings(study, model, wildcards):
     """Everything beside input files, ε and seed that decides the draws of a method on a model."""
-    study = STUDIES[wildcards.study]
-    settings = study.sampling_settings(wildcards.model, wildcards.method, epsilon="")
-    if study.is_tried(wildcards.model, wildcards.method):
+    settings = study.sampling_settings(model, wildcards.method, epsilon="")
+    if study.is_tried(model, wildcards.method):
         return settings
-    return settings + json.dumps(pinned(wildcards), sort_keys=True)
+    return settings + json.dumps(pinned(study, model, wildcards.method), sort_keys=True)
 
 
-def sampling_priority(wildcards):
+def sampling_priority(study, model, wildcards):
     """Long jobs first, so that none is left alone at the end: by gradients, dimension and ε."""
-    study = STUDIES[wildcards.study]
     algorithm = study.method(wildcards.method).algorithm
     gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
-    name = study.model(wildcards.model).model
+    name = study.model(model).model
     # A model of one's own is a program: planning a run does not run it.
     dimension = 0 if ":" in name else len(models.definition(name).true_theta)
     epsilon = float(wildcards.get("epsilon", 0))
@@ -51,7 +52,9 @@ def grids(study):
 # the output names: as parameters they would make all chains anew when `job` changes.
 for name, study in STUDIES.items():
     for (model, epsilons), methods in grids(study).items():
-        known = {"method": {"epsilon": epsilons}, "cell": {}, "chain": {}}[JOB]
+        known = {"study": name, "model": model}
+        if JOB == "method":
+            known["epsilon"] = epsilons
         if JOB != "chain":
             known["seed"] = range(study.seeds)
 
@@ -60,27 +63,27 @@ for name, study in STUDIES.items():
                 f"sample_{name}_{model}"
                 + ("" if epsilons == study.model(model).epsilons else f"_eps-{'-'.join(epsilons)}")
             input:
-                data=evaluation_data,
-                hyperparameters=hyperparameters,
+                data=f"data/{name}/{model}/{study.model(model).data}.nc",
+                hyperparameters=partial(hyperparameters, study, model),
             output:
                 expand(CHAIN, **known, allow_missing=True),
             log:
-                LOGS[JOB],
+                expand(LOGS[JOB], study=name, model=model, allow_missing=True),
             wildcard_constraints:
-                study=name,
-                model=model,
                 method="|".join(methods),
                 epsilon="|".join(epsilons),
-            priority: sampling_priority
+            priority: partial(sampling_priority, study, model)
             conda:
                 ENVIRONMENT
             params:
-                settings=sampling_settings,
+                study=name,
+                model=model,
+                settings=partial(sampling_settings, study, model),
                 hyperparameters=lambda wildcards, input: (
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
             shell:
-                "dpmc sample --study {wildcards.study} --model {wildcards.model} "
+                "dpmc sample --study {params.study} --model {params.model} "
                 "--method {wildcards.method} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
                 "--output {output} 2> {log}"

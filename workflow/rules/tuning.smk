@@ -9,8 +9,8 @@ def tuning_settings(wildcards):
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
-    tuning = [settings, study.tuning_mode, study.tuning_seeds, pinned(wildcards)]
-    return json.dumps(tuning, sort_keys=True)
+    values = pinned(study, wildcards.model, wildcards.method)
+    return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
 
 
 def search_settings(wildcards):
