@@ -97,9 +97,15 @@ def job_setting(options: argparse.Namespace, profile: dict[str, Any]) -> list[st
 
     Said on the command line, for Snakemake hands that on to jobs of a cluster, which see one core.
     """
-    settings = yaml.safe_load(Path("config/config.yaml").read_text())
-    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", settings.get("job"))
-    cores = os.cpu_count() or 1 if options.cores == "all" else int(options.cores)
+    from dpmc.errors import DpmcError
+    from dpmc.studies import read_yaml
+
+    try:
+        asked = (read_yaml(Path("config/config.yaml")) or {}).get("job")
+    except (DpmcError, AttributeError) as error:
+        refuse(2, str(error))
+    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", asked)
+    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
     cluster = profile.get("executor", "local") != "local"
     return ["job=cell"] if asked == "auto" and (cluster or cores >= MANY_CORES) else []
 

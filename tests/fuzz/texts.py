@@ -605,7 +605,6 @@ MODELS = [
     Mutation("gradient of the wrong shape", "gradients", gradient("(rows - theta).sum(axis=1)",
              "(rows - theta).T",
              "(rows - theta)[:, :1]", "(rows - theta)[:-1]", "(rows - theta).sum(axis=0)", "0.0", "None",
-             "rows.tolist()",
              "(rows - theta) + 0j", "(rows - theta)[:, :, None]", "(rows - theta).astype(str)"),
              word="log_likelihood_gradient"),
     Mutation("gradient that raises", "gradients", gradient("1 / 0", "self.nope", "int('a')", "exit()")),
