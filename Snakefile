@@ -45,4 +45,4 @@ rule default:
 
 # One process fills numba's cache, so that dozens of jobs do not compile the same kernels at once.
 onstart:
-    shell("{sys.executable} -m dpmc.evaluators.kernels")
+    shell("{sys.executable} -m dpmc.evaluators")
