@@ -167,6 +167,22 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
     assert "sample_reduced" in snakemake("--dry-run")
 
 
+def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
+    folder, cache = project(tmp_path / "project"), tmp_path / "cache"
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    settings = {**os.environ, "PATH": path, "NUMBA_CACHE_DIR": str(cache)}
+
+    def compiled(*options: str) -> int:
+        target = ["--", "data/reduced/circle/published.nc"]
+        subprocess.run([*command, *options, *target], cwd=folder, env=settings, check=True)
+        return len(list(cache.rglob("*.nbi")))
+
+    assert compiled("--dry-run") == 0
+    assert compiled("--no-hooks") == 0, "making data compiles nothing"
+    assert compiled("--forceall") > 0
+
+
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
     folder = project(tmp_path)
     first = start(folder, "--cores", "1")
