@@ -24,9 +24,9 @@ from dpmc.privacy.events import (
     NonPrivateRelease,
     Release,
     repeat,
-    to_dp_accounting,
     total_mu,
 )
+from privacy.other_library import to_dp_accounting
 
 TIGHT, ZCDP = accountants.get("tight"), accountants.get("zcdp")
 both = pytest.mark.parametrize("accountant", [TIGHT, ZCDP], ids=lambda a: a.name)

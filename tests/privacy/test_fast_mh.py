@@ -29,9 +29,9 @@ from dpmc.privacy.events import (
     from_json,
     merge,
     repeat,
-    to_dp_accounting,
     to_json,
 )
+from privacy.other_library import to_dp_accounting
 
 ACCOUNTANT, TIGHT = (accountants.get(name) for name in ("fast-mh-pld", "tight"))
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)

@@ -17,12 +17,9 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.errors import DpmcError
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 NEIGHBOURS = ("substitute", "add-remove")
 """Neighbour relations that an event may name: one row replaced; one row added or removed."""
@@ -308,33 +305,6 @@ def _event_from_json(entry: Mapping[str, Any]) -> Release:
         if field.default is dataclasses.MISSING and key not in values:
             raise DpmcError(f"event of type {tag!r}: key {key!r} is missing")
     return TYPES[tag](**values)
-
-
-def to_dp_accounting(events: Iterable[Release]) -> DpEvent:
-    """The same composition as a dp-accounting event, for cross-checks with that library.
-
-    Multipliers are passed on as sd / sensitivity; such an event has no neighbour relation (a
-    Gaussian release on all rows, divided by its sensitivity, has the same loss under each). A
-    Gaussian release on a batch becomes one sampled without replacement; dp-accounting bounds it
-    under replace-one only (`RdpAccountant`), and reads its multiplier as sd / replace sensitivity.
-    Raises DpmcError for a kind of release that has no counterpart there (a Barker test: its noise
-    depends on the batch; a bit of DP-Fast MH: it comes from one of four tests).
-    """
-    import dp_accounting  # heavy, and not needed for running a chain
-
-    def counterpart(event: Release) -> DpEvent:
-        if isinstance(event, GaussianRelease):
-            return dp_accounting.GaussianDpEvent(event.noise_multiplier)
-        if isinstance(event, NonPrivateRelease):
-            return dp_accounting.NonPrivateDpEvent()
-        if isinstance(event, SubsampledGaussianRelease):
-            noise = dp_accounting.GaussianDpEvent(event.noise_multiplier)
-            return dp_accounting.SampledWithoutReplacementDpEvent(event.n, event.batch_size, noise)
-        raise DpmcError(f"release {event.name!r}: a {type(event).__name__} has no dp-accounting counterpart")
-
-    return dp_accounting.ComposedDpEvent(
-        [dp_accounting.SelfComposedDpEvent(counterpart(event), event.count) for event in events]
-    )
 
 
 def _with_count(event: Release, count: int) -> Release:
