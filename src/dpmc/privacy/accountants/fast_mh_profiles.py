@@ -136,7 +136,7 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """(b, probability) of a Poisson(`mean`) variable rounded up to b; 0, which releases nothing, is missing."""
+    """(b, probability) of a Poisson(`mean`) variable rounded up to b; without 0: no release."""
     sd, steps = math.sqrt(mean), -2.0
     found, below = [], 0
     while pdtrc(below, mean) > REST:
