@@ -24,9 +24,9 @@ from dpmc.privacy.events import (
     NonPrivateRelease,
     Release,
     repeat,
-    to_dp_accounting,
     total_mu,
 )
+from privacy.other_library import to_dp_accounting
 
 TIGHT, ZCDP = accountants.get("tight"), accountants.get("zcdp")
 both = pytest.mark.parametrize("accountant", [TIGHT, ZCDP], ids=lambda a: a.name)
@@ -219,7 +219,7 @@ def test_epsilon_inverts_delta(accountant, multiplier, count, delta, near) -> No
         (lambda x: 1e-3 - x, 1e-3, 14),  # on the other side of where it starts
         (lambda x: 1e3 - x * x * x, 10.0, 20),
         (lambda x: (1.03125 - x) + 1e-17, math.nextafter(1.03125, 2.0), 12),  # nearer than a double
-        (lambda x: 1.0 if x < 1.7 else -1.0, 1.7, 130),  # a jump tells nothing of how far
+        (lambda x: 1.0 if x < 1.7 else -1.0, 1.7, 130),  # a jump: no slope
         (lambda x: 1.7 - x if x < 1.7 else -math.inf, 1.7, 130),
     ],
 )

@@ -25,9 +25,9 @@ from dpmc.privacy.events import (
     Release,
     SubsampledGaussianRelease,
     repeat,
-    to_dp_accounting,
 )
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
+from privacy.other_library import to_dp_accounting
 
 RDP, REPLACE, WOR, BARKER = (accountants.get(n) for n in ("rdp", "replace-pld", "wor-pld", "barker-pld"))
 TIGHT = accountants.get("tight")

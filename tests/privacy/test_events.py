@@ -17,10 +17,10 @@ from dpmc.privacy.events import (
     from_json,
     merge,
     repeat,
-    to_dp_accounting,
     to_json,
     total_mu,
 )
+from privacy.other_library import to_dp_accounting
 
 names = st.sampled_from(["ratio", "gradient"])
 gaussians = st.builds(

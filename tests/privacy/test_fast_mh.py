@@ -29,9 +29,9 @@ from dpmc.privacy.events import (
     from_json,
     merge,
     repeat,
-    to_dp_accounting,
     to_json,
 )
+from privacy.other_library import to_dp_accounting
 
 ACCOUNTANT, TIGHT = (accountants.get(name) for name in ("fast-mh-pld", "tight"))
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)
@@ -71,6 +71,55 @@ def claimed(profile: pairs.Profile, epsilon: float) -> float:
     upper, lower = (float(tail[0]) for tail in profile.tails(np.array([abs(epsilon)])))
     half = upper - math.exp(abs(epsilon)) * lower
     return half if epsilon >= 0.0 else 1.0 - math.exp(epsilon) + math.exp(epsilon) * half
+
+
+# --- the paper's own statements ----------------------------------------------------------------
+
+
+def claimed_epsilon(free: float, most_rows: int, share: float) -> float:
+    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)]: what Appendix B bounds by 6 K p epsilon_0.
+
+    `free` is epsilon_0. It exceeds the epsilon that the calibration started from where `check` fails.
+    """
+    up, down = math.log1p(share * math.expm1(free)), math.log1p(share * math.expm1(-free))
+    return most_rows * (up - down)
+
+
+def advanced_composition(epsilon: float, delta: float, iterations: int, slack: float) -> tuple[float, float]:
+    """The paper's total (epsilon, delta) of `iterations` steps, each (epsilon, delta) (Appendix B).
+
+    sqrt(2 T ln(1/slack)) epsilon + T epsilon (e^epsilon - 1), at T delta + slack (delta at most 1).
+    Raises DpmcError unless epsilon > 0 and `delta`, `slack` lie between 0 and 1.
+    """
+    epsilon, delta, slack = (
+        accountants.checked_epsilon(epsilon),
+        accountants.checked_delta(delta),
+        accountants.checked_delta(slack),
+    )
+    total = math.sqrt(2.0 * iterations * math.log(1.0 / slack)) * epsilon
+    return total + iterations * epsilon * math.expm1(epsilon), min(1.0, iterations * delta + slack)
+
+
+def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> dict[str, float]:
+    """Delta at `epsilon` of one corrected iteration, by the test that is made; the largest is the bit's.
+
+    Keys: "full-free", "full-noisy", "batch-free", "batch-noisy", those that may occur. Exact on all
+    rows; on a minibatch an upper bound.
+    """
+    losses = np.array([accountants.checked_epsilon(epsilon)])
+    found = {}
+    for name, profile in pairs.profiles(event).items():
+        upper, lower = profile.tails(losses)
+        found[name] = max(0.0, float(upper[0] - math.exp(epsilon) * lower[0]))
+    return found
+
+
+def delta_of_published_free_step(sensitivity: float) -> float:
+    """1 - e^(-Delta): the delta, at every epsilon >= 0, of a Metropolis accept bit without noise.
+
+    A log ratio of at least 0 never rejects; one that is Delta below does with this probability.
+    """
+    return -math.expm1(-sensitivity)
 
 
 # --- one bit -------------------------------------------------------------------------------------
@@ -124,7 +173,7 @@ def penalty(x: float, sd: float) -> float:
 def test_the_published_free_step_is_not_private_and_the_corrected_one_is(sensitivity: float) -> None:
     """ln r = 0 under one data set and -Delta under its neighbour: the former never rejects."""
     at_claim = curve(metropolis(-sensitivity), metropolis(0.0), sensitivity)
-    assert at_claim == pytest.approx(fast_mh.delta_of_published_free_step(sensitivity), rel=1e-12)
+    assert at_claim == pytest.approx(delta_of_published_free_step(sensitivity), rel=1e-12)
     assert at_claim > 1000.0 * 1e-5
     # No epsilon helps: P(reject) is 0 on one side.
     assert curve(metropolis(-sensitivity), 1.0, 50.0) == pytest.approx(at_claim, rel=1e-12)
@@ -134,7 +183,7 @@ def test_the_published_free_step_is_not_private_and_the_corrected_one_is(sensiti
 
 
 def test_numbers_of_the_counterexample() -> None:
-    once = fast_mh.delta_of_published_free_step(0.05)
+    once = delta_of_published_free_step(0.05)
     assert round(once, 4) == 0.0488
     assert [round(1.0 - (1.0 - 0.5 * once) ** k, 3) for k in (1, 10, 100)] == [0.024, 0.219, 0.915]
 
@@ -223,7 +272,7 @@ def test_multiplicities_are_binomial(draws: int, n: int) -> None:
 
 @pytest.mark.parametrize("noisy", [False, True])
 def test_no_small_poisson_minibatch_exceeds_its_curve(noisy: bool) -> None:
-    """The number of rows Poisson, and told with the bit; up to five rows in full."""
+    """The number of rows Poisson, and released with the bit; up to five rows in full."""
     mean_rows, n, mean, product, most = 0.9, 2, 0.7, 0.2, 5
     sensitivity = 2.0 * math.log1p(product / mean)
     profile = pairs.PoissonBatch(mean_rows, n, 1.0 / 1.5 if noisy else sensitivity, noisy)
@@ -295,7 +344,7 @@ def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> Non
     assert len(set(np.argmax(curves, axis=0).tolist())) >= 2
     assert np.all(np.diff(upper) <= 0.0)
     assert np.all(np.diff(lower) <= 0.0)
-    largest = fast_mh.delta_of_one(event, 0.1)
+    largest = delta_of_one(event, 0.1)
     assert set(largest) == {"full-free", "full-noisy", "batch-free", "batch-noisy"}
     one = ACCOUNTANT.delta([event], 0.1)
     assert max(largest.values()) <= one <= 1.001 * max(largest.values())
@@ -524,7 +573,7 @@ def test_the_papers_calibration_and_where_it_holds() -> None:
         fast_mh.calibration(0.05, 0.5, 1, 0.01)
     # The script's K = 60 with its data-dependent constants: the paper's own expression is not 0.05.
     share = 0.05 / (6 * 60 * 3.68)
-    assert fast_mh.claimed_epsilon(3.68, 60, share) == pytest.approx(0.0897, abs=1e-4)
+    assert claimed_epsilon(3.68, 60, share) == pytest.approx(0.0897, abs=1e-4)
 
 
 @pytest.mark.parametrize("most_rows", [417, 1000, 2500, 20_000])
@@ -532,7 +581,7 @@ def test_the_papers_calibration_and_where_it_holds() -> None:
 def test_one_corrected_iteration_keeps_the_papers_claim(epsilon: float, most_rows: int) -> None:
     """Where `check` passes, the exact curve is within (epsilon, delta), mostly far within."""
     event = fast_mh.corrected_release("test", epsilon, 1e-5, 50_000, most_rows)
-    assert max(fast_mh.delta_of_one(event, epsilon).values()) <= 1e-5
+    assert max(delta_of_one(event, epsilon).values()) <= 1e-5
 
 
 # --- the table in docs/dp-fast-mh.md -------------------------------------------------------------
@@ -558,7 +607,7 @@ def totals(epsilon: float) -> list[float]:
         ACCOUNTANT.epsilon([corrected], delta),
         TIGHT.epsilon([classical], delta),
         TIGHT.epsilon([exact], delta),
-        fast_mh.advanced_composition(epsilon, delta, count, delta)[0],
+        advanced_composition(epsilon, delta, count, delta)[0],
     ]
 
 

@@ -1,8 +1,8 @@
-"""What one iteration of DP-Fast MH is said to cost, and what it costs (Zhang and Zhang 2023).
+"""The calibration of DP-Fast MH, and where it holds (Zhang and Zhang 2023).
 
-The paper's own numbers (Algorithm 2, Theorem 2, Appendix B), the rule under which they hold for the
-corrected algorithm, and the exact curve of one iteration. p = max c_i / C is the largest
-probability with which a row is drawn, 1/n with one public bound for all rows; K = `most_rows`.
+The paper's own numbers (Algorithm 2, Theorem 2), the rule under which they hold for the corrected algorithm,
+and the event of a corrected iteration. p = max c_i / C is the largest probability with which a row is drawn,
+1/n with one public bound for all rows; K = `most_rows`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from dpmc.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
-from dpmc.privacy.accountants.fast_mh_profiles import profiles
 from dpmc.privacy.accountants.tight import TightGaussian
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
@@ -117,45 +114,3 @@ def corrected_release(
         numbers.batch_noise_multiplier,
         count,
     )
-
-
-def claimed_epsilon(free: float, most_rows: int, share: float) -> float:
-    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)]: what Appendix B bounds by 6 K p epsilon_0.
-
-    `free` is epsilon_0. It exceeds the epsilon that the calibration started from where `check` fails.
-    """
-    up, down = math.log1p(share * math.expm1(free)), math.log1p(share * math.expm1(-free))
-    return most_rows * (up - down)
-
-
-def advanced_composition(epsilon: float, delta: float, iterations: int, slack: float) -> tuple[float, float]:
-    """The paper's total (epsilon, delta) of `iterations` steps, each (epsilon, delta) (Appendix B).
-
-    sqrt(2 T ln(1/slack)) epsilon + T epsilon (e^epsilon - 1), at T delta + slack (delta at most 1).
-    Raises DpmcError unless epsilon > 0 and `delta`, `slack` lie between 0 and 1.
-    """
-    epsilon, delta, slack = checked_epsilon(epsilon), checked_delta(delta), checked_delta(slack)
-    total = math.sqrt(2.0 * iterations * math.log(1.0 / slack)) * epsilon
-    return total + iterations * epsilon * math.expm1(epsilon), min(1.0, iterations * delta + slack)
-
-
-def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> dict[str, float]:
-    """Delta at `epsilon` of one corrected iteration, by the test that is made; the largest is the bit's.
-
-    Keys: "full-free", "full-noisy", "batch-free", "batch-noisy", those that may occur. Exact on all
-    rows; on a minibatch an upper bound.
-    """
-    losses = np.array([checked_epsilon(epsilon)])
-    found = {}
-    for name, profile in profiles(event).items():
-        upper, lower = profile.tails(losses)
-        found[name] = max(0.0, float(upper[0] - math.exp(epsilon) * lower[0]))
-    return found
-
-
-def delta_of_published_free_step(sensitivity: float) -> float:
-    """1 - e^(-Delta): the delta, at every epsilon >= 0, of a Metropolis accept bit without noise.
-
-    A log ratio of at least 0 never rejects; one that is Delta below does with this probability.
-    """
-    return -math.expm1(-sensitivity)

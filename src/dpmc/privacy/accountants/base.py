@@ -150,7 +150,7 @@ class Accountant(ABC):
     def _epsilon_of(self, merged: tuple[Release, ...], delta: float, near: float | None) -> float:
         if any(isinstance(event, NonPrivateRelease) for event in merged):
             return math.inf
-        start = near or _guessed_epsilon(self._mean_loss(merged), delta)
+        start = max(near or _guessed_epsilon(self._mean_loss(merged), delta), 1e-300)
         found = crossing(
             lambda epsilon: _excess(self._delta_of(merged, epsilon), delta),
             start,
@@ -265,12 +265,12 @@ def _last_within(
     at_beyond: float,
     resolution: float,
 ) -> Number:
-    """The crossing between two numbers with their excess: false position (Illinois), at times bisection."""
+    """The crossing between two numbers with their excess: false position (Illinois), then bisection."""
     steps, moved = 0, 0
     while True:
         steps += 1
         span = at_within - at_beyond
-        part = at_within / span if span and math.isfinite(span) and steps % 12 else 0.5
+        part = at_within / span if span and math.isfinite(span) and steps < 24 else 0.5
         asked = _between(within, beyond, part, resolution)
         if asked is None:
             return within

@@ -70,7 +70,7 @@ class Multiplicities:
         return min(1.0, self.once)
 
     def tails(self, epsilon: Array) -> tuple[Array, Array]:
-        """The mean over m; multiplicities in the far tail are told apart without fail."""
+        """The mean over m; the far tail of m counts as an infinite loss."""
         weights = multiplicities(self.draws, self.n)
         upper, lower = np.full_like(epsilon, REST), np.zeros_like(epsilon)
         for m, weight in enumerate(weights, start=1):
@@ -124,7 +124,7 @@ class PoissonBatch:
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
     def tails(self, losses: Array) -> tuple[Array, Array]:
-        """The mean over the levels; numbers in the far tail are told apart without fail."""
+        """The mean over the levels; the far tail counts as an infinite loss."""
         upper, lower = np.full_like(losses, REST), np.zeros_like(losses)
         for draws, weight in levels(self.mean):
             batch = Amplified(Multiplicities(draws, self.n, self.once, self.noisy), drawn(draws, self.n))
@@ -136,7 +136,7 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """(b, probability) of a Poisson(`mean`) variable rounded up to b; without 0, where nothing is told."""
+    """(b, probability) of a Poisson(`mean`) variable rounded up to b; without 0: no release."""
     sd, steps = math.sqrt(mean), -2.0
     found, below = [], 0
     while pdtrc(below, mean) > REST:

@@ -6,15 +6,14 @@ Each says which pair dominates one release; `pld` composes the pairs. Proofs: do
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from dpmc.privacy.accountants import fast_mh_profiles
 from dpmc.privacy.accountants.base import Accountant
-from dpmc.privacy.accountants.fast_mh_profiles import BarkerBit
+from dpmc.privacy.accountants.fast_mh_profiles import BarkerBit, worst
+from dpmc.privacy.accountants.fast_mh_profiles import profiles as bit_profiles
 from dpmc.privacy.accountants.pld import (
     LEAST_NOISE,
     MOST_NOISE,
@@ -48,13 +47,16 @@ ORDERS_PER_DOUBLING, LARGEST_ORDER = 32, 2.0**12
 
 @dataclass(frozen=True)
 class LossDistributionAccountant(Accountant):
-    """An accountant that composes dominating pairs; a subclass says which pair a release has."""
+    """An accountant that composes dominating pairs."""
 
     epsilon_resolution: ClassVar[float] = 1e-9
 
-    @abstractmethod
     def _profile(self, event: Release) -> Profile:
-        """The dominating pair of one release of a kind in `handles` or `beside`, not Gaussian."""
+        """The dominating pair of one release that is not Gaussian; here the symmetric one of a batch."""
+        if isinstance(event, BarkerRelease):
+            return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
+        assert isinstance(event, SubsampledGaussianRelease)
+        return Amplified(Shift(1.0 / _noise_multiplier(event)), event.sampling_fraction)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         if any(event.mu == math.inf for event in events):
@@ -131,9 +133,6 @@ class WithoutReplacementPld(LossDistributionAccountant):
     handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, BarkerRelease)
 
-    def _profile(self, event: Release) -> Profile:
-        return _batch_profile(event)
-
 
 @dataclass(frozen=True)
 class BarkerPld(LossDistributionAccountant):
@@ -147,9 +146,6 @@ class BarkerPld(LossDistributionAccountant):
     version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (BarkerRelease,)
     beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, SubsampledGaussianRelease)
-
-    def _profile(self, event: Release) -> Profile:
-        return _batch_profile(event)
 
 
 @dataclass(frozen=True)
@@ -171,9 +167,7 @@ class FastMetropolisPld(LossDistributionAccountant):
     )
 
     def _profile(self, event: Release) -> Profile:
-        if isinstance(event, FastMetropolisRelease):
-            return fast_mh_profiles.worst(event)
-        return _batch_profile(event)
+        return worst(event) if isinstance(event, FastMetropolisRelease) else super()._profile(event)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         composed = super()._delta(events, epsilon)
@@ -184,7 +178,7 @@ class FastMetropolisPld(LossDistributionAccountant):
         bits = [event for event in events if isinstance(event, FastMetropolisRelease)]
         others = [event for event in events if not isinstance(event, FastMetropolisRelease)]
         # Pairs of which each release is one, and how many releases.
-        parts = [(tuple(fast_mh_profiles.profiles(event).values()), event.count) for event in bits]
+        parts = [(tuple(bit_profiles(event).values()), event.count) for event in bits]
         parts += [((profile,), count) for profile, count in self._profiles(others)]
         infinite = sum(count * max(_moment(p, 1.0)[1] for p in choice) for choice, count in parts)
         return min(1.0, infinite + math.exp(min(0.0, _least_exponent(parts, epsilon))))
@@ -195,14 +189,6 @@ class FastMetropolisPld(LossDistributionAccountant):
                 if 0.0 < getattr(event, key) < LEAST_NOISE:
                     return f"{key} = {getattr(event, key)}: must be 0 or at least {LEAST_NOISE:g}"
         return super()._obstacle(event)
-
-
-def _batch_profile(event: Release) -> Profile:
-    """The symmetric without-replacement profile of a release about a batch."""
-    if isinstance(event, BarkerRelease):
-        return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
-    assert isinstance(event, SubsampledGaussianRelease)
-    return Amplified(Shift(1.0 / _noise_multiplier(event)), event.sampling_fraction)
 
 
 def _noise_multiplier(event: SubsampledGaussianRelease) -> float:
