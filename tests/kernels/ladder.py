@@ -58,6 +58,7 @@ RETURN_ERROR = 1e-10
 VOLUME_ERROR = 1e-6
 P_VALUE = 1e-4
 FAULT_P = 1e-8
+ROUND = 20  #: iterations whose random numbers are held at a time
 
 
 # --- kernels and their faults --------------------------------------------------------------------
@@ -252,7 +253,7 @@ def one_axis(normal: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Path:
+class History:
     """What m iterations of some chains did."""
 
     theta: np.ndarray  # (m, chains, d)
@@ -301,7 +302,7 @@ def run(
     setting: Setting | None = None,
     private: Any = None,
     log_uniform: Any = None,
-) -> Path:
+) -> History:
     """What all iterations that `given` has numbers for did, on the kernel's own rows by default."""
     setting = setting or kernel.setting
     private = private_data(kernel, given, setting) if private is None else private
@@ -309,7 +310,7 @@ def run(
     for state in steps(kernel, start, given, setting.model, private, log_uniform):
         counts = np.copy(private.ratio_clipped), np.copy(private.gradient_clipped)
         found.append((state.theta.copy(), state.accepted.copy(), state.diverging.copy(), *counts))
-    return Path(*(np.array(parts) for parts in zip(*found, strict=True)), state.carried)
+    return History(*(np.array(parts) for parts in zip(*found, strict=True)), state.carried)
 
 
 class Probe:
@@ -548,8 +549,8 @@ class ManyDataSets:
         return (factors[..., None] * rows).sum(axis=1), (norms > bound).sum(axis=1)
 
     def batch_ratio_sums(self, theta: Any, proposal: Any, bound: Any, words: Any) -> tuple[Any, Any, Any]:
-        chosen = kernels.draw_batches(words, self.n)
-        table = np.take_along_axis(self.table, chosen[:, :, None], axis=1)
+        chosen = kernels.draw_batches(words, self.n) + self.n * np.arange(len(words))[:, None]
+        table = self.table.reshape(-1, self.table.shape[2])[chosen]
         kept, counts = self._clipped_ratios(theta, proposal, bound, table)
         return kept.sum(axis=1), kept.shape[1] * kept.var(axis=1), counts
 
@@ -574,11 +575,14 @@ def joint_test(
     start = np.sqrt(truth.prior_variance) * generator.standard_normal((replicates, truth.dimension))
     start[:, 1] -= truth.a * (start[:, 0] - truth.m) ** 2 + truth.b
     rows = np.array([hot.simulate(generator, theta, n) for theta in start])
-    given = numbers(kernel, generator, replicates, iterations)
-    private = private_data(kernel, given, told, ManyDataSets(told.model, rows))
-    path = run(kernel, start, given, told, private)
-    assert not (kernel.algorithm.batch_size and path.ratio_clipped.any()), "rows were clipped"
-    after = bent(truth, path.theta[-1])
+    evaluator, carried, theta = ManyDataSets(told.model, rows), None, start
+    for _ in range(0, iterations, ROUND):
+        given = numbers(kernel, generator, replicates, min(ROUND, iterations))
+        given = given if carried is None else replace(given, carried=carried)
+        path = run(kernel, theta, given, told, private_data(kernel, given, told, evaluator))
+        theta, carried = path.theta[-1], path.carried
+        assert not (kernel.algorithm.batch_size and path.ratio_clipped.any()), "rows were clipped"
+    after = bent(truth, theta)
     rest = rows - after[:, None]
     centred = rest.mean(axis=1) * np.sqrt(n / hot.variance)
     square = (rest**2 / hot.variance).sum(axis=1)

@@ -44,7 +44,7 @@ def invariance(kernel: Kernel) -> float:
 
 
 def joint(kernel: Kernel) -> float:
-    return ladder.joint_test(replace(kernel, setting=SMALL), replicates=1000, iterations=12)
+    return ladder.joint_test(replace(kernel, setting=SMALL), replicates=3000, iterations=12)
 
 
 def undoing(kernel: Kernel) -> float:
