@@ -148,7 +148,7 @@ class Algorithm(Protocol):
     """A sampler: a frozen dataclass of hyperparameters (`algorithms/hyperparameters.py`), one a file."""
 
     draws_version: int  # raised whenever a change alters the draws, so that finished chains are made anew
-    variant: str  # what must be said wherever its output is shown; "" for the algorithm as it is
+    note: str  # what must be said wherever its output is shown; "" for the algorithm as it is
     batch_size: int  # rows an iteration looks at; 0: all, or a random number of them
 
     def needs(self, dimension: int) -> Needs:
@@ -162,3 +162,14 @@ class Algorithm(Protocol):
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """One iteration of every chain."""
+
+
+#: A parameter beyond this has diverged. The rule looks at θ alone, so rejecting it tells nothing of the rows,
+#: and below it the squares and products of the models stay finite.
+DIVERGED = 1e30
+
+
+def has_diverged(theta: Array) -> Array:
+    """Whether positions (..., d) are not finite or beyond any use, (...); a public property of θ."""
+    diverged: Array = ~(np.abs(theta) < DIVERGED).all(axis=-1)
+    return diverged

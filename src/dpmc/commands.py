@@ -206,7 +206,7 @@ def _sample_seeds(
     about = {
         "study": study.name,
         "algorithm": how.algorithm,
-        "variant": getattr(cell.algorithm, "variant", ""),
+        "variant": cell.algorithm.note,
         "hyperparameters": json.dumps(values, sort_keys=True),
         "options": json.dumps(how.options, sort_keys=True),
         "model_id": problem.model_id,
@@ -243,7 +243,9 @@ def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
     once, each = cell.releases()
     run = (*once, *repeat(each, cell.allowed_iterations()))
     try:
-        one, all_ = (cell.judge().epsilon(repeat(run, count), cell.delta) for count in (1, seeds))
+        one, all_ = (
+            cell.resolved_accountant().epsilon(repeat(run, count), cell.delta) for count in (1, seeds)
+        )
     except DpmcError:  # the accountant cannot bound them
         one = all_ = float("inf")
     print(
@@ -252,36 +254,6 @@ def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
         f"the chains of one seed (--chains {seeds}) share one budget",
         file=sys.stderr,
     )
-
-
-def prepare_sample(options: argparse.Namespace, folder: Path) -> None:
-    """Do what `sample` begins with and others on the same data do as well; its files are under `folder`.
-
-    For processes that will be forked from this one, which keeps it. Only for a catalogue model, whose text is
-    this package's, on the rows of a NetCDF file, and where ε is total: else setting the noise may take long.
-    Raises LookupError where machine code would have to be compiled.
-    """
-    from dpmc import problem, sampling
-
-    study, settings = load_study(options.study), options.hyperparameters
-    catalogued = ":" not in study.model(options.model).model
-    if (
-        options.data is None
-        or options.data.suffix != ".nc"
-        or not catalogued
-        or study.epsilon_kind != "total"
-    ):
-        return
-    if settings is not None:
-        options.hyperparameters = folder / settings
-        if not options.hyperparameters.is_file():  # what can be read once is the job's
-            return
-    values, source = _hyperparameters(study, options)
-    kept = problem.keep(folder / options.data)
-    if kept is not None:
-        kept.digest  # noqa: B018 - so that it is kept as well
-        epsilon = canonical_epsilon(options.epsilon)
-        sampling.prepare(study.cell(kept, options.method, epsilon, values, source))
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -3,9 +3,6 @@
 import functools
 import hashlib
 import json
-import os
-import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from dpmc import models, storage
+from dpmc.base import Evaluator
 from dpmc.errors import DpmcError
 from dpmc.values import real, shown
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
-MOST_KEPT = 2**29  #: bytes of problems and their evaluators that a run's starter keeps for its jobs
 OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
-
-
-#: By path: what tells the file, and the problem that was read from it.
-_kept: dict[str, tuple[Any, "Problem"]] = {}
 
 
 def _none() -> Any:
@@ -50,8 +43,13 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
     histogram_counts: np.ndarray = _none()  # (e−1, …, e−1), of exact draws
     caveat: str = ""  # what a guarantee for the rows does not cover
-    #: Rows laid out beforehand, by kind of evaluator (`dpmc.sampling.prepare`).
-    evaluators: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @functools.cached_property
+    def evaluator(self) -> Evaluator:
+        """What computes clipped sums over the rows; its layouts are made when first needed."""
+        from dpmc import evaluators  # numba is slow to import, and only samplers need it
+
+        return evaluators.build(self.model, self.rows)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -111,7 +109,7 @@ class Problem:
         """Raise DpmcError where the prior of a model of one's own is no density at a start point."""
         for index, start in enumerate(self.starts if ":" in self.model_id else ()):
             try:
-                value = self.model.log_prior(start.copy())
+                value: Any = float(self.model.log_prior(start.copy()))
             except (TypeError, ValueError) as error:  # what it returns is no number
                 value = error
             if not isinstance(value, float) or not value < np.inf:
@@ -134,7 +132,7 @@ class Problem:
     def _row_width(self) -> int | None:
         """Columns of the model's rows; None if the model does not say."""
         model: Any = self.model
-        if not isinstance(model, tuple):
+        if ":" in self.model_id:
             return getattr(model, "columns", None)
         sample = self.model.simulate(np.random.default_rng(0), np.zeros(self.dimension), 1)
         return int(sample.shape[1])
@@ -182,58 +180,8 @@ def _largest(array: np.ndarray) -> float:
     return float(np.maximum(array.max(initial=0.0), -array.min(initial=0.0)))
 
 
-def keep(path: str | Path) -> Problem | None:
-    """Read a problem of a catalogue model and keep it, for `read_problem` in processes forked from this one.
-
-    What was read from the same path before is forgotten if the file has changed. None, and nothing is kept,
-    for what is no regular file, for a model of one's own (whose text may change), and where there is no
-    `room_for` it. Raises DpmcError as `read_problem` does.
-    """
-    place, identity = os.path.abspath(path), _identity(path)
-    known = _kept.get(place)
-    if known is not None and known[0] == identity:
-        return known[1]
-    _kept.pop(place, None)
-    if identity is None or not room_for(os.path.getsize(path)):
-        return None
-    with storage.reading(path) as file:
-        if ":" in str(file.getncattr("model")):
-            return None
-    problem = read_problem(path)
-    _kept[place] = (identity, problem)
-    return problem
-
-
-def room_for(size: int) -> bool:
-    """Whether so many bytes more may be kept: of problems, and of what was made of their rows."""
-    held = {id(array): array.nbytes for _, problem in _kept.values() for array in _arrays(problem)}
-    return sum(held.values()) + size <= MOST_KEPT
-
-
-def _arrays(value: Any) -> Iterator[np.ndarray]:
-    """The arrays of a problem with its evaluators."""
-    if isinstance(value, Problem):
-        value = (*vars(value).values(), *value.evaluators.values())
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)
-    elif isinstance(value, np.ndarray):
-        yield value
-
-
-def _identity(path: str | Path) -> tuple[Any, ...] | None:
-    """What tells a regular file from all others, itself at other times among them; None if it is none."""
-    try:
-        about = os.stat(path)
-    except OSError:
-        return None
-    if not stat.S_ISREG(about.st_mode):
-        return None
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
-
-
 def read_problem(path: str | Path) -> Problem:
-    """Read a problem written by `Problem.write`, or return the one that was kept.
+    """Read a problem written by `Problem.write`.
 
     Raises DpmcError for a file that is missing, cut off, of the wrong shape, or holds NaN.
     """
@@ -246,9 +194,6 @@ def read_problem(path: str | Path) -> Problem:
         "posterior_mean",
         "posterior_covariance",
     )
-    known = _kept.get(os.path.abspath(path)) if _kept else None
-    if known is not None and known[0] == _identity(path):
-        return known[1]
     with storage.reading(path) as file:
         storage.check_schema(path, file)
         there = [*names, *(name for name in OPTIONAL if name in file.variables)]

@@ -126,9 +126,8 @@ class Bench:
         algorithm = study.method(method).algorithm
         self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
         self.start = {name: self.pinned[name] for name in self.free}
-        self.evaluator: Any = None  # built once: it depends on the problem and the kind of algorithm only
         pinned = self.cell(self.start)
-        times = LONGEST_BY_GRADIENTS if pinned.algorithm.evaluations[1] else LONGEST
+        times = LONGEST_BY_GRADIENTS if pinned.algorithm.needs(problem.dimension).gradients else LONGEST
         self.longest = max(times * self.cost(pinned), MOST_ROWS)
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
@@ -145,8 +144,11 @@ class Bench:
 
     def cost(self, cell: Any) -> float:
         """What one chain costs, in rows looked at; all n an iteration where their number is random."""
-        rows = cell.algorithm.batch_size or self.problem.n
-        return float(cell.allowed_iterations() * (sum(cell.algorithm.evaluations) * rows + ITERATION))
+        rows, needs = (
+            cell.algorithm.batch_size or self.problem.n,
+            cell.algorithm.needs(self.problem.dimension),
+        )
+        return float(cell.allowed_iterations() * ((needs.ratios + needs.gradients) * rows + ITERATION))
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """The metric rows of these seeds' chains."""
@@ -157,13 +159,10 @@ class Bench:
         return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
-        """The chains of these seeds, by an evaluator that is built once."""
-        from dpmc.sampling import build_evaluator, draws_random_rows, sample
+        """The chains of these seeds."""
+        from dpmc.sampling import sample  # numba is slow to import
 
-        # That of a random number of rows holds their bounds, which depend on the setting.
-        if self.evaluator is None or draws_random_rows(cell.algorithm):
-            self.evaluator = build_evaluator(cell.algorithm, self.problem)
-        return sample(cell, list(seeds), evaluator=self.evaluator, private_listener=private_listener)
+        return sample(cell, list(seeds), private_listener=private_listener)
 
     def noise_sd(self, setting: dict[str, Any], seed: int) -> float:
         """Median sd of the noise of a log ratio in the second half of one run; NaN where there is none."""

@@ -16,8 +16,8 @@ from dpmc.randomness import canonical_epsilon
 from dpmc.values import MOST, MOST_STARTS, decimal, real, shown, whole
 
 if TYPE_CHECKING:
+    from dpmc.cell import Cell
     from dpmc.problem import Problem
-    from dpmc.sampling import Cell
 
 
 class MissingSettings(DpmcError):
@@ -276,18 +276,13 @@ class Study:
     ) -> Any:
         """The algorithm with these values, among them the method's options, which stand in the study."""
         from dpmc.algorithms import algorithm_class
-        from dpmc.algorithms.common import Settings
+        from dpmc.algorithms.hyperparameters import Values, read
 
         spec = self.method(method)
         options = {key: values[key] for key in spec.options if key in values}
         where = f"{self.path}: methods: {method}: options"
-        settings = Settings(values, dimension, source, options, where, partial)
-        algorithm = algorithm_class(spec.algorithm)
-        if calibrated and hasattr(algorithm, "check_calibration"):
-            algorithm.check_calibration(settings)
-        found = algorithm.read(settings)
-        settings.finish()
-        return found
+        given = Values(values, source, options, where, partial)
+        return read(algorithm_class(spec.algorithm), given, dimension, calibrated)
 
     def cell(
         self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str
@@ -296,7 +291,7 @@ class Study:
 
         Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
         """
-        from dpmc.sampling import Cell
+        from dpmc.cell import Cell
 
         how = self.own_method(method)
         return Cell(

@@ -1,14 +1,9 @@
 """The samplers, one a file, by their ids.
 
-An algorithm is a NamedTuple of hyperparameters with `read(settings)`; `normals`, `uniforms`, `extras`,
-`evaluations`, `noisy_gradients`, `batch_size` (what an iteration consumes; 0: no batch); `releases(n)`, its
-events as data; and `iterate`, one iteration of several chains, which reads like the paper and also runs
-compiled. With `jitter` its uniform numbers are points of a Halton sequence. One that asks for no log ratio
-(`evaluations`) has no acceptance test: `accepted` then counts the steps that did not diverge.
-One with `random_rows` looks at a random number of rows, drawn by `random_words` 64-bit words an iteration,
-and has a `public_clip` (∞: rows have bounds of their own). `calibrate(values, epsilon, delta, n)` returns the
-hyperparameters `values` with noise such that one iteration is (ε, δ).
-`draws_version` is raised whenever a change alters the draws, so that finished chains are made anew.
+An algorithm is a frozen dataclass of hyperparameters (`hyperparameters`) that keeps the contract of
+`dpmc.base.Algorithm`. To add one: a file here, and a line below. One that asks for no log ratio (`needs`) has no
+acceptance test: `accepted` then means that a step did not diverge. `calibrate(values, epsilon, delta, n)`, where
+there is one, returns the hyperparameters `values` with noise such that one iteration is (ε, δ).
 """
 
 from importlib import import_module

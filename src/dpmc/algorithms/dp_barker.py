@@ -1,18 +1,27 @@
 """DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): the noise of a batch makes the test random."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, settle, walk
-from dpmc.compiler import compilable
+from dpmc.algorithms.acceptance import prior_ratio, settle
+from dpmc.algorithms.hyperparameters import fraction, lengths, whole
+from dpmc.algorithms.proposals import walk
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State
 from dpmc.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
 from dpmc.privacy.events import BarkerRelease
 
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
 
-@compilable
-class DPBarker(NamedTuple):
+
+@dataclass(frozen=True, kw_only=True)
+class DPBarker(Sampler):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if λ + N(0, 2 − s²) + ln p(θ') − ln p(θ) + V > 0.
 
     λ is the log ratio of a batch of b rows without replacement and s² its variance; batch noise and
@@ -20,27 +29,16 @@ class DPBarker(NamedTuple):
     Logistic(0, 1) of it: Barker's test. One release per iteration.
     """
 
-    batch_size: int  # b
-    clip_factor: float  # clip bound in units of √b/(nT); at most 1
-    proposal_sd: np.ndarray  # (d,)
-
-    draws_version = 1
-    one_component = False
-
-    @classmethod
-    def read(cls, settings: Settings) -> "DPBarker":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.count("batch_size"),
-            settings.fraction("clip_factor", 1.0),
-            settings.lengths("proposal_sd"),
-        )
+    batch_size: int = whole("rows b of a batch")
+    clip_factor: float = fraction("clip bound of a row's log ratio in units of √b/(nT)", 1.0)
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """The hyperparameters `values` with the largest batch of which one test is (ε, δ) by `barker-pld`.
+        """Return the hyperparameters `values` with the largest batch of which one test is (ε, δ).
 
-        A batch size among the values stays if it is so. Raises DpmcError if no batch is.
+        That is by `barker-pld`. A batch size among the values stays if it is so. Raises DpmcError if no batch
+        is.
         """
         from dpmc.privacy.accountants.profiles import SMALLEST_BARKER_BATCH as LEAST
 
@@ -58,44 +56,25 @@ class DPBarker(NamedTuple):
             low, high = (middle, high) if fits(middle, n, epsilon, delta) else (low, middle)
         return {**values, "batch_size": low}
 
-    @property
-    def normals(self) -> int:
-        """Standard normals that a proposal needs."""
-        return len(self.proposal_sd)
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes; the uniform is the correction's."""
+        return Needs(normals=dimension, uniforms=1, words=self.batch_size)
 
-    uniforms = 1  # the correction's
-    extras = 0
-    evaluations = (1, 0)  # log ratios and gradients per iteration
-    noisy_gradients = 0
-
-    def releases(self, n):
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Events before the first iteration, and of one iteration."""
         return (), (BarkerRelease("batch log-ratio", self.batch_size, n),)
 
-    def iterate(self, door, noise, draws, i, state, record):
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """One iteration of every chain."""
-        chains = state.theta.shape[0]
-        proposal = walk(state.theta, self.proposal_sd, draws.normal, i)
-        log_ratio = np.empty(chains)
-        door.barker_log_ratio(
-            state.theta,
-            proposal,
-            self.clip_factor,
-            noise,
-            draws.words,
-            i,
-            log_ratio,
-            record.ratio_clipped,
-        )
-        for c in range(chains):
-            log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
-            accepted = log_ratio[c] + barker_correction(draws.uniform[c, i, 0]) > 0.0
-            settle(state, proposal, accepted, c, i, record)
+        proposal = walk(state.theta, self.proposal_sd, draws)
+        log_ratio = private.barker_log_ratio(state.theta, proposal, self.clip_factor)
+        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+        return settle(state, proposal, log_ratio + barker_correction(draws.uniform[:, 0]) > 0.0)
 
 
 def fits(batch_size: int, n: int, epsilon: float, delta: float) -> bool:
     """Whether one test on a batch is (ε, δ) by the accountant `barker-pld`."""
-    from dpmc.privacy import accountants
+    from dpmc.privacy import accountants  # few samplers need them
 
     release = BarkerRelease("batch log-ratio", batch_size, n)
     return accountants.get("barker-pld").delta((release,), epsilon) <= delta

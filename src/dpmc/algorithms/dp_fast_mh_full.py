@@ -1,68 +1,113 @@
 """DP-Fast MH on all rows (Zhang and Zhang 2023, Algorithm 2 with the test on all rows in every iteration)."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings
-from dpmc.algorithms.dp_fast_mh import corrected_release, is_corrected, read_rule, step, variant_of
-from dpmc.compiler import compilable
+from dpmc.algorithms.acceptance import prior_ratio, settle
+from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
+from dpmc.algorithms.proposals import walk
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.privacy.fast_mechanism import FastRule
+from dpmc.privacy.fast_rule import FastRule
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
 
 
-@compilable
-class DPFastMHFull(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class DPFastMHFull(Sampler):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on all rows, with noise where it is needed.
 
-    That is where the sensitivity 2 max c_i ‖θ − θ'‖ is above ε. The variants are those of `DPFastMH`.
+    That is where the sensitivity 2 max c_i ‖θ − θ'‖ is above ε.
+
+    `published`: Metropolis' test, with normal noise where the sensitivity is above its limit, and the
+    correction there only. `as_coded`: the authors' scripts: noise uniform on [0, sd). `corrected`: rows
+    clipped to a public bound; Barker's test where no noise is drawn. The only one that keeps what it
+    promises, and declares what that is.
     """
 
-    rule: FastRule
-    proposal_sd: np.ndarray  # (d,)
-
-    draws_version = 1
-    one_component = False
-    batch_size = 0
-    random_rows = True
-    random_words = 1
-
-    @classmethod
-    def read(cls, settings: Settings) -> "DPFastMHFull":
-        """Take this algorithm's hyperparameters."""
-        return cls(read_rule(settings, 1.0, 0), settings.lengths("proposal_sd"))
+    variant: str = choice(
+        "as published, as in its authors' code, or corrected", "published", "as_coded", "corrected"
+    )
+    epsilon: float = positive("ε of one iteration")
+    delta: float = fraction("δ of one iteration", below_one=True)
+    clip: float | None = positive(
+        "clip bound of a row's log ratio, nats per unit distance", None, when=("variant", "corrected")
+    )
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """The hyperparameters `values` for an iteration that is to be (ε, δ)."""
+        """Return the hyperparameters `values` for an iteration that is to be (ε, δ)."""
         return {**values, "epsilon": epsilon, "delta": delta}
 
     @property
-    def public_clip(self) -> float:
+    def public_clip(self) -> float:  # type: ignore[override]
         """Clip of every row in nats per unit distance; ∞: rows have bounds of their own."""
-        return self.rule.clip
+        return np.inf if self.clip is None else self.clip
 
     @property
-    def variant(self) -> str:
+    def rule(self) -> FastRule:
+        """What decides on noise, and how much; K = 0: always all rows."""
+        return FastRule(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            batch_mean=1.0,
+            most_rows=0,
+            clip=self.public_clip,
+            branch_on_mean=self.variant != "published",
+            barker=self.variant == "corrected",
+            as_coded=self.variant == "as_coded",
+            inverted=False,
+        )
+
+    @property
+    def note(self) -> str:  # type: ignore[override]
         """What must be said wherever this sampler's output is shown."""
-        return variant_of(self.rule)
+        if self.variant == "corrected":
+            return (
+                "put right: public bounds, Barker's test without noise, minibatch by the mean number of rows"
+            )
+        if self.variant == "as_coded":
+            inverted = ", sensitivity inverted" if self.rule.inverted else ""
+            return f"as coded by its authors, with uniform noise{inverted}: no guarantee"
+        return "as published, private on acceptance only: no guarantee"
 
-    @property
-    def normals(self) -> int:
-        """Standard normals that a proposal needs."""
-        return len(self.proposal_sd)
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes."""
+        return Needs(normals=dimension, words=1)
 
-    uniforms = 0
-    extras = 0
-    evaluations = (1, 0)  # log ratios and gradients per iteration
-    noisy_gradients = 0
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Events before the first iteration, and of one iteration; exact ones where nothing is guaranteed.
 
-    def releases(self, n):
-        """Events before the first iteration, and of one iteration; exact ones where nothing is guaranteed."""
-        if not is_corrected(self.rule):
+        Raises DpmcError where the calibration of Theorem 2 is not valid.
+        """
+        if self.variant != "corrected":
             return (), (NonPrivateRelease("acceptance test"),)
-        return (), (corrected_release(self.rule, n),)
+        from dpmc.privacy.fast_mh import corrected_release  # loads accountants, which few samplers need
 
-    def iterate(self, door, noise, draws, i, state, record):
+        return (), (corrected_release("acceptance test", self.epsilon, self.delta, n, self.rule.most_rows),)
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """One iteration of every chain."""
-        step(self.rule, self.proposal_sd, door, noise, draws, i, state, record)
+        return fast_step(self.rule, self.proposal_sd, state, model, private, draws)
+
+
+def fast_step(
+    rule: FastRule,
+    proposal_sd: np.ndarray,
+    state: State,
+    model: Model,
+    private: PrivateData,
+    draws: Draws,
+) -> State:
+    """One iteration of every chain: a walk, and the test that `rule` describes."""
+    proposal = walk(state.theta, proposal_sd, draws)
+    ratio = prior_ratio(model, state.theta, proposal)
+    accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
+    return settle(state, proposal, accepted)

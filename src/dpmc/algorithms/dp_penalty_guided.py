@@ -1,67 +1,41 @@
 """DP penalty with one-component updates and a guided walk (Section 3.1; Yıldırım & Ermiş 2019)."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept, guided_walk
-from dpmc.compiler import compilable
-from dpmc.privacy.events import GaussianRelease
+from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.dp_penalty import DPPenalty
+from dpmc.algorithms.proposals import first_directions, guided_walk
+from dpmc.base import Draws, Model, Needs, State
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
 
 
-@compilable
-class DPPenaltyGuided(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class DPPenaltyGuided(DPPenalty):
     """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; turn around on rejection.
 
-    Each component keeps a direction ±1, random at the start (`State.extra`). Test and release as in DP
-    penalty.
+    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in DP penalty.
     """
 
-    tau: float  # noise multiplier over √n
-    clip: float  # nats per unit distance
-    proposal_sd: np.ndarray  # (d,)
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes."""
+        return Needs(normals=1, uniforms=1, carried=dimension)
 
-    draws_version = 1
-    one_component = True
-    batch_size = 0  # it looks at all rows
-
-    @classmethod
-    def read(cls, settings: Settings) -> "DPPenaltyGuided":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.positive("tau"),
-            settings.positive("clip"),
-            settings.lengths("proposal_sd"),
-        )
-
-    normals = 1
-    uniforms = 1
-    evaluations = (1, 0)  # log ratios and gradients per iteration
-    noisy_gradients = 0
-
-    @property
-    def extras(self) -> int:
-        """Directions carried along."""
-        return len(self.proposal_sd)
-
-    def first_extra(self, generator: np.random.Generator) -> np.ndarray:
+    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
         """Random directions ±1 (d,)."""
-        return np.where(generator.random(self.extras) < 0.5, -1.0, 1.0)
+        return first_directions(dimension, generator)
 
-    def releases(self, n):
-        """Events before the first iteration, and of one iteration."""
-        return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
-
-    def iterate(self, door, noise, draws, i, state, record):
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """One iteration of every chain."""
-        chains = state.theta.shape[0]
-        component = np.empty(chains, np.int64)
-        proposal = guided_walk(state.theta, state.extra, self.proposal_sd, draws, i, component)
-        log_ratio = np.empty(chains)
-        door.noisy_log_ratio(
-            state.theta, proposal, self.clip, self.tau, noise, i, log_ratio, record.ratio_clipped
-        )
-        for c in range(chains):
-            log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
-            if not accept(state, proposal, log_ratio[c], draws, c, i, record):
-                state.extra[c, component[c]] *= -1.0
+        proposal, component = guided_walk(state.theta, state.carried, self.proposal_sd, draws)
+        log_ratio = private.penalty_log_ratio(state.theta, proposal, self.clip, self.tau)
+        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+        moved = metropolis(state, proposal, log_ratio, draws)
+        turned = component & ~moved.accepted[:, None]
+        return moved._replace(carried=np.where(turned, -state.carried, state.carried))

@@ -1,19 +1,28 @@
 """DP-SGLD (Wang et al. 2015, Li et al. 2019): Langevin steps whose injected noise is the privacy noise."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, batch_gradient_release, settle
-from dpmc.compiler import compilable
-from dpmc.privacy.mechanisms import has_diverged
+from dpmc.algorithms.acceptance import settle
+from dpmc.algorithms.hyperparameters import choice, positive, whole
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State, has_diverged
+from dpmc.privacy.events import SubsampledGaussianRelease
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
+
 
 #: What the gradient is multiplied by, in units of h: Langevin's ½, and the public code's 1.
 DRIFTS = {"correct": 0.5, "published": 1.0}
 
 
-@compilable
-class DPSGLD(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class DPSGLD(Sampler):
     """θ' = θ + (h/2)(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, h), h = η/n; no acceptance test.
 
     The batch B is b rows without replacement, anew in each iteration. One release per iteration: the sum with
@@ -27,58 +36,37 @@ class DPSGLD(NamedTuple):
     A step to where θ has diverged is not made: the chain stays, which is counted and paid for.
     """
 
-    batch_size: int  # b
-    clip: float  # C, norm of one row's gradient (tempered)
-    step_size: float  # η
-    drift: float  # of the gradient in units of h; see DRIFTS
-
-    draws_version = 1
-    one_component = False
-    normals = 0
-    uniforms = 0
-    extras = 0
-    evaluations = (0, 1)  # log ratios and gradients per iteration
-    noisy_gradients = 1
-
-    @classmethod
-    def read(cls, settings: Settings) -> "DPSGLD":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.count("batch_size"),
-            settings.positive("clip"),
-            settings.positive("step_size"),
-            DRIFTS[settings.choice("drift", tuple(DRIFTS), "correct")],
-        )
+    batch_size: int = whole("rows b of a batch")
+    clip: float = positive("clip bound C of the norm of a row's tempered gradient")
+    step_size: float = positive("step size η")
+    drift: str = choice("of the gradient: h/2, or h as published", "correct", "published")
 
     @property
-    def variant(self) -> str:
+    def note(self) -> str:  # type: ignore[override]
         """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
-        return "drift h in place of h/2, as published" if self.drift != 0.5 else ""
+        return "drift h in place of h/2, as published" if self.drift == "published" else ""
 
-    def noise_multiplier(self, n):
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes."""
+        return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1)
+
+    def noise_multiplier(self, n: int) -> Any:
         """Of the batch gradient, such that `drift` h times its noise is N(0, h); its sensitivity is 2nC/b."""
-        return self.batch_size / (2.0 * self.drift * self.clip * np.sqrt(self.step_size * n))
+        return self.batch_size / (2.0 * DRIFTS[self.drift] * self.clip * np.sqrt(self.step_size * n))
 
-    def releases(self, n):
-        """Events before the first iteration, and of one iteration."""
-        return (), (batch_gradient_release(self.noise_multiplier(n), self.clip, self.batch_size, n),)
-
-    def iterate(self, door, noise, draws, i, state, record):
-        """One iteration of every chain."""
-        h = self.step_size / door.n
-        gradient = np.empty(state.theta.shape)
-        door.noisy_batch_gradient(
-            state.theta,
-            self.clip,
-            self.noise_multiplier(door.n),
-            noise,
-            draws.words,
-            i,
-            gradient,
-            record.gradient_clipped,
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Events before the first iteration, and of one iteration: sensitivity 2nC/b."""
+        multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
+        return (), (
+            SubsampledGaussianRelease(
+                "batch gradient", float(multiplier), self.batch_size, n, sensitivity=sensitivity
+            ),
         )
-        proposal = state.theta.copy()
-        for c in range(proposal.shape[0]):
-            for k in range(proposal.shape[1]):
-                proposal[c, k] += self.drift * h * gradient[c, k]
-            settle(state, proposal, not has_diverged(proposal[c]), c, i, record)
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        """One iteration of every chain."""
+        h = self.step_size / private.n
+        gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
+        gradient = gradient + model.log_prior_gradient(state.theta)
+        proposal = state.theta + DRIFTS[self.drift] * h * gradient
+        return settle(state, proposal, ~has_diverged(proposal))

@@ -1,17 +1,24 @@
 """DP-SGNHT (Wang et al. 2015, Ding et al. 2014): noisy Hamiltonian steps on batches, with a thermostat."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, batch_gradient_release, settle
-from dpmc.compiler import compilable
-from dpmc.privacy.mechanisms import has_diverged
-from dpmc.vectors import copy, fill
+from dpmc.algorithms.acceptance import settle
+from dpmc.algorithms.hyperparameters import choice, positive, whole
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State, has_diverged
+from dpmc.privacy.events import SubsampledGaussianRelease
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
 
 
-@compilable
-class DPSGNHT(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class DPSGNHT(Sampler):
     """Move (θ, p, ξ) by steps of h = η/n from p_0 ~ N(0, I), ξ_0 = A; no acceptance test.
 
     p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, 2hA), and then, by the new momentum,
@@ -27,83 +34,49 @@ class DPSGNHT(NamedTuple):
     for.
     """
 
-    batch_size: int  # b
-    clip: float  # C, norm of one row's gradient (tempered)
-    step_size: float  # η
-    diffusion: float  # A
-    old_momentum: bool  # move by the old p, as published
-    parameters: int  # d
-
-    draws_version = 1
-    one_component = False
-    normals = 0
-    uniforms = 0
-    evaluations = (0, 1)  # log ratios and gradients per iteration
-    noisy_gradients = 1
-
-    @classmethod
-    def read(cls, settings: Settings) -> "DPSGNHT":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.count("batch_size"),
-            settings.positive("clip"),
-            settings.positive("step_size"),
-            settings.positive("diffusion"),
-            settings.choice("order", ("correct", "published"), "correct") == "published",
-            settings.dimension,
-        )
+    batch_size: int = whole("rows b of a batch")
+    clip: float = positive("clip bound C of the norm of a row's tempered gradient")
+    step_size: float = positive("step size η")
+    diffusion: float = positive("diffusion A")
+    order: str = choice("move by the new momentum, or by the old as published", "correct", "published")
 
     @property
-    def variant(self) -> str:
+    def note(self) -> str:  # type: ignore[override]
         """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
-        return "moves by the old momentum, as published" if self.old_momentum else ""
+        return "moves by the old momentum, as published" if self.order == "published" else ""
 
-    @property
-    def extras(self) -> int:
-        """Momentum p and thermostat ξ, carried along."""
-        return self.parameters + 1
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes; momentum p and thermostat ξ are carried along."""
+        return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1, carried=dimension + 1)
 
-    def first_extra(self, generator: np.random.Generator) -> np.ndarray:
+    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
         """p_0 ~ N(0, I) and ξ_0 = A (d + 1,)."""
-        return np.append(generator.standard_normal(self.parameters), self.diffusion)
+        return np.append(generator.standard_normal(dimension), self.diffusion)
 
-    def noise_multiplier(self, n):
+    def noise_multiplier(self, n: int) -> Any:
         """Of the batch gradient, such that h times its noise is N(0, 2hA); its sensitivity is 2nC/b."""
         return self.batch_size * np.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
-    def releases(self, n):
-        """Events before the first iteration, and of one iteration."""
-        return (), (batch_gradient_release(self.noise_multiplier(n), self.clip, self.batch_size, n),)
-
-    def iterate(self, door, noise, draws, i, state, record):
-        """One iteration of every chain."""
-        chains, d = state.theta.shape
-        h = self.step_size / door.n
-        gradient = np.empty((chains, d))
-        door.noisy_batch_gradient(
-            state.theta,
-            self.clip,
-            self.noise_multiplier(door.n),
-            noise,
-            draws.words,
-            i,
-            gradient,
-            record.gradient_clipped,
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Events before the first iteration, and of one iteration: sensitivity 2nC/b."""
+        multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
+        return (), (
+            SubsampledGaussianRelease(
+                "batch gradient", float(multiplier), self.batch_size, n, sensitivity=sensitivity
+            ),
         )
-        proposal, carried = state.theta.copy(), state.extra.copy()
-        for c in range(chains):
-            square = 0.0
-            for k in range(d):
-                old = state.extra[c, k]
-                new = old - state.extra[c, d] * h * old + h * gradient[c, k]
-                moving = old if self.old_momentum else new
-                carried[c, k] = new
-                proposal[c, k] += h * moving
-                square += moving * moving
-            carried[c, d] += h * (square / d - 1.0)
-            if has_diverged(carried[c]):
-                fill(proposal[c], np.nan)
-            stays = has_diverged(proposal[c])
-            settle(state, proposal, not stays, c, i, record)
-            if not stays:
-                copy(carried[c], state.extra[c])
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        """One iteration of every chain."""
+        h = self.step_size / private.n
+        gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
+        gradient = gradient + model.log_prior_gradient(state.theta)
+        old, thermostat = state.carried[:, :-1], state.carried[:, -1:]
+        new = old - thermostat * h * old + h * gradient
+        moving = old if self.order == "published" else new
+        heat = (moving**2).sum(axis=1, keepdims=True) / old.shape[1] - 1.0
+        carried = np.concatenate([new, thermostat + h * heat], axis=1)
+        proposal = state.theta + h * moving
+        proposal[has_diverged(carried)] = np.nan
+        moved = settle(state, proposal, ~has_diverged(proposal))
+        return moved._replace(carried=np.where(moved.accepted[:, None], carried, state.carried))

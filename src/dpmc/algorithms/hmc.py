@@ -1,115 +1,84 @@
 """Hamiltonian Monte Carlo without privacy (Section 4.1), with optional clipping of ratios and gradients."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept
-from dpmc.algorithms.leapfrog import draw_momentum, draw_pace, drift, kick, kinetic_energy, scale
-from dpmc.compiler import compilable
+from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
+from dpmc.algorithms.leapfrog import Path, draw_momentum, kinetic_energy, trajectory
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.vectors import copy
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
 
 
-@compilable
-class HMC(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class HMC(Sampler):
     """p ~ N(0, M); L leapfrog steps of size η with exact gradients; accept by the change of energy.
 
-    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC.
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC. Without
+    noise the gradient at the start of a trajectory is known from the iteration before.
     """
 
-    steps: int  # L
-    step_size: np.ndarray  # (d,) η
-    mass: np.ndarray  # (d,) diagonal of M
-    clip: float  # log ratios, nats per unit distance; inf: no clipping
-    clip_g: float  # norm of one row's gradient; inf: no clipping
-    as_coded: bool = False  # clip by |Σ(θ − θ')| as the code behind Figure 6.2, not by ‖θ − θ'‖
-    jitter: bool = False
+    steps: int = whole("leapfrog steps L")
+    step_size: np.ndarray = lengths("step size η")
+    mass: np.ndarray = lengths("diagonal of the mass matrix M")
+    clip: float = positive("clip bound of a row's log ratio, nats per unit distance", np.inf, infinite=True)
+    clip_g: float = positive("clip bound of the norm of a row's gradient", np.inf, infinite=True)
+    clip_distance: str = choice(
+        "clip by ‖θ − θ'‖, or by |Σ(θ − θ')| as the code behind Figure 6.2", "text", "as_coded"
+    )
+    jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
 
     @property
-    def variant(self) -> str:
+    def note(self) -> str:  # type: ignore[override]
         """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
-        return "clips by |sum of differences|: as coded, not as written" if self.as_coded else ""
+        as_coded = self.clip_distance == "as_coded"
+        return "clips by |sum of differences|: as coded, not as written" if as_coded else ""
 
-    draws_version = 1
-    one_component = False
-    batch_size = 0  # it looks at all rows
-
-    @classmethod
-    def read(cls, settings: Settings) -> "HMC":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.count("steps"),
-            settings.lengths("step_size"),
-            settings.lengths("mass"),
-            settings.positive("clip", np.inf, infinite=True),
-            settings.positive("clip_g", np.inf, infinite=True),
-            settings.choice("clip_distance", ("text", "as_coded"), "text") == "as_coded",
-            settings.choice("jitter", ("none", "halton"), "none") == "halton",
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes."""
+        halton = self.jitter == "halton"
+        return Needs(
+            normals=dimension,
+            uniforms=int(halton),
+            gradients=self.steps,
+            carried=dimension + 1,
+            halton=halton,
         )
 
-    @property
-    def normals(self) -> int:
-        """Standard normals that a momentum needs."""
-        return len(self.mass)
+    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
+        """The gradient at the current position and a mark whether there is one: none yet."""
+        return np.zeros(dimension + 1)
 
-    @property
-    def uniforms(self) -> int:
-        """The jitter of the step size, with `jitter`: points of a Halton sequence."""
-        return 1 if self.jitter else 0
-
-    noisy_gradients = 0
-
-    @property
-    def extras(self) -> int:
-        """The gradient at the current position and a mark whether there is one."""
-        return len(self.mass) + 1
-
-    def first_extra(self, generator: np.random.Generator) -> np.ndarray:
-        """No gradient yet."""
-        return np.zeros(self.extras)
-
-    @property
-    def evaluations(self) -> tuple[int, int]:
-        """Log ratios and gradients per iteration."""
-        return 1, self.steps
-
-    def releases(self, n):
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
         once = (NonPrivateRelease("gradient"),)
         return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))
 
-    def iterate(self, door, noise, draws, i, state, record):
-        """One iteration of every chain; without noise the gradient at the start is always known."""
-        chains, d = state.theta.shape
-        theta = state.theta.copy()
-        momentum = draw_momentum(self.mass, draws.normal, i)
-        energy = np.empty(chains)
-        for c in range(chains):
-            energy[c] = kinetic_energy(momentum[c], self.mass)
-        pace = draw_pace(self.jitter, draws.uniform, i)
-        scale(momentum, pace, -1)
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        """One iteration of every chain."""
 
-        gradient = np.empty((chains, d))
-        if state.extra[0, d] == 1.0:
-            for c in range(chains):
-                copy(state.extra[c, :d], gradient[c])
-        else:
-            door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
-            for c in range(chains):
-                copy(gradient[c], state.extra[c, :d])
-                state.extra[c, d] = 1.0
-        for _ in range(self.steps):
-            kick(momentum, 0.5, self.step_size, gradient)
-            drift(theta, self.step_size, momentum, self.mass, pace)
-            door.exact_gradient(theta, self.clip_g, i, gradient, record.gradient_clipped)
-            kick(momentum, 0.5, self.step_size, gradient)
+        def gradient_at(theta: np.ndarray, _: int) -> np.ndarray:
+            return private.exact_gradient(theta, self.clip_g) + model.log_prior_gradient(theta)
 
-        scale(momentum, pace, 1)
-        log_ratio = np.empty(chains)
-        door.exact_log_ratio(state.theta, theta, self.clip, self.as_coded, log_ratio, record.ratio_clipped, i)
-        for c in range(chains):
-            log_ratio[c] += energy[c] - kinetic_energy(momentum[c], self.mass)
-            log_ratio[c] += door.log_prior(theta[c]) - door.log_prior(state.theta[c])
-            if accept(state, theta, log_ratio[c], draws, c, i, record):
-                copy(gradient[c], state.extra[c, :d])
+        pace = draws.uniform if self.jitter == "halton" else 1.0
+        path = Path(self.steps, self.step_size, self.mass, pace)
+        momentum = draw_momentum(self.mass, draws.normal)
+        known = state.carried[0, -1] == 1.0
+        first = state.carried[:, :-1] if known else gradient_at(state.theta, 0)
+        proposal, last_momentum, last = trajectory(state.theta, momentum, first, path, gradient_at)
+
+        as_coded = self.clip_distance == "as_coded"
+        log_ratio = private.exact_log_ratio(state.theta, proposal, self.clip, as_coded)
+        log_ratio = log_ratio + kinetic_energy(momentum, self.mass) - kinetic_energy(last_momentum, self.mass)
+        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+        moved = metropolis(state, proposal, log_ratio, draws)
+        kept = np.where(moved.accepted[:, None], last, first)
+        return moved._replace(carried=np.column_stack([kept, np.ones(len(kept))]))

@@ -2,66 +2,58 @@
 
 A trajectory may take its steps at a *pace* u of its own, with uη for η. It carries p/u then: kicks of
 p/u are those of p at pace 1, and η M⁻¹p = u η M⁻¹(p/u) is taken u times, so that u enters in `drift` alone.
-
-Loops over components rather than array expressions: numba compiles them ten times faster.
 """
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
+
+class Path(NamedTuple):
+    """How a trajectory goes."""
+
+    steps: int  # L
+    step_size: np.ndarray  # (d,) η
+    mass: np.ndarray  # (d,) diagonal of M
+    pace: Any  # (chains, 1) u, or 1
 
 
-@compilable
-def draw_momentum(mass, normal, i):
-    """p = M^½ z (chains, d), z the standard normals of iteration i in (chains, m, d)."""
-    momentum = np.empty((normal.shape[0], normal.shape[2]))
-    for c in range(momentum.shape[0]):
-        for k in range(momentum.shape[1]):
-            momentum[c, k] = np.sqrt(mass[k]) * normal[c, i, k]
-    return momentum
+def draw_momentum(mass: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """p = M^½ z (chains, d), z standard normals (chains, d)."""
+    return np.sqrt(mass) * normal
 
 
-@compilable
-def kick(momentum, fraction, step_size, gradient):
-    """p ← p + fraction · η ∇, in place; p, ∇ (chains, d), η (d,)."""
-    for c in range(momentum.shape[0]):
-        for k in range(momentum.shape[1]):
-            momentum[c, k] += fraction * step_size[k] * gradient[c, k]
+def kinetic_energy(momentum: np.ndarray, mass: np.ndarray) -> Any:
+    """½ pᵀM⁻¹p (chains,)."""
+    return 0.5 * (momentum**2 / mass).sum(axis=1)
 
 
-@compilable
-def draw_pace(jitter, uniform, i):
-    """The pace of every chain (chains,): the uniform number of iteration i with `jitter`, otherwise 1."""
-    pace = np.ones(uniform.shape[0])
-    if jitter:
-        for c in range(pace.shape[0]):
-            pace[c] = uniform[c, i, 0]
-    return pace
+def kick(momentum: np.ndarray, fraction: float, step_size: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """p + fraction · η ∇ (chains, d)."""
+    return momentum + fraction * step_size * gradient
 
 
-@compilable
-def scale(momentum, pace, power):
-    """p ← pace^power p, in place; p (chains, d), pace (chains,), power 1 or −1."""
-    for c in range(momentum.shape[0]):
-        for k in range(momentum.shape[1]):
-            if power > 0:
-                momentum[c, k] *= pace[c]
-            else:
-                momentum[c, k] /= pace[c]
+def drift(theta: np.ndarray, momentum: np.ndarray, path: Path) -> np.ndarray:
+    """θ + u² η M⁻¹(p/u) (chains, d); `momentum` is p/u."""
+    return theta + path.pace**2 * (path.step_size * momentum / path.mass)
 
 
-@compilable
-def drift(theta, step_size, momentum, mass, pace):
-    """θ ← θ + u² η M⁻¹(p/u), in place; θ, p/u (chains, d), u (chains,), η and the diagonal of M (d,)."""
-    for c in range(theta.shape[0]):
-        for k in range(theta.shape[1]):
-            theta[c, k] += pace[c] ** 2 * (step_size[k] * momentum[c, k] / mass[k])
+def trajectory(
+    theta: np.ndarray,
+    momentum: np.ndarray,
+    gradient: np.ndarray,
+    path: Path,
+    gradient_at: Callable[[np.ndarray, int], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """θ, p and ∇ (chains, d) after L leapfrog steps from θ, p and ∇.
 
-
-@compilable
-def kinetic_energy(momentum, mass):
-    """½ pᵀM⁻¹p of one chain's momentum (d,)."""
-    energy = 0.0
-    for k in range(mass.shape[0]):
-        energy += 0.5 * momentum[k] ** 2 / mass[k]
-    return energy
+    `gradient_at(theta, step)` is asked once a step, from step 1 on.
+    """
+    momentum = momentum / path.pace
+    for step in range(1, path.steps + 1):
+        momentum = kick(momentum, 0.5, path.step_size, gradient)
+        theta = drift(theta, momentum, path)
+        gradient = gradient_at(theta, step)
+        momentum = kick(momentum, 0.5, path.step_size, gradient)
+    return theta, momentum * path.pace, gradient

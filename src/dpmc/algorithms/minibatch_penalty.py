@@ -1,19 +1,29 @@
 """Minibatch DP penalty (Section 3.4): DP penalty whose log ratio comes from a small batch of rows."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.common import Settings, accept, walk
-from dpmc.compiler import compilable
+from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
+from dpmc.algorithms.proposals import walk
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, State
 from dpmc.privacy.events import SubsampledGaussianRelease
+
+if TYPE_CHECKING:
+    from dpmc.privacy.mechanisms import PrivateData
+
 
 #: Sensitivity of half the batch variance, in units of (1 − 1/b)(nTc/b)²: Lemma 3.4, and exactly.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
 
 
-@compilable
-class MinibatchPenalty(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class MinibatchPenalty(Sampler):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy batch log ratio + ln p(θ') − ln p(θ).
 
     The batch is b rows without replacement, anew in each iteration. Its variance is corrected like the
@@ -21,59 +31,29 @@ class MinibatchPenalty(NamedTuple):
     clipping. One release per iteration, of noise multiplier √τ on the batch.
     """
 
-    tau: float  # squared noise multiplier on the batch
-    batch_size: int  # b
-    clip: float  # nats per unit distance
-    proposal_sd: np.ndarray  # (d,)
-    variance_factor: float  # of the sensitivity; see VARIANCE_FACTORS
+    tau: float = positive("squared noise multiplier on the batch")
+    batch_size: int = whole("rows b of a batch")
+    clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
+    sensitivity: str = choice("of half the batch's variance: by Lemma 3.4, or exactly", "thesis", "tight")
 
-    draws_version = 1
-    one_component = False
+    def needs(self, dimension: int) -> Needs:
+        """What one iteration consumes."""
+        return Needs(normals=dimension, words=self.batch_size)
 
-    @classmethod
-    def read(cls, settings: Settings) -> "MinibatchPenalty":
-        """Take this algorithm's hyperparameters."""
-        return cls(
-            settings.positive("tau"),
-            settings.count("batch_size"),
-            settings.positive("clip"),
-            settings.lengths("proposal_sd"),
-            VARIANCE_FACTORS[settings.choice("sensitivity", tuple(VARIANCE_FACTORS), "thesis")],
-        )
-
-    @property
-    def normals(self) -> int:
-        """Standard normals that a proposal needs."""
-        return len(self.proposal_sd)
-
-    uniforms = 0
-    extras = 0
-    evaluations = (1, 0)  # log ratios and gradients per iteration
-    noisy_gradients = 0
-
-    def releases(self, n):
+    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Events before the first iteration, and of one iteration."""
-        return (), (
-            SubsampledGaussianRelease("batch log-ratio", float(np.sqrt(self.tau)), self.batch_size, n),
-        )
+        multiplier = float(np.sqrt(self.tau))
+        return (), (SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),)
 
-    def iterate(self, door, noise, draws, i, state, record):
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """One iteration of every chain."""
-        chains = state.theta.shape[0]
-        proposal = walk(state.theta, self.proposal_sd, draws.normal, i)
-        log_ratio = np.empty(chains)
-        door.noisy_batch_log_ratio(
-            state.theta,
-            proposal,
-            self.clip,
-            np.sqrt(self.tau),
-            self.variance_factor,
-            noise,
-            draws.words,
-            i,
-            log_ratio,
-            record.ratio_clipped,
-        )
-        for c in range(chains):
-            log_ratio[c] += door.log_prior(proposal[c]) - door.log_prior(state.theta[c])
-            accept(state, proposal, log_ratio[c], draws, c, i, record)
+        proposal = walk(state.theta, self.proposal_sd, draws)
+        log_ratio = self.log_ratio(state.theta, proposal, private)
+        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+        return metropolis(state, proposal, log_ratio, draws)
+
+    def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
+        """The noisy log ratio of a batch (chains,)."""
+        factor = VARIANCE_FACTORS[self.sensitivity]
+        return private.batch_penalty_log_ratio(theta, proposal, self.clip, np.sqrt(self.tau), factor)

@@ -1,11 +1,12 @@
-"""Clipped sums for any model that has a log-likelihood: NumPy, in chunks of rows."""
+"""Clipped sums for any model that has a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from dpmc.evaluators.batch import draw_batch, sum_batches
-from dpmc.models.results import log_likelihood, log_likelihood_gradient
+from dpmc.evaluators import kernels
+from dpmc.model_checks import log_likelihood, log_likelihood_gradient
 
 CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
@@ -13,82 +14,65 @@ CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate ar
 class GenericEvaluator:
     """Clipped sums over rows (n, d_x) by the model's own `log_likelihood` and `log_likelihood_gradient`."""
 
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows.view()
-        self.rows.flags.writeable = False  # no model can change them
-        self.taken = np.zeros(len(rows), np.bool_)  # False between calls
+    name = "generic"
 
-    def _chunks(self) -> list[np.ndarray]:
-        return [self.rows[i : i + CHUNK] for i in range(0, len(self.rows), CHUNK)]
+    def __init__(self, model: Any, rows: np.ndarray) -> None:
+        self._model = model
+        self.n = len(rows)
+        self._rows = rows.view()
+        self._rows.flags.writeable = False  # no model can change them
+
+    def _chunks(self) -> Iterator[np.ndarray]:
+        return (self._rows[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+
+    def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
 
     def ratio_sums(
-        self,
-        model: Any,
-        theta: np.ndarray,
-        proposal: np.ndarray,
-        bound: np.ndarray,
-        sums: np.ndarray,
-        counts: np.ndarray,
-    ) -> None:
-        """See `dpmc.evaluators`."""
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
+        sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
-            sums[c], counts[c] = 0.0, 0
             for rows in self._chunks():
-                ratio = log_likelihood(model, proposal[c], rows) - log_likelihood(model, theta[c], rows)
+                ratio = self._ratios(theta[c], proposal[c], rows)
                 inside = np.abs(ratio) <= bound[c]
                 clipped = np.where(ratio > bound[c], bound[c], -bound[c])  # NaN: against it
                 sums[c] += np.where(inside, ratio, clipped).sum()
                 counts[c] += len(rows) - np.count_nonzero(inside)
+        return sums, counts
 
-    def batch_sums(
-        self,
-        model: Any,
-        theta: np.ndarray,
-        proposal: np.ndarray,
-        bound: np.ndarray,
-        words: np.ndarray,
-        i: int,
-        sums: np.ndarray,
-        squares: np.ndarray,
-        counts: np.ndarray,
-    ) -> None:
-        """See `dpmc.evaluators.batch`."""
-        sum_batches(self, model, theta, proposal, bound, words, i, sums, squares, counts)
-
-    def rows_ratio(
-        self, model: Any, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray, ratios: np.ndarray
-    ) -> None:
-        """See `dpmc.evaluators.batch`."""
-        rows = self.rows[chosen]
-        ratios[:] = log_likelihood(model, proposal, rows) - log_likelihood(model, theta, rows)
-
-    def gradient_sums(
-        self, model: Any, theta: np.ndarray, bound: float, sums: np.ndarray, counts: np.ndarray
-    ) -> None:
-        """See `dpmc.evaluators`."""
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+        """Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
+        sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
-            sums[c], counts[c] = 0.0, 0
             for rows in self._chunks():
-                part, clipped = _clipped_sum(log_likelihood_gradient(model, theta[c], rows), bound)
+                part, clipped = _clipped_sum(log_likelihood_gradient(self._model, theta[c], rows), bound)
                 sums[c] += part
                 counts[c] += clipped
+        return sums, counts
+
+    def batch_ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
+        chosen = kernels.draw_batches(words, self.n)
+        ratios = [self.row_ratios(*move) for move in zip(theta, proposal, chosen, strict=True)]
+        return kernels.clipped_moments(np.array(ratios), bound)  # type: ignore[no-any-return]
 
     def batch_gradient_sums(
-        self,
-        model: Any,
-        theta: np.ndarray,
-        bound: float,
-        words: np.ndarray,
-        i: int,
-        sums: np.ndarray,
-        counts: np.ndarray,
-    ) -> None:
-        """See `dpmc.evaluators.batch`."""
-        chosen = np.empty(words.shape[2], np.int64)
-        for c in range(len(theta)):
-            draw_batch(words[c, i], self.taken, chosen)
-            gradient = log_likelihood_gradient(model, theta[c], self.rows[chosen])
+        self, theta: np.ndarray, bound: float, words: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
+        sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
+        for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
+            gradient = log_likelihood_gradient(self._model, theta[c], self._rows[chosen])
             sums[c], counts[c] = _clipped_sum(gradient, bound)
+        return sums, counts
+
+    def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
+        return self._ratios(theta, proposal, self._rows[chosen])
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:

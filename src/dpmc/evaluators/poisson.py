@@ -1,49 +1,50 @@
-"""Rows drawn with replacement, as many as a Poisson variable says: what TunaMH looks at.
+"""Rows drawn with replacement, as many as a Poisson variable says: what TunaMH looks at."""
 
-One 64-bit word per chain and iteration decides everything: its uniform numbers come from a counter-based
-generator (SplitMix64: a Weyl sequence through a mixing function; Steele, Lea and Flood 2014), so the k-th of
-them needs no state, and how many are used changes nothing else. Needs n < 2³².
-"""
-
-from typing import Any, NamedTuple
+import functools
+from typing import Any
 
 import numpy as np
 
-from dpmc.compiler import compilable
-
-WEYL = np.uint64(0x9E3779B97F4A7C15)  #: the odd number nearest to 2⁶⁴ over the golden ratio
-MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-#: Where the uniforms of one iteration begin, by purpose: none of them comes near 2⁴⁰ numbers.
-ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
-
-CHUNK = 256  #: rows whose ratios are held at a time
+from dpmc.errors import DpmcError
+from dpmc.evaluators import kernels
+from dpmc.model_checks import name_of, real_array
 
 
-@compilable(apart=True)
-class PoissonEvaluator(NamedTuple):
-    """All rows and single rows, each with a bound: |T ln p(x_i|θ') − T ln p(x_i|θ)| ≤ bounds_i ‖θ' − θ‖."""
+class BoundedRows:
+    """Bounds c_i of the rows, |T ln p(x_i|θ') − T ln p(x_i|θ)| ≤ c_i ‖θ' − θ‖, and draws by them."""
 
-    full: Any  # an evaluator with `ratio_sums`
-    table: Any  # an evaluator with `rows_ratio`
-    bounds: np.ndarray  # (n,) c_i, tempered
-    threshold: np.ndarray  # (n,) Walker's alias method: column i is row i up to here,
-    alias: np.ndarray  # (n,) and this row beyond
-    total: float  # C = Σ c_i
-    largest: float  # max c_i
+    def __init__(self, bounds: np.ndarray) -> None:
+        self.bounds = np.ascontiguousarray(bounds, dtype=float)  # (n,), tempered
+        self.total = float(self.bounds.sum())  # C
+        self.largest = float(self.bounds.max())  # max c_i
 
-    @classmethod
-    def build(cls, full: Any, table: Any, bounds: np.ndarray) -> "PoissonEvaluator":
-        """For rows with these bounds (n,), none negative and not all 0."""
-        bounds = np.ascontiguousarray(bounds, dtype=float)
-        threshold, alias = alias_table(bounds)
-        return cls(full, table, bounds, threshold, alias, float(bounds.sum()), float(bounds.max()))
+    @functools.cached_property
+    def _alias_table(self) -> tuple[np.ndarray, np.ndarray]:
+        return alias_table(self.bounds)
 
-    def draw_row(self, word, j):
-        """Row of the j-th draw: i with probability bounds_i / total."""
-        place = uniform(word, ROWS + j) * self.bounds.shape[0]
-        column = int(place)
-        return column if place - column < self.threshold[column] else self.alias[column]
+    def draw(self, word: np.uint64, count: int) -> np.ndarray:
+        """Draw `count` rows (count,) by a word of 64 random bits, row i with probability c_i / C."""
+        found: np.ndarray = kernels.draw_with_replacement(word, count, *self._alias_table)
+        return found
+
+
+def bounded_rows(model: Any, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:
+    """Rows (n, d_x) bounded by T · clip, or by T times the model's own `row_bounds` where clip is ∞.
+
+    Raises DpmcError where there are none, or one of them is no number ≥ 0.
+    """
+    if clip < np.inf:
+        return BoundedRows(np.full(len(rows), temperature * clip))
+    if not hasattr(model, "row_bounds"):
+        raise DpmcError(
+            f"model: {name_of(model)}: row_bounds: missing, and this algorithm needs it: "
+            "bounds of the rows' log-likelihood ratios per unit distance"
+        )
+    where = f"model: {name_of(model)}: row_bounds"
+    bounds = temperature * real_array(model.row_bounds(rows), (len(rows),), where)
+    if not (np.isfinite(bounds) & (bounds >= 0.0)).all() or not bounds.any():
+        raise DpmcError(f"{where}: must be finite, at least 0 and not 0 for all rows")
+    return BoundedRows(bounds)
 
 
 def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,25 +62,3 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             small.append(large.pop())
     threshold[small + large] = 1.0  # what is left differs from 1 by rounding
     return threshold, alias
-
-
-@compilable
-def uniform(word, k):
-    """The k-th uniform number of a 64-bit word, strictly between 0 and 1; in Python with overflow ignored."""
-    z = word + np.uint64(k + 1) * WEYL
-    z = (z ^ (z >> np.uint64(30))) * MIX_1
-    z = (z ^ (z >> np.uint64(27))) * MIX_2
-    z = z ^ (z >> np.uint64(31))
-    return (float(z >> np.uint64(12)) + 0.5) * 2.0**-52
-
-
-@compilable
-def poisson_count(word, mean, most):
-    """A Poisson(mean) variable, or `most` if that is less: arrivals of a process until time `mean`."""
-    time, count = 0.0, 0
-    while count < most:
-        time -= np.log(uniform(word, ARRIVALS + count))
-        if not time <= mean:
-            break
-        count += 1
-    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +84,11 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     The sampler tells proposals only, so step j is the proposal, always accepted, of the same
     iteration with j steps in place of L: the same momentum and the same noise in each gradient.
     """
-    from dpmc.algorithms.common import Draws, Record, State
+    from dpmc.base import Draws, State
     from dpmc.privacy import accountants
-    from dpmc.privacy.mechanisms import Door
+    from dpmc.privacy.mechanisms import PrivateData
     from dpmc.privacy.noise import LabNoise
     from dpmc.randomness import stream
-    from dpmc.sampling import build_evaluator, compiled_iterations
 
     values, source = study.pinned_hyperparameters(label, METHOD)
     d = problem.dimension
@@ -99,31 +99,27 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     k = accountant.iterations(once, each, EPSILON, delta)
     if k == 0:
         raise DpmcError(f"figure {NAME}: epsilon {EPSILON:g} allows no iteration of {METHOD}")
-    evaluator = build_evaluator(algorithm, problem)
-    door = Door(problem.model, evaluator, float(problem.temperature), problem.n)
     generator = stream("figure", NAME)
-    normal = generator.standard_normal((1, k, algorithm.normals))
-    log_u = np.log1p(-generator.random((1, k)))
-    ratio_noise = generator.standard_normal((1, k))
-    gradient_noise = generator.standard_normal((1, k, STEPS + 1, d))
+    normal = generator.standard_normal((k, 1, d))
+    log_uniform = np.log1p(-generator.random((k, 1)))
+    ratio_noise = generator.standard_normal((k, 1))
+    gradient_noise = generator.standard_normal((k, 1, STEPS + 1, d))
+    noise, words = LabNoise(ratio_noise, gradient_noise), np.zeros((k, 1, 0), np.uint64)
+    private = PrivateData(problem.evaluator, problem.temperature, noise, words)
+    no = np.zeros(1, bool)
 
-    def iterate(steps: int, theta: Floats, part: slice, accept_all: bool) -> Floats:
+    def iterate(steps: int, theta: Floats, iterations: range, accept_all: bool) -> Floats:
         """Return where the chain stands after some iterations with this many leapfrog steps."""
-        state = State(theta[np.newaxis].copy(), np.zeros((1, 0)))
-        log = np.full_like(log_u[:, part], -np.inf) if accept_all else log_u[:, part].copy()
-        m = log.shape[1]
-        compiled_iterations(
-            algorithm._replace(steps=steps),
-            door,
-            LabNoise(ratio_noise[:, part].copy(), gradient_noise[:, part].copy()),
-            Draws(normal[:, part].copy(), np.zeros((1, m, 0)), log, np.zeros((1, m, 0), np.uint64)),
-            state,
-            Record.empty(1, m, d),
-        )
+        state = State(theta[np.newaxis].copy(), np.zeros((1, 0)), no, no)
+        sampler = replace(algorithm, steps=steps)
+        for i in iterations:
+            private.begin(i)
+            log_u = np.full(1, -np.inf) if accept_all else log_uniform[i]
+            state = sampler.step(state, problem.model, private, Draws(normal[i], np.zeros((1, 0)), log_u))
         return np.array(state.theta[0])
 
-    before = iterate(STEPS, np.array(START), slice(0, k - 1), accept_all=False)
-    last = slice(k - 1, k)
+    before = iterate(STEPS, np.array(START), range(k - 1), accept_all=False)
+    last = range(k - 1, k)
     steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
     return np.stack([before, *steps])
 

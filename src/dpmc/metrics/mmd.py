@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from dpmc.compiler import compilable, compiled
+from numba import njit
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,7 +17,7 @@ BLOCK = 512  # columns whose sums grow side by side: 4 KiB of squared distances,
 
 #: Products and sums may fuse, nothing may be reordered: vector instructions work on neighbouring
 #: columns, so a sum's order is that of the text whatever their width.
-KERNEL: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
+KERNEL: dict[str, Any] = {"cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
 LOWEST = -746.0  # exp of it rounds to 0
 TO_BINARY = 1.0 / math.log(2.0)
@@ -50,7 +49,7 @@ def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int =
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
-@compilable(**KERNEL)  # type: ignore[untyped-decorator]
+@njit(**KERNEL)  # type: ignore[untyped-decorator]
 def exponential(argument: Any) -> Any:
     """Return exp(argument) for an argument of at most 0, -inf included, to within one unit in the last place.
 
@@ -72,7 +71,7 @@ def exponential(argument: Any) -> Any:
     return np.int64(bits).view(np.float64) * 2.0**-128
 
 
-@compilable(**KERNEL)  # type: ignore[untyped-decorator]
+@njit(**KERNEL)  # type: ignore[untyped-decorator]
 def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, scale: Any, later: Any) -> Any:
     """Return the sum of v_i w_j exp(scale ||x_i - y_j||^2) over all pairs, or those with j > i if `later`.
 
@@ -105,14 +104,6 @@ def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, sca
     return total
 
 
-def _pair_sum(rows, row_weights, columns, column_weights, scale, later):  # type: ignore[no-untyped-def]
-    """`pair_sum`, for the compiler to begin at."""
-    return pair_sum(rows, row_weights, columns, column_weights, scale, later)
-
-
-compiled_pair_sum = compiled(_pair_sum)
-
-
 class _Sample(NamedTuple):
     """A sample without its repeats, as the compiled sum wants it."""
 
@@ -133,13 +124,13 @@ class _Sample(NamedTuple):
     def mean_within(self, scale: float) -> float:
         """The mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
         count = float(self.weights.sum())
-        pairs = compiled_pair_sum(self.rows, self.weights, self.columns, self.weights, scale, True)
+        pairs = pair_sum(self.rows, self.weights, self.columns, self.weights, scale, True)
         repeats = float(np.sum(self.weights * (self.weights - 1.0)))  # their distance is 0
         return (2.0 * float(pairs) + repeats) / (count * (count - 1.0))
 
     def mean_across(self, other: _Sample, scale: float) -> float:
         """The mean of exp(scale ||x_i - y_j||^2) over all pairs of a draw here and one of `other`."""
-        pairs = compiled_pair_sum(self.rows, self.weights, other.columns, other.weights, scale, False)
+        pairs = pair_sum(self.rows, self.weights, other.columns, other.weights, scale, False)
         return float(pairs) / float(self.weights.sum() * other.weights.sum())
 
 

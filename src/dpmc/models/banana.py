@@ -1,14 +1,13 @@
 """The banana model (Theorem 5.2 of the thesis); with a = 0 a Gaussian with independent components."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
 
-
-@compilable
-class Banana(NamedTuple):
+@dataclass(frozen=True)
+class Banana:
     """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
 
     Everything is a Gaussian in φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …): the rows are normal around
@@ -27,44 +26,42 @@ class Banana(NamedTuple):
         """Number of parameters d."""
         return len(self.variance)
 
-    def bend(self, theta):
-        """φ_2(θ), the mean of x_2."""
-        return theta[1] + self.a * (theta[0] - self.m) ** 2 + self.b
+    def bend(self, theta: np.ndarray) -> Any:
+        """φ_2(θ) (...), the mean of x_2, of θ (..., d)."""
+        return theta[..., 1] + self.a * (theta[..., 0] - self.m) ** 2 + self.b
 
-    def log_prior(self, theta):
-        """ln p(θ) up to a constant."""
-        square = self.bend(theta) ** 2
-        for i in range(theta.shape[0]):
-            if i != 1:
-                square += theta[i] ** 2
-        return -0.5 * square / self.prior_variance
+    def natural(self, theta: np.ndarray) -> np.ndarray:
+        """φ(θ) (..., d), the mean of a row."""
+        phi = np.array(theta, dtype=float)
+        phi[..., 1] = self.bend(theta)
+        return phi
 
-    def log_prior_gradient(self, theta, out):
-        """Write ∇ ln p(θ) into `out` (d,)."""
-        for i in range(theta.shape[0]):
-            out[i] = -theta[i] / self.prior_variance
-        out[1] = -self.bend(theta) / self.prior_variance
-        out[0] += 2.0 * self.a * (theta[0] - self.m) * out[1]
+    def log_prior(self, theta: np.ndarray) -> Any:
+        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        return -0.5 * (self.natural(theta) ** 2).sum(axis=-1) / self.prior_variance
 
-    def ratio(self, theta, proposal, alpha):
-        """Affine form of ln p(x|θ') − ln p(x|θ): write α (d,), return γ."""
-        gamma = 0.0
-        for i in range(theta.shape[0]):
-            old = self.bend(theta) if i == 1 else theta[i]
-            new = self.bend(proposal) if i == 1 else proposal[i]
-            alpha[i] = new - old
-            gamma -= 0.5 * (new + old) * alpha[i] / self.variance[i]
-        return gamma
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) (..., d)."""
+        gradient = -self.natural(theta) / self.prior_variance
+        gradient[..., 0] += 2.0 * self.a * (theta[..., 0] - self.m) * gradient[..., 1]
+        return gradient
 
-    def gradient(self, theta, linear, constant):
-        """Affine form of ∇ ln p(x|θ) = G t + h: write G (d, d; zero on entry) and h (d,)."""
-        for i in range(theta.shape[0]):
-            mean = self.bend(theta) if i == 1 else theta[i]
-            linear[i, i] = 1.0
-            constant[i] = -mean / self.variance[i]
-        slope = 2.0 * self.a * (theta[0] - self.m)
-        linear[0, 1] = slope
-        constant[0] += slope * constant[1]
+    def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
+        old, new = self.natural(theta), self.natural(proposal)
+        alpha = new - old
+        return alpha, -0.5 * ((new + old) * alpha / self.variance).sum(axis=1)
+
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """G (chains, d, d) and h (chains, d) of ∇ ln p(x|θ) = G t(x) + h; G is I but for G_12."""
+        chains, d = theta.shape
+        linear = np.zeros((chains, d, d))
+        linear[:, range(d), range(d)] = 1.0
+        slope = 2.0 * self.a * (theta[:, 0] - self.m)
+        linear[:, 0, 1] = slope
+        constant = -self.natural(theta) / self.variance
+        constant[:, 0] += slope * constant[:, 1]
+        return linear, constant
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Sufficient statistics t(x)_i = x_i/σ_i² (n, d) of rows (n, d)."""
@@ -72,15 +69,11 @@ class Banana(NamedTuple):
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """ln p(x_j|θ) of each row (n,), up to a constant."""
-        mean = np.array(theta, dtype=float)
-        mean[1] = self.bend(theta)
-        return -0.5 * ((rows - mean) ** 2 / self.variance).sum(axis=1)
+        return -0.5 * ((rows - self.natural(theta)) ** 2 / self.variance).sum(axis=1)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
         """Draw n rows (n, d) at parameter θ."""
-        mean = np.array(theta, dtype=float)
-        mean[1] = self.bend(theta)
-        return mean + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))
+        return self.natural(theta) + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "BananaPosterior":
         """The exact posterior Ban(μ, Σ, a, b, m), likelihood tempered by T (Theorem 5.2)."""

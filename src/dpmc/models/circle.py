@@ -1,14 +1,13 @@
 """The circle model (Section 5.1 of the thesis): a thin ring-shaped posterior around the origin."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
 
-
-@compilable
-class Circle(NamedTuple):
+@dataclass(frozen=True)
+class Circle:
     """ln p(r|θ) = −a(θ_1² + θ_2² − r²)², flat prior. Sufficient statistic: t(r) = r²."""
 
     a: float
@@ -18,27 +17,24 @@ class Circle(NamedTuple):
         """Number of parameters d = 2."""
         return 2
 
-    def log_prior(self, theta):
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         """ln p(θ) = 0, a flat prior."""
-        return 0.0
+        return np.zeros(theta.shape[:-1])
 
-    def log_prior_gradient(self, theta, out):
-        """Write ∇ ln p(θ) = 0 into `out` (2,)."""
-        out[:] = 0.0
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) = 0."""
+        return np.zeros(theta.shape)
 
-    def ratio(self, theta, proposal, alpha):
-        """Affine form of ln p(r|θ') − ln p(r|θ): write α (1,), return γ."""
-        old = theta[0] ** 2 + theta[1] ** 2
-        new = proposal[0] ** 2 + proposal[1] ** 2
-        alpha[0] = 2.0 * self.a * (new - old)
-        return -0.5 * alpha[0] * (new + old)
+    def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""
+        old, new = (theta**2).sum(axis=1), (proposal**2).sum(axis=1)
+        alpha = 2.0 * self.a * (new - old)
+        return alpha[:, None], -0.5 * alpha * (new + old)
 
-    def gradient(self, theta, linear, constant):
-        """Affine form of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h: write G (2, 1) and h (2,)."""
-        square = theta[0] ** 2 + theta[1] ** 2
-        for i in range(2):
-            linear[i, 0] = 4.0 * self.a * theta[i]
-            constant[i] = -square * linear[i, 0]
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """G (chains, 2, 1) and h (chains, 2) of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h."""
+        linear = 4.0 * self.a * theta
+        return linear[:, :, None], -(theta**2).sum(axis=1, keepdims=True) * linear
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Sufficient statistics t(r) = r² (n, 1) of rows r (n, 1)."""

@@ -1,14 +1,13 @@
 """The Gaussian model with known covariance and a conjugate prior (Section 5.1 of the thesis)."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
 
-
-@compilable
-class Gaussian(NamedTuple):
+@dataclass(frozen=True)
+class Gaussian:
     """Likelihood x ~ N(θ, Σ), prior θ ~ N(0, prior_variance I). Sufficient statistic: t(x) = Σ⁻¹x,
     whose natural parameter is θ itself: a move of one component gives one statistic a coefficient.
 
@@ -25,34 +24,28 @@ class Gaussian(NamedTuple):
         """Number of parameters d."""
         return len(self.precision)
 
-    def log_prior(self, theta):
-        """ln p(θ) up to a constant."""
-        square = 0.0
-        for i in range(theta.shape[0]):
-            square += theta[i] * theta[i]
-        return -0.5 * square / self.prior_variance
+    def log_prior(self, theta: np.ndarray) -> Any:
+        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
-    def log_prior_gradient(self, theta, out):
-        """Write ∇ ln p(θ) into `out` (d,)."""
-        for i in range(theta.shape[0]):
-            out[i] = -theta[i] / self.prior_variance
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) (..., d)."""
+        return -theta / self.prior_variance
 
-    def ratio(self, theta, proposal, alpha):
-        """Affine form of ln p(x|θ') − ln p(x|θ): write α = θ' − θ, return γ."""
-        gamma = 0.0
-        for i in range(theta.shape[0]):
-            alpha[i] = proposal[i] - theta[i]
-            for k in range(theta.shape[0]):
-                gamma -= 0.5 * alpha[i] * self.precision[i, k] * (proposal[k] + theta[k])
-        return gamma
+    def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α = θ' − θ (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
+        alpha = proposal - theta
+        return alpha, -0.5 * (alpha * self._times_precision(proposal + theta)).sum(axis=1)
 
-    def gradient(self, theta, linear, constant):
-        """Affine form of ∇ ln p(x|θ) = t − Σ⁻¹θ: write G = I (d, d; zero on entry) and h (d,)."""
-        for i in range(theta.shape[0]):
-            linear[i, i] = 1.0
-            constant[i] = 0.0
-            for k in range(theta.shape[0]):
-                constant[i] -= self.precision[i, k] * theta[k]
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """G = I (chains, d, d) and h = −Σ⁻¹θ (chains, d) of ∇ ln p(x|θ) = t − Σ⁻¹θ."""
+        linear = np.zeros((len(theta), self.dimension, self.dimension))
+        linear[:, range(self.dimension), range(self.dimension)] = 1.0
+        return linear, -self._times_precision(theta)
+
+    def _times_precision(self, vectors: np.ndarray) -> Any:
+        """Σ⁻¹v (chains, d) of v (chains, d), without BLAS: a chain's bits do not depend on the others."""
+        return (vectors[:, None, :] * self.precision).sum(axis=2)
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Sufficient statistics t(x) = Σ⁻¹x (n, d) of rows (n, d), without BLAS: the same bits everywhere."""

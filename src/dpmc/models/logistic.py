@@ -1,14 +1,12 @@
 """Logistic regression with a flat prior (DP-Fast MH paper, Section 6.1, Appendix E.2)."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpmc.compiler import compilable
 
-
-@compilable
-class Logistic(NamedTuple):
+@dataclass(frozen=True)
+class Logistic:
     """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
 
     A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). The rows'
@@ -17,29 +15,23 @@ class Logistic(NamedTuple):
 
     dimension: int  # number of parameters d
     norm: float
+    sign = -1.0  # s
 
-    def log_prior(self, theta):
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         """ln p(θ) = 0, a flat prior."""
-        return 0.0
+        return np.zeros(theta.shape[:-1])
 
-    def log_prior_gradient(self, theta, out):
-        """Write ∇ ln p(θ) = 0 into `out` (d,)."""
-        out[:] = 0.0
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) = 0."""
+        return np.zeros(theta.shape)
 
-    def line(self, theta, alpha):
-        """There is no part linear in t: write α = 0 (d,), return γ = 0."""
-        alpha[:] = 0.0
-        return 0.0
+    def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α = 0 (chains, d) and γ = 0 (chains,): no part is linear in t."""
+        return np.zeros(theta.shape), np.zeros(len(theta))
 
-    def link(self, theta, beta):
-        """Log odds of the other label, −θ·t: write β = −θ (d,), return η = 0."""
-        for i in range(theta.shape[0]):
-            beta[i] = -theta[i]
-        return 0.0
-
-    def sign(self):
-        """s = −1."""
-        return -1.0
+    def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """β = −θ (chains, d) and η = 0 (chains,): log odds of the other label, −θ·t."""
+        return -theta, np.zeros(len(theta))
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """t = (2y − 1)x (n, d) of rows (n, 1 + d)."""

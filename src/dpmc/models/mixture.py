@@ -1,18 +1,17 @@
 """The mixture of two normal laws, prior flat on a square (DP-Fast MH paper, Section 6.1, Appendix E.1)."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
-from dpmc.compiler import compilable, compiled
 
 GRID = 121  # points per axis at which the likelihood is computed
 CELLS = 1200  # per axis, on which the posterior is tabulated
 NEGLIGIBLE = 40.0  # density e^−40 of the greatest does not count
 
 
-@compilable
-class Mixture(NamedTuple):
+@dataclass(frozen=True)
+class Mixture:
     """x ~ ½ N(θ_1, σ²) + ½ N(θ_1 + θ_2, σ²); the prior is flat on |θ_j| ≤ limit, 0 outside.
 
     A softplus model (`dpmc.evaluators.softplus`) in t(x) = x: the second component over the first is
@@ -21,6 +20,7 @@ class Mixture(NamedTuple):
 
     variance: float  # σ²
     limit: float
+    sign = 1.0  # s
 
     @property
     def dimension(self) -> int:
@@ -37,28 +37,24 @@ class Mixture(NamedTuple):
         """True: the paper judges draws by the histogram of exact ones, so problems keep one."""
         return True
 
-    def log_prior(self, theta):
-        """ln p(θ) up to a constant: 0 on the square, −∞ outside and for NaN."""
-        inside = abs(theta[0]) <= self.limit and abs(theta[1]) <= self.limit
-        return 0.0 if inside else -np.inf
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
+        """ln p(θ) (...) of θ (..., 2) up to a constant: 0 on the square, −∞ outside and for NaN."""
+        inside = (np.abs(theta) <= self.limit).all(axis=-1)
+        return np.where(inside, 0.0, -np.inf)
 
-    def log_prior_gradient(self, theta, out):
-        """Write ∇ ln p(θ) = 0 into `out` (2,)."""
-        out[:] = 0.0
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) = 0 (..., 2)."""
+        return np.zeros(theta.shape)
 
-    def line(self, theta, alpha):
-        """The first ln N(x; θ_1, σ²) = α x + γ but for a term of x alone: write α (1,), return γ."""
-        alpha[0] = theta[0] / self.variance
-        return -0.5 * theta[0] * alpha[0]
+    def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """α (chains, 1), γ (chains,): the first ln N(x; θ_1, σ²) = α x + γ but for a term of x alone."""
+        alpha = theta[:, 0] / self.variance
+        return alpha[:, None], -0.5 * theta[:, 0] * alpha
 
-    def link(self, theta, beta):
-        """ln N(x; θ_1 + θ_2, σ²) − ln N(x; θ_1, σ²) = β x + η: write β (1,), return η."""
-        beta[0] = theta[1] / self.variance
-        return -(theta[0] + 0.5 * theta[1]) * beta[0]
-
-    def sign(self):
-        """s = +1."""
-        return 1.0
+    def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """β (chains, 1), η (chains,): ln N(x; θ_1 + θ_2, σ²) − ln N(x; θ_1, σ²) = β x + η."""
+        beta = theta[:, 1] / self.variance
+        return beta[:, None], -(theta[:, 0] + 0.5 * theta[:, 1]) * beta
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """t(x) = x (n, 1) of rows (n, 1)."""
@@ -110,21 +106,12 @@ class Mixture(NamedTuple):
 
     def _log_likelihood_on(self, axis: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Σ_j ln p(x_j|θ) − ln p(x_j|0) for all θ in axis × axis."""
-        from dpmc.evaluators.softplus import SoftplusEvaluator
+        from dpmc.evaluators.softplus import SoftplusEvaluator  # numba is slow to import, and rarely needed
 
         theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-        sums, counts = np.empty(len(theta)), np.empty(len(theta), np.int64)
-        evaluator = SoftplusEvaluator.build(self.statistics(rows))
         unbounded = np.full(len(theta), np.inf)
-        _compiled_ratio_sums(evaluator, self, np.zeros_like(theta), theta, unbounded, sums, counts)
+        sums, _ = SoftplusEvaluator(self, rows).ratio_sums(np.zeros_like(theta), theta, unbounded)
         return sums.reshape(len(axis), len(axis))
-
-
-def _ratio_sums(evaluator, model, theta, proposal, bound, sums, counts):
-    evaluator.ratio_sums(model, theta, proposal, bound, sums, counts)
-
-
-_compiled_ratio_sums = compiled(_ratio_sums)
 
 
 def _cells(axis: np.ndarray, log_density: np.ndarray, limit: float) -> np.ndarray:

@@ -18,8 +18,6 @@ from itertools import accumulate
 import numpy as np
 from scipy.special import ndtr
 
-from dpmc.compiler import compilable
-
 #: The values of V and their probabilities, symmetric about 0; printed by the script.
 VALUES = (-6.2, -2.81, 0.0, 2.81, 6.2)
 PROBABILITIES = (0.003032, 0.066488, 0.86096, 0.066488, 0.003032)
@@ -28,13 +26,9 @@ PROBABILITIES = (0.003032, 0.066488, 0.86096, 0.066488, 0.003032)
 CUMULATIVE = tuple(accumulate(PROBABILITIES[:-1]))
 
 
-@compilable
-def barker_correction(u):  # type: ignore[no-untyped-def]  # text that also runs compiled
-    """V as its quantile at u, uniform on [0, 1): one uniform a draw."""
-    k = 0
-    while k < len(CUMULATIVE) and u >= CUMULATIVE[k]:
-        k += 1
-    return VALUES[k]
+def barker_correction(u: np.ndarray) -> np.ndarray:
+    """V (chains,) as its quantiles at u (chains,), uniform on [0, 1): one uniform a draw."""
+    return np.array(VALUES)[np.searchsorted(CUMULATIVE, u, side="right")]
 
 
 def cdf(x: np.ndarray | float) -> np.ndarray:

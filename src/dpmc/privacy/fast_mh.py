@@ -17,7 +17,7 @@ from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import profiles
 from dpmc.privacy.accountants.tight import TightGaussian
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
-from dpmc.privacy.fast_mechanism import batch_epsilon, batch_multiplier, multiplier
+from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
 
 class Calibration(NamedTuple):

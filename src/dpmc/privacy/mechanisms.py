@@ -1,270 +1,206 @@
-"""The only door to the data: every answer about the rows that an algorithm can get is a method here.
+"""The mechanisms: the only code that sees rows. Every answer that an algorithm can get is a method here.
 
 A mechanism computes a clipped sum over the rows, adds its noise and returns only what the privacy proof
-covers. Algorithms hold a `Door` and never the rows. What a mechanism records on the side (how many rows
-were clipped) goes to private diagnostics, which no algorithm reads and no release contains.
+covers. How many rows were clipped goes to private diagnostics, which no algorithm reads.
 
-All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d).
+All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d). A diverged
+proposal is answered by −∞, a rejection, or NaN; its release is paid for all the same.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.compiler import compilable
-from dpmc.privacy.fast_mechanism import accept_bits
-from dpmc.vectors import copy, distance, fill, sum_of_differences
-
-#: A parameter beyond this has diverged. The rule looks at θ alone, so rejecting it tells nothing of the
-#: rows, and below it the squares and products of the models stay finite.
-DIVERGED = 1e30
+from dpmc.base import Evaluator, NoiseSource, has_diverged
+from dpmc.evaluators.poisson import BoundedRows
+from dpmc.privacy.fast_mechanism import FastTest, Verdict
+from dpmc.privacy.fast_rule import FastRule
 
 
-@compilable
-class Door(NamedTuple):
-    """The private rows behind their mechanisms, and the public facts beside them."""
+class PrivateData:
+    """The private rows behind their mechanisms, and the diagnostics of the present iteration.
 
-    model: Any  # formulas and public constants
-    evaluator: Any  # the private rows; used in this file only
-    temperature: float  # T, multiplies the log-likelihood
-    n: int  # number of rows, public
+    `words` (m, chains, b) are random 64-bit words by which batches of rows are drawn in m iterations.
+    """
 
-    def log_prior(self, theta):
-        """ln p(θ), public."""
-        return self.model.log_prior(theta)
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        temperature: float,
+        noise: NoiseSource,
+        words: np.ndarray,
+        bounded_rows: BoundedRows | None = None,
+    ) -> None:
+        self.n = evaluator.n  # number of rows, public
+        self._evaluator, self._temperature, self._noise = evaluator, temperature, noise
+        self._all_words, self._bounded_rows = words, bounded_rows
+        self.begin(0)
 
-    def noisy_log_ratio(self, theta, proposal, clip, tau, noise, i, answer, clipped):
-        """Penalty mechanism: answer_c = T(R + σz) − ½T²σ², R the clipped log-likelihood ratio.
+    def begin(self, i: int) -> None:
+        """Go to iteration i: its words and noise, and counts of 0."""
+        self._noise.begin(i)
+        self._words = self._all_words[i]
+        zeros = np.zeros(len(self._words), np.int64)
+        self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
+        self.tests = Verdict.none(len(zeros))  # what `fast_test` did
+
+    def penalty_log_ratio(
+        self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float
+    ) -> np.ndarray:
+        """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
 
         Rows are clipped to ±clip‖θ − θ'‖ and σ = 2τ√n clip‖θ − θ'‖, so that sensitivity 2 clip‖θ − θ'‖ is
-        covered with noise multiplier τ√n whatever the move (Section 3.1). A diverged proposal is answered
-        by −∞, a rejection; its release is paid for all the same.
+        covered with noise multiplier τ√n whatever the move.
         """
-        bound = self.log_ratio_bound(theta, proposal, clip)
-        self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
-        for c in range(theta.shape[0]):
-            if np.isfinite(answer[c]):
-                sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * bound[c]
-                answer[c] = self.temperature * answer[c] + noise.corrected(c, i, sd)
+        bound = clip * distance(theta, proposal)
+        total = self._ratio_sums(theta, proposal, bound)
+        sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound
+        return rejected(self._temperature * total + self._noise.corrected(sd), proposal)
 
-    def exact_log_ratio(self, theta, proposal, clip, as_coded, answer, clipped, i):
-        """Without privacy: answer_c = T R, rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
+    def exact_log_ratio(
+        self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
+    ) -> np.ndarray:
+        """Without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
 
         `as_coded`: clip |Σ_i (θ_i − θ'_i)| in its place, the distance in the code behind Figure 6.2. It
         bounds no sensitivity, so no private mechanism offers it.
         """
-        bound = self.log_ratio_bound(theta, proposal, clip)
-        if as_coded and clip != np.inf:
-            for c in range(theta.shape[0]):
-                if not np.isnan(bound[c]):
-                    bound[c] = clip * abs(sum_of_differences(theta[c], proposal[c]))
-        self.ratio_sums_within(theta, proposal, bound, answer, clipped, i)
-        for c in range(theta.shape[0]):
-            answer[c] *= self.temperature
+        length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)
+        bound = clip * length if clip < np.inf else np.full(len(theta), np.inf)
+        return rejected(self._temperature * self._ratio_sums(theta, proposal, bound), proposal)
 
-    def noisy_batch_log_ratio(
-        self, theta, proposal, clip, multiplier, variance_factor, noise, words, i, answer, clipped
-    ):
-        """Minibatch penalty mechanism (Section 3.4): answer_c = λ − ½σ_b² + √τ C z − ½τ C².
+    def batch_penalty_log_ratio(
+        self,
+        theta: np.ndarray,
+        proposal: np.ndarray,
+        clip: float,
+        multiplier: float,
+        variance_factor: float,
+    ) -> np.ndarray:
+        """Minibatch penalty mechanism: λ − ½σ_b² + √τ C z − ½τ C² (chains,) (Section 3.4).
 
         On a batch of b rows without replacement, rows clipped to ±c, c = clip‖θ − θ'‖: λ = (nT/b) Σ r_j, and
         σ_b² = (nT/b)² Σ (r_j − mean)² estimates the variance that drawing a batch brings. √τ = `multiplier`,
         times the sensitivity of λ − ½σ_b²: C = 2nTc/b + `variance_factor` (1 − 1/b)(nTc/b)², the factor 3 by
-        Lemma 3.4 of the thesis, 2 exactly. −∞ for a diverged proposal.
+        Lemma 3.4 of the thesis, 2 exactly.
         """
-        bound = self.log_ratio_bound(theta, proposal, clip)
-        squares = np.empty(theta.shape[0])
-        self.batch_sums_within(theta, proposal, bound, words, i, answer, squares, clipped)
-        size = float(words.shape[2])
-        scale = self.temperature * float(self.n) / size
-        for c in range(theta.shape[0]):
-            if np.isfinite(answer[c]):
-                reach = scale * bound[c]
-                sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
-                answer[c] = scale * answer[c] - 0.5 * scale * scale * squares[c]
-                answer[c] += noise.corrected(c, i, multiplier * sensitivity)
+        size = self._words.shape[1]
+        scale = self._temperature * self.n / size
+        bound = clip * distance(theta, proposal)
+        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        reach = scale * bound
+        sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
+        estimate = scale * total - 0.5 * scale * scale * squares
+        return rejected(estimate + self._noise.corrected(multiplier * sensitivity), proposal)
 
-    def barker_log_ratio(self, theta, proposal, clip_factor, noise, words, i, answer, clipped):
-        """DP Barker's mechanism (Section 3.3, Algorithm 3): answer_c = λ + N(0, 2 − s²).
+    def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
+        """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
 
         Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1;
         λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch can have s² > 1:
-        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So nothing that the rows say stops a chain. −∞ for a
-        diverged proposal.
+        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So nothing that the rows say stops a chain.
         """
-        size = float(words.shape[2])
-        scale = self.temperature * float(self.n) / size
-        bound = self.log_ratio_bound(theta, proposal, clip_factor)
-        for c in range(theta.shape[0]):
-            if not np.isnan(bound[c]):
-                bound[c] = clip_factor / (scale * np.sqrt(size))
-        squares = np.empty(theta.shape[0])
-        self.batch_sums_within(theta, proposal, bound, words, i, answer, squares, clipped)
-        for c in range(theta.shape[0]):
-            if np.isfinite(answer[c]):
-                variance = scale * scale * squares[c]
-                assert variance <= 1.0 + 1e-14 * size  # proved above; the rest is rounding
-                answer[c] = scale * answer[c] + noise.centred(c, i, np.sqrt(2.0 - variance))
+        size = self._words.shape[1]
+        scale = self._temperature * self.n / size
+        bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
+        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        variance = scale * scale * squares
+        assert (variance <= 1.0 + 1e-14 * size).all()  # proved above; the rest is rounding
+        return rejected(scale * total + self._noise.centred(np.sqrt(2.0 - variance)), proposal)
 
-    def noisy_gradient(self, theta, clip, tau, noise, i, stage, answer, clipped):
-        """Gradient mechanism: answer = T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] + ∇ ln p(θ).
+    def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
+        """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
 
-        Sensitivity 2 clip, noise multiplier τ√n, a vector z of standard normals (Algorithm 4).
+        Sensitivity 2 clip, noise multiplier τ√n, z standard normals of the iteration's `stage`-th gradient.
         """
-        self.exact_gradient(theta, clip, i, answer, clipped)
-        sd = self.temperature * 2.0 * tau * np.sqrt(float(self.n)) * clip
-        z = np.empty(theta.shape[1])
-        for c in range(theta.shape[0]):
-            noise.vector(c, i, stage, sd, z)
-            for k in range(z.shape[0]):
-                answer[c, k] += z[k]
+        sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * clip
+        return self.exact_gradient(theta, clip) + self._noise.vectors(sd, stage)
 
-    def noisy_batch_gradient(self, theta, clip, multiplier, noise, words, i, answer, clipped):
-        """Gradient mechanism on a batch: answer = (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz + ∇ ln p(θ), once.
+    def exact_gradient(self, theta: np.ndarray, clip: float) -> np.ndarray:
+        """Without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
+        diverged = has_diverged(theta)
+        total, counts = self._evaluator.gradient_sums(without(theta, diverged), clip)
+        self.gradient_clipped += counts
+        return without(self._temperature * total, diverged, np.nan)
+
+    def batch_gradient(self, theta: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
+        """Gradient mechanism on a batch: (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz (chains, d).
 
         A batch of b rows without replacement, tempered gradients clipped to norm `clip`. Replacing a row of
-        the batch moves the sum by at most 2 clip n/b; σ is `multiplier` times that, whatever T; z a vector
-        of standard normals. NaN where θ has diverged.
+        the batch moves the sum by at most 2 clip n/b; σ is `multiplier` times that, whatever T. NaN where θ
+        has diverged.
         """
-        safe = without_diverged(theta)
-        counts = np.zeros(theta.shape[0], np.int64)
-        bound = clip / self.temperature
-        self.evaluator.batch_gradient_sums(self.model, safe, bound, words, i, answer, counts)
-        scale = float(self.n) / float(words.shape[2])
-        sd = multiplier * 2.0 * clip * scale
-        prior, z = np.empty(theta.shape[1]), np.empty(theta.shape[1])
-        for c in range(theta.shape[0]):
-            self.model.log_prior_gradient(safe[c], prior)
-            noise.vector(c, i, 0, sd, z)
-            for k in range(prior.shape[0]):
-                answer[c, k] = scale * self.temperature * answer[c, k] + z[k] + prior[k]
-            clipped[c, i] += counts[c]
-            if has_diverged(theta[c]):
-                fill(answer[c], np.nan)
-
-    def exact_gradient(self, theta, clip, i, answer, clipped):
-        """Without privacy: answer = T Σ clip(∇ ln p(x_j|θ)) + ∇ ln p(θ); NaN where θ has diverged."""
-        safe = without_diverged(theta)
-        counts = np.zeros(theta.shape[0], np.int64)
-        self.evaluator.gradient_sums(self.model, safe, clip, answer, counts)
-        prior = np.empty(theta.shape[1])
-        for c in range(theta.shape[0]):
-            self.model.log_prior_gradient(safe[c], prior)
-            for k in range(prior.shape[0]):
-                answer[c, k] = self.temperature * answer[c, k] + prior[k]
-            clipped[c, i] += counts[c]
-            if has_diverged(theta[c]):
-                fill(answer[c], np.nan)
+        diverged = has_diverged(theta)
+        bound = clip / self._temperature
+        total, counts = self._evaluator.batch_gradient_sums(without(theta, diverged), bound, self._words)
+        self.gradient_clipped += counts
+        scale = self.n / self._words.shape[1]
+        noise = self._noise.vectors(multiplier * 2.0 * clip * scale, 0)
+        return without(scale * self._temperature * total + noise, diverged, np.nan)
 
     def fast_test(
         self,
-        theta,
-        proposal,
-        rule,
-        log_u,
-        noise,
-        words,
-        i,
-        accepted,
-        rows_used,
-        noisy,
-        all_rows,
-        clipped,
-    ):
+        theta: np.ndarray,
+        proposal: np.ndarray,
+        prior_ratio: np.ndarray,
+        rule: FastRule,
+        log_uniform: np.ndarray,
+    ) -> np.ndarray:
         """The test of TunaMH or DP-Fast MH: accept bits (chains,), the only answer here about the rows.
 
-        `rule`, a `dpmc.privacy.fast_mechanism.FastRule`, says which; log_u (chains, m) are ln u of the test.
-        Of iteration i are noted the rows looked at and, as 0 or 1, whether noise was drawn and whether it
-        took all rows: functions of θ, θ' and the number of rows drawn, hence public if the rule's constants
-        are (`rule.clip` < ∞). A proposal that has diverged, or of prior density 0, is rejected unseen.
+        `prior_ratio` = ln p(θ') − ln p(θ), `log_uniform` = ln u, both (chains,). `tests` records the rows
+        looked at, and whether noise was drawn and all rows were taken: functions of θ, θ' and the number of
+        rows drawn, hence public if the rule's constants are (`rule.clip` < ∞). A proposal that has diverged,
+        or of prior density 0, is rejected unseen.
         """
-        distance = self.log_ratio_bound(theta, proposal, 1.0)
-        prior = np.full(theta.shape[0], -np.inf)
-        for c in range(theta.shape[0]):
-            if not np.isnan(distance[c]):
-                prior[c] = self.log_prior(proposal[c]) - self.log_prior(theta[c])
-        accept_bits(
-            self.evaluator,
-            self.model,
-            self.temperature,
+        assert self._bounded_rows is not None
+        test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)
+        unseen = has_diverged(proposal) | ~(prior_ratio > -np.inf)
+        words = self._words[:, 0] if self._words.shape[1] else np.zeros(len(theta), np.uint64)
+        self.tests, clipped = test.verdict(
             theta,
-            proposal,
-            distance,
-            prior,
-            rule,
-            log_u,
-            noise,
+            without(proposal, unseen, theta),
+            np.where(unseen, -np.inf, prior_ratio),
+            log_uniform,
             words,
-            i,
-            accepted,
-            rows_used,
-            noisy,
-            all_rows,
-            clipped,
         )
+        self.ratio_clipped += clipped
+        return self.tests.accepted
 
-    def log_ratio_bound(self, theta, proposal, clip):
-        """The public bound clip‖θ − θ'‖ of one row's log ratio, per chain; NaN for a diverged proposal."""
-        bound = np.empty(theta.shape[0])
-        for c in range(theta.shape[0]):
-            if has_diverged(proposal[c]):
-                bound[c] = np.nan
-            elif clip == np.inf:
-                bound[c] = np.inf
-            else:
-                bound[c] = clip * distance(theta[c], proposal[c])
-        return bound
+    def _ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Clipped sums R (chains,); 0 for a diverged proposal. Not a release."""
+        safe, within = _safe_move(theta, proposal, bound)
+        total, counts = self._evaluator.ratio_sums(theta, safe, within)
+        self.ratio_clipped += counts
+        return total
 
-    def ratio_sums_within(self, theta, proposal, bound, answer, clipped, i):
-        """Clipped sums R into `answer`, −∞ where the bound is NaN; counts into `clipped`. Not a release."""
-        safe, within = without_diverged_moves(theta, proposal, bound)
-        counts = np.zeros(theta.shape[0], np.int64)
-        self.evaluator.ratio_sums(self.model, theta, safe, within, answer, counts)
-        reject_diverged(bound, counts, i, answer, clipped)
-
-    def batch_sums_within(self, theta, proposal, bound, words, i, answer, squares, clipped):
-        """As `ratio_sums_within`, over a batch; Σ (r_j − mean)² into `squares` (chains,)."""
-        safe, within = without_diverged_moves(theta, proposal, bound)
-        counts = np.zeros(theta.shape[0], np.int64)
-        self.evaluator.batch_sums(self.model, theta, safe, within, words, i, answer, squares, counts)
-        reject_diverged(bound, counts, i, answer, clipped)
+    def _batch_ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `_ratio_sums`, over a batch, and Σ (r_j − mean)² (chains,)."""
+        safe, within = _safe_move(theta, proposal, bound)
+        total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
+        self.ratio_clipped += counts
+        return total, squares
 
 
-@compilable
-def without_diverged(theta):
-    """θ (chains, d) with 0 in place of diverged positions, for which models need not be defined."""
-    safe = theta.copy()
-    for c in range(theta.shape[0]):
-        if has_diverged(theta[c]):
-            fill(safe[c], 0.0)
-    return safe
+def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
+    """‖θ − θ'‖ (chains,)."""
+    found: np.ndarray = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
+    return found
 
 
-@compilable
-def without_diverged_moves(theta, proposal, bound):
-    """Proposals (chains, d) and bounds (chains,): no move and 0 where the bound is NaN."""
-    safe, within = proposal.copy(), bound.copy()
-    for c in range(theta.shape[0]):
-        if np.isnan(bound[c]):
-            copy(theta[c], safe[c])
-            within[c] = 0.0
-    return safe, within
+def rejected(answer: np.ndarray, proposal: np.ndarray) -> np.ndarray:
+    """Answers (chains,) with −∞ for diverged proposals (chains, d)."""
+    return without(answer, has_diverged(proposal), -np.inf)
 
 
-@compilable
-def reject_diverged(bound, counts, i, answer, clipped):
-    """Answer −∞ where the bound is NaN; elsewhere add the rows clipped, `counts`, to iteration i."""
-    for c in range(bound.shape[0]):
-        if np.isnan(bound[c]):
-            answer[c] = -np.inf
-        else:
-            clipped[c, i] += counts[c]
+def without(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float = 0.0) -> np.ndarray:
+    """Values (chains, …) with others in place of those of diverged chains (chains,)."""
+    if not diverged.any():
+        return values
+    return np.where(diverged.reshape(-1, *[1] * (values.ndim - 1)), instead, values)
 
 
-@compilable
-def has_diverged(theta):
-    """Whether a position (d,) is not finite or beyond any use; a public property of θ."""
-    for k in range(theta.shape[0]):
-        if not abs(theta[k]) < DIVERGED:
-            return True
-    return False
+def _safe_move(theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Proposals and bounds; no move, and 0, for diverged ones, where models need not be defined."""
+    diverged = has_diverged(proposal)
+    return without(proposal, diverged, theta), without(bound, diverged)

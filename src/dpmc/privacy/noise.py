@@ -1,80 +1,57 @@
-"""Noise sources: where the randomness that protects privacy comes from.
+"""Noise sources: where the randomness comes from that protects the rows.
 
-A mechanism asks its source for three things and nothing else:
-
-- `corrected(c, i, sd)`: one draw from N(−sd²/2, sd²) for chain c at iteration i of the block: the noise of a
-  log ratio together with the correction that keeps the penalty method exact (Section 3.1). Noise and
-  correction are one call because a source on a lattice must be centred at −sd²/2 itself.
-- `centred(c, i, sd)`: one draw from N(0, sd²), in place of `corrected`, for a test that needs no correction;
-- `vector(c, i, stage, sd, out)`: fill `out` (d,) with N(0, sd²) for gradient evaluation `stage`.
+A mechanism asks for noise of an sd that it computed. Noise and its penalty correction are one call,
+`corrected`, because a source on a lattice must be centred at −sd²/2 itself.
 
 `LabNoise` reads seeded standard normals: reproducible, and therefore no protection against anyone who
 knows the seed. It is for experiments on public or synthetic data.
 """
 
-from typing import NamedTuple, Protocol
-
 import numpy as np
 
-from dpmc.compiler import compilable
 
-
-class NoiseSource(Protocol):
-    """What a mechanism needs of a noise source; see the module's text."""
-
-    def corrected(self, c: int, i: int, sd: float) -> float:
-        """A draw from N(−sd²/2, sd²)."""
-
-    def centred(self, c: int, i: int, sd: float) -> float:
-        """A draw from N(0, sd²)."""
-
-    def vector(self, c: int, i: int, stage: int, sd: float, out: np.ndarray) -> None:
-        """Fill `out` (d,) with independent draws from N(0, sd²)."""
-
-
-@compilable
-class LabNoise(NamedTuple):
+class LabNoise:
     """Standard normals drawn beforehand from seeded streams, for a block of m iterations."""
 
-    ratio_normals: np.ndarray  # (chains, m)
-    gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)
+    def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
+        self._ratio_normals = ratio_normals  # (m, chains)
+        self._gradient_normals = gradient_normals  # (m, chains, gradients per iteration, d)
+        self._i = 0
 
-    def corrected(self, c, i, sd):
-        """A draw from N(−sd²/2, sd²)."""
-        return sd * self.ratio_normals[c, i] - 0.5 * sd * sd
+    def begin(self, i: int) -> None:
+        """Go to iteration i of the block."""
+        self._i = i
 
-    def centred(self, c, i, sd):
-        """A draw from N(0, sd²)."""
-        return sd * self.ratio_normals[c, i]
+    def corrected(self, sd: np.ndarray) -> np.ndarray:
+        """A draw (chains,) from N(−sd²/2, sd²), sd (chains,): exp of it has mean 1 (Section 3.1)."""
+        return sd * self._ratio_normals[self._i] - 0.5 * sd * sd
 
-    def vector(self, c, i, stage, sd, out):
-        """Fill `out` (d,) with independent draws from N(0, sd²)."""
-        for k in range(out.shape[0]):
-            out[k] = sd * self.gradient_normals[c, i, stage, k]
+    def centred(self, sd: np.ndarray) -> np.ndarray:
+        """A draw (chains,) from N(0, sd²), sd (chains,), for a test that needs no correction."""
+        return sd * self._ratio_normals[self._i]
+
+    def vectors(self, sd: float, stage: int) -> np.ndarray:
+        """Draws (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
+        found: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
+        return found
 
 
-@compilable
-class ListeningNoise(NamedTuple):
+class RecordedNoise(LabNoise):
     """The draws of `LabNoise`; the sd of each log ratio's noise is recorded, a private diagnostic.
 
     That of `centred` is a function of the rows (DP Barker); that of `corrected` is public.
     """
 
-    ratio_normals: np.ndarray  # (chains, m)
-    gradient_normals: np.ndarray  # (chains, m, gradient evaluations per iteration, d)
-    heard: np.ndarray  # (chains, m), NaN where no log ratio was asked for
+    def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
+        super().__init__(ratio_normals, gradient_normals)
+        self.sds = np.full(ratio_normals.shape, np.nan)  # (m, chains), NaN where none was drawn
 
-    def corrected(self, c, i, sd):
-        """A draw from N(−sd²/2, sd²)."""
-        self.heard[c, i] = sd
-        return sd * self.ratio_normals[c, i] - 0.5 * sd * sd
+    def corrected(self, sd: np.ndarray) -> np.ndarray:
+        """A draw (chains,) from N(−sd²/2, sd²)."""
+        self.sds[self._i] = sd
+        return super().corrected(sd)
 
-    def centred(self, c, i, sd):
-        """A draw from N(0, sd²)."""
-        self.heard[c, i] = sd
-        return sd * self.ratio_normals[c, i]
-
-    def vector(self, c, i, stage, sd, out):
-        """Fill `out` (d,) with independent draws from N(0, sd²)."""
-        for k in range(out.shape[0]):
-            out[k] = sd * self.gradient_normals[c, i, stage, k]
+    def centred(self, sd: np.ndarray) -> np.ndarray:
+        """A draw (chains,) from N(0, sd²)."""
+        self.sds[self._i] = sd
+        return super().centred(sd)

@@ -52,20 +52,15 @@ def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     return ": a number for each row" if len(found) == 1 else ": sum over the columns, axis=1"
 
 
-def _inner(model: Any) -> Any:
-    """A user's model behind what supplies its defaults."""
-    return getattr(model, "__dict__", {}).get("_model", model)
-
-
 def _offers(model: Any, method: str) -> bool:
     """Whether a user's model has a method of its own."""
-    return hasattr(_inner(model), method)
+    offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies what is missing
+    return bool(offers(method)) if offers else hasattr(model, method)
 
 
 def name_of(model: Any) -> str:
     """What a model is called in messages."""
-    inner = _inner(model)
-    return str(getattr(inner, "__dict__", {}).get("_name", type(inner).__name__))
+    return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
 
 
 def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -94,17 +89,12 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     or where a row's value changes with the rows beside it or from call to call. Models of this package are
     not tried.
     """
-    if type(model).__module__.startswith("dpmc.models."):
+    if type(model).__module__.startswith("dpmc.models.") and not hasattr(model, "offers"):
         return
-    real_array(model.log_prior(theta), (), f"model: {name_of(model)}: log_prior")
+    model.log_prior(theta)
     if gradients or _offers(model, "log_prior_gradient"):
-        out = np.full(len(theta), np.nan)
-        model.log_prior_gradient(theta, out)
-        if np.isnan(out).any():
-            raise WrongResult(
-                f"model: {name_of(model)}: log_prior_gradient: left components of out as they were or NaN, "
-                f"must write all {len(theta)}"
-            )
+        model.log_prior_gradient(theta)
+    _try_forms(model, theta)
     asked: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = []
     if hasattr(model, "statistics"):
         asked.append(("statistics", lambda rows: statistics(model, rows)))
@@ -117,6 +107,19 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     dummies = _dummies(model, columns, theta)
     for method, ask in asked:
         _try_method(f"model: {name_of(model)}: {method}", ask, dummies)
+
+
+def _try_forms(model: Any, theta: np.ndarray) -> None:
+    """Raise WrongResult where an affine or softplus form has another shape than it must have."""
+    two = np.stack([theta, theta])
+    forms = {"ratio_form": (two, two), "gradient_form": (two,), "line": (two,), "link": (two,)}
+    for method, arguments in forms.items():
+        if hasattr(model, "statistics") and hasattr(model, method):
+            slopes, offsets = getattr(model, method)(*arguments)
+            shape = two.shape if method == "gradient_form" else (2,)
+            where = f"model: {name_of(model)}: {method}"
+            real_array(offsets, shape, where)
+            real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
 
 
 def _dummies(model: Any, columns: int, theta: np.ndarray) -> list[np.ndarray]:

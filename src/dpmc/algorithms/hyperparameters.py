@@ -1,0 +1,185 @@
+"""Hyperparameters, declared once as fields of an algorithm's dataclass: reading, checks and documentation.
+
+    tau: float = positive("noise multiplier of a log ratio over √n")
+
+A field's name is its key in studies and files of hyperparameters.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import MISSING, Field
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.values import MOST, real, shown
+
+
+class Rule(NamedTuple):
+    """What a hyperparameter must be."""
+
+    check: Callable[[Any, int | None], Any]  # (value, d or None) -> value; ValueError with the rule broken
+    words: str  # for documentation
+    meaning: str
+    when: tuple[str, str] | None  # (key, value): only asked for where that hyperparameter has that value
+
+
+def _declared(
+    check: Callable[[Any, int | None], Any],
+    words: str,
+    meaning: str,
+    default: Any = MISSING,
+    when: tuple[str, str] | None = None,
+) -> Any:
+    return dataclasses.field(default=default, metadata={"rule": Rule(check, words, meaning, when)})
+
+
+def positive(
+    meaning: str, default: Any = MISSING, infinite: bool = False, when: tuple[str, str] | None = None
+) -> Any:
+    """A number > 0, finite unless `infinite`."""
+
+    def check(value: Any, _: int | None) -> float:
+        number = _in_range(real(value))
+        if np.isinf(number) and not infinite:
+            raise ValueError("inf must be finite")
+        return number
+
+    return _declared(check, "> 0" + (", may be inf" if infinite else ""), meaning, default, when)
+
+
+def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> Any:
+    """A number in (0, 1], or in (0, 1)."""
+
+    def check(value: Any, _: int | None) -> float:
+        number = _in_range(real(value))
+        if number > 1.0:
+            raise ValueError(f"{number:g} must be at most 1")
+        if below_one and number == 1.0:
+            raise ValueError(f"{number} must be less than 1")
+        return number
+
+    return _declared(check, "in (0, 1)" if below_one else "in (0, 1]", meaning, default)
+
+
+def whole(meaning: str) -> Any:
+    """A whole number ≥ 1."""
+
+    def check(value: Any, _: int | None) -> int:
+        number = real(value)
+        if not 1 <= number <= MOST or not number.is_integer():
+            raise ValueError(f"{number:g} must be a whole number, at least 1 and at most {MOST}")
+        return int(number)
+
+    return _declared(check, "whole, at least 1", meaning)
+
+
+def lengths(meaning: str) -> Any:
+    """Positive numbers (d,); a scalar stands for the same in every component."""
+
+    def check(value: Any, dimension: int | None) -> np.ndarray:
+        items = value if isinstance(value, list | np.ndarray) else [value] * (dimension or 1)
+        if dimension is not None and len(items) != dimension:
+            raise ValueError(f"has {len(items)} values, the model has {dimension} parameters")
+        numbers = np.array([real(item) for item in items])
+        if not (np.isfinite(numbers) & (numbers > 0)).all():
+            raise ValueError(f"{shown(value)} must be greater than 0 and finite")
+        if not ((numbers > 1e-100) & (numbers < 1e100)).all():
+            raise ValueError(f"{shown(value)} must be between 1e-100 and 1e100")
+        return numbers
+
+    return _declared(check, "> 0, one number or one for each parameter", meaning)
+
+
+def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
+    """True or false; false if not given."""
+
+    def check(value: Any, _: int | None) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{shown(value)} must be true or false")
+        return value
+
+    return _declared(check, "true or false", meaning, False, when)
+
+
+def choice(meaning: str, *known: str) -> Any:
+    """One of the known words; the first if none is given."""
+
+    def check(value: Any, _: int | None) -> str:
+        if value not in known:
+            raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
+        return str(value)
+
+    return _declared(check, " or ".join(known), meaning, known[0])
+
+
+def _in_range(number: float) -> float:
+    """A number > 0 whose square neither overflows nor vanishes, or infinity."""
+    if not number > 0:
+        raise ValueError(f"{number:g} must be greater than 0")
+    if np.isfinite(number) and not 1e-100 < number < 1e100:
+        raise ValueError(f"{number:g} must be between 1e-100 and 1e100")
+    return number
+
+
+class Values(NamedTuple):
+    """Hyperparameters to be read, and where they come from, for errors."""
+
+    given: dict[str, Any]
+    source: str
+    options: dict[str, Any] = {}  # overrule `given`, and have a source of their own
+    options_source: str = ""
+    partial: bool = False  # what is missing will be given later: only what is there is checked
+
+    def refuse(self, key: str, rule: str) -> NoReturn:
+        """Raise DpmcError naming source, key and rule."""
+        raise DpmcError(f"{self.options_source if key in self.options else self.source}: {key}: {rule}")
+
+
+def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = False) -> Any:
+    """Return an algorithm with these hyperparameters; None if `values` are partial.
+
+    `dimension` d, None if it is not known yet. `calibrated`: those are allowed, too, that only `calibrate`
+    reads. Raises DpmcError for a value that is missing, unknown or against its rule.
+    """
+    if not isinstance(values.given, dict):
+        raise DpmcError(f"{values.source}: {shown(values.given)} must be a mapping of hyperparameters")
+    left = {**values.given, **values.options}
+    found: dict[str, Any] = {}
+    for field in (*(calibration_fields(cls) if calibrated else ()), *dataclasses.fields(cls)):
+        rule: Rule = field.metadata["rule"]
+        if rule.when and found[rule.when[0]] != rule.when[1]:
+            continue
+        if field.name in left:
+            try:
+                found[field.name] = rule.check(left.pop(field.name), dimension)
+            except ValueError as error:
+                values.refuse(field.name, str(error))
+        elif field.default is not MISSING and not (rule.when and field.default is None):
+            found[field.name] = field.default
+        elif not values.partial:
+            values.refuse(field.name, "missing, and this algorithm needs it")
+    for key in left:
+        values.refuse(key, "unknown hyperparameter for this algorithm")
+    if values.partial:
+        return None
+    names = {field.name for field in dataclasses.fields(cls)}
+    return cls(**{name: value for name, value in found.items() if name in names})
+
+
+def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
+    """The hyperparameters that only `calibrate` reads, where ε is per iteration."""
+    extra = getattr(cls, "Calibration", None)
+    return dataclasses.fields(extra) if extra else ()
+
+
+def describe(cls: Any) -> list[tuple[str, str, str, str]]:
+    """Key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
+    rows = []
+    for field in (*dataclasses.fields(cls), *calibration_fields(cls)):
+        rule: Rule = field.metadata["rule"]
+        default = "" if field.default in (MISSING, None) else str(field.default).lower()
+        words = rule.words + (f"; only with {rule.when[0]}: {rule.when[1]}" if rule.when else "")
+        rows.append((field.name, rule.meaning, words, default))
+    return rows

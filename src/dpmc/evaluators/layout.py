@@ -1,0 +1,66 @@
+"""How rows' statistics lie in memory for the kernels."""
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.evaluators.kernels import BLOCK, STRIP
+
+
+def finite_rows(statistics: np.ndarray) -> np.ndarray:
+    """The rows (m, k) of statistics (n, k) that are finite; the others contribute 0 to every sum.
+
+    Raises DpmcError if there are none.
+    """
+    statistics = np.asarray(statistics, dtype=float)
+    finite = np.isfinite(statistics).all(axis=1)
+    if not finite.any():
+        raise DpmcError("statistics: those of every row are not finite")
+    return statistics if finite.all() else statistics[finite]
+
+
+def table(statistics: np.ndarray) -> np.ndarray:
+    """Statistics (n, k) row by row, all of a row NaN where one is not finite: it contributes 0."""
+    rows = np.array(statistics, dtype=float, order="C")
+    rows[~np.isfinite(rows).all(axis=1)] = np.nan
+    return rows
+
+
+def blocks(statistics: np.ndarray) -> np.ndarray:
+    """Statistics (n, k) as (blocks, k, BLOCK), padded with zeros."""
+    n, k = statistics.shape
+    padded = np.zeros((-(-n // BLOCK) * BLOCK, k))
+    padded[:n] = statistics
+    return np.ascontiguousarray(padded.reshape(-1, BLOCK, k).transpose(0, 2, 1))
+
+
+def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """A robust scale (k,) of each statistic: its median distance from the centre; 1 where that is 0."""
+    scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
+    return np.where((scale > 0.0) & np.isfinite(scale), scale, 1.0)
+
+
+def scaled_distances(statistics: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """‖(t − centre)/scale‖ of each row (n,); infinite where it overflows."""
+    squares = np.zeros(len(statistics))
+    with np.errstate(over="ignore"):
+        for t, c, s in zip(statistics.T, centre, scale, strict=True):
+            squares += ((t - c) / s) ** 2
+    return np.sqrt(squares)
+
+
+def strips(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two statistics (n, 2) as strips (strips, 2, STRIP), and the ends (strips,) of each strip's first.
+
+    A strip holds neighbours by the first statistic, sorted by the second; the last is padded with zeros.
+    """
+    n = len(statistics)
+    count = -(-n // STRIP)
+    order = np.argsort(statistics[:, 0], kind="stable")
+    strip = np.empty(n, np.int64)
+    strip[order] = np.arange(n) // STRIP
+    order = np.lexsort((statistics[:, 1], strip))
+    x, y = np.zeros((2, count * STRIP))
+    x[:n], y[:n] = statistics[order].T
+    parts = [x[s * STRIP : min(n, (s + 1) * STRIP)] for s in range(count)]
+    low, high = (np.array([function(part) for part in parts]) for function in (np.min, np.max))
+    return np.ascontiguousarray(np.stack([x.reshape(-1, STRIP), y.reshape(-1, STRIP)], axis=1)), low, high

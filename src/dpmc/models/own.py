@@ -1,0 +1,169 @@
+"""Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `dpmc.base.Model`."""
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmc.base import has_diverged
+from dpmc.errors import DpmcError
+from dpmc.model_checks import name_of, real_array
+from dpmc.models.definition import Definition
+from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
+
+ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
+METHODS = (
+    "log_likelihood",
+    "log_prior",
+    "log_likelihood_gradient",
+    "log_prior_gradient",
+    "simulate",
+    "posterior",
+    "row_bounds",
+)
+
+
+def own_model(name: str) -> Definition:
+    """Import `module:Class` (the current folder first) and check that it can serve as a model.
+
+    Raises DpmcError for what does not exist or lacks what a model needs.
+    """
+    module, _, attribute = name.partition(":")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    with _one_line(f"model: {shown(name)} cannot be loaded", module):
+        own = getattr(importlib.import_module(module), attribute)()
+    return _checked(own, name)
+
+
+def _checked(own: Any, name: str) -> Definition:
+    """The definition of a model of one's own, if its attributes are what they have to be."""
+    where = f"model: {shown(name)}"
+    with _one_line(f"{where}: its attributes cannot be read", name.partition(":")[0]):
+        given = {key: getattr(own, key) for key in (*ATTRIBUTES, *METHODS) if hasattr(own, key)}
+    for needed in ("dimension", "log_likelihood"):
+        if needed not in given:
+            raise DpmcError(f"{where} has no {needed}, which every model needs")
+    for key in METHODS:
+        if key in given and not callable(given[key]):
+            raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
+    counts = {}
+    for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
+        try:
+            counts[key] = count(given[key], most=most) if given.get(key) is not None else None
+        except ValueError as error:
+            raise DpmcError(f"{where}: {key}: {error}") from None
+    d = counts["dimension"]
+    if d is None:
+        raise DpmcError(f"{where}: dimension: None must be a whole number")
+    vectors = {
+        key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
+    }
+    tempering = given.get("tempering")
+    if tempering is not None:
+        try:
+            tempering = real(tempering)
+        except ValueError as error:
+            raise DpmcError(f"{where}: tempering: {error}") from None
+        if not 0.0 < tempering < np.inf:
+            raise DpmcError(f"{where}: tempering: {tempering:g} must be greater than 0 and finite")
+    if not isinstance(given.get("histogram_truth", False), bool):
+        raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
+    theta = vectors.get("true_theta", np.zeros(d))
+    return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+
+
+@contextmanager
+def _one_line(what: str, module: str) -> Iterator[None]:
+    """Turn whatever a user's code raises, `sys.exit` too, into one DpmcError: what, the error, and where.
+
+    The place is the last line of the user's module, if the error went through it.
+    """
+    try:
+        yield
+    except (DpmcError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        file = getattr(sys.modules.get(module), "__file__", None) or f"{module.replace('.', '/')}.py"
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if os.path.abspath(frame.filename) == os.path.abspath(file)
+        ]
+        place = f", {Path(file).name} line {lines[-1]}" if lines else ""
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise DpmcError(f"{what} ({text}{place})") from None
+
+
+class _Reported:
+    """A user's object; what its methods raise becomes one DpmcError that names model, method and error."""
+
+    def __init__(self, own: Any, name: str) -> None:
+        self._own, self._name = own, name
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):
+            raise AttributeError(key)
+        value = getattr(self._own, key)
+        if not callable(value):
+            return value
+
+        def method(*arguments: Any) -> Any:
+            where = f"model: {shown(self._name)}: {key}"
+            with _one_line(f"{where} failed", self._name.partition(":")[0]):
+                found = value(*arguments)
+            if key != "posterior":
+                return found
+            if not all(callable(getattr(found, needed, None)) for needed in ("draws", "mean", "covariance")):
+                raise DpmcError(f"{where}: {shown(found)} must have methods draws, mean and covariance")
+            return _Reported(found, self._name)
+
+        return method
+
+
+class OwnModel(_Reported):
+    """A user's model with what it leaves out: a flat prior; a clear error for a missing gradient.
+
+    A user's prior is written for one θ (d,); here it serves many (..., d).
+    """
+
+    def offers(self, method: str) -> bool:
+        """Whether the user's class has this method itself."""
+        return hasattr(self._own, method)
+
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
+        """ln p(θ) (...) of θ (..., d); flat if the model has none."""
+        if not self.offers("log_prior"):
+            return np.zeros(theta.shape[:-1])
+        own, where = self.__getattr__("log_prior"), f"model: {name_of(self)}: log_prior"
+        each = theta.reshape(-1, theta.shape[-1])
+        found = np.array([float(real_array(own(one.copy()), (), where)) for one in each])
+        return found.reshape(theta.shape[:-1])
+
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
+        if not self.offers("log_prior"):
+            return np.zeros(theta.shape)
+        self._require("log_prior_gradient")
+        own, where = self.__getattr__("log_prior_gradient"), f"model: {name_of(self)}: log_prior_gradient"
+        gradient = np.full(theta.shape, np.nan)
+        for index in np.ndindex(theta.shape[:-1]):
+            if not has_diverged(theta[index]):
+                gradient[index] = real_array(own(theta[index].copy()), theta.shape[-1:], where)
+        return gradient
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+        """∇ ln p(x_j|θ), (n, d)."""
+        self._require("log_likelihood_gradient")
+        return self.__getattr__("log_likelihood_gradient")(theta, rows)
+
+    def _require(self, method: str) -> None:
+        if not self.offers(method):
+            raise DpmcError(f"model: {name_of(self)} has no {method}; this algorithm needs it")

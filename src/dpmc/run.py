@@ -1,0 +1,215 @@
+"""One run, the chains of one cell and seed: its streams, its ledger, what it has drawn, its checkpoint."""
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmc import storage
+from dpmc.cell import Cell
+from dpmc.errors import DpmcError
+from dpmc.privacy.ledger import Ledger
+from dpmc.randomness import get_state, set_state, stream
+
+PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
+
+
+class Record(NamedTuple):
+    """What happened in m iterations of some chains; what is said of clipped rows are private diagnostics."""
+
+    theta: np.ndarray  # (m, chains, d)
+    accepted: np.ndarray  # (m, chains) bool
+    diverging: np.ndarray  # (m, chains) bool
+    ratio_clipped: np.ndarray  # (m, chains) rows clipped in log ratios
+    gradient_clipped: np.ndarray  # (m, chains) rows clipped in gradients, summed over evaluations
+    random_rows: np.ndarray  # (m, 3, chains) as `storage.RANDOM_ROWS`; (m, 0, chains) of other algorithms
+
+
+@dataclass
+class Run:
+    """The chains of one cell and seed, as far as they have come."""
+
+    cell: Cell
+    seed: int
+    total: int  # iterations of each chain
+    thin: int  # every thin-th draw is kept
+    ledger: Ledger
+    start: np.ndarray  # (chains, d) θ_0
+    streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
+    jitters: list[Any]  # per chain, its Halton sequence; none if the algorithm uses none
+    draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
+    counts: list[np.ndarray] = field(default_factory=list)  # blocks (kinds, chains, windows of thin)
+
+    def keep(self, record: Record, chains: slice, done: int) -> None:
+        """Append these chains' part of a block: every thin-th draw, and counts in windows of thin."""
+        m, thin = len(record.theta), self.thin
+        self.draws.append(record.theta[thin - 1 - done % thin :: thin, chains].transpose(1, 0, 2).copy())
+        kinds = [kind[:, chains].T for kind in record[1:5]]
+        kinds += [record.random_rows[:, kind, chains].T for kind in range(record.random_rows.shape[1])]
+        counts = np.stack(kinds).astype(np.int64)
+        first = np.flatnonzero(np.diff(np.arange(done, done + m) // thin, prepend=-1))
+        sums = np.add.reduceat(counts, first, axis=2)
+        if done % thin:  # the first window was begun in the block before
+            self.counts[-1][:, :, -1] += sums[:, :, 0]
+            sums = sums[:, :, 1:]
+        if sums.shape[2]:
+            self.counts.append(sums)
+
+    def finish(self, evaluator: str) -> storage.Chains:
+        """Put the blocks together and describe the run; `evaluator` is a word for provenance."""
+        cell, problem = self.cell, self.cell.problem
+        random_rows = cell.algorithm.public_clip is not None
+        kinds = len(storage.TOTALS) - (0 if random_rows else len(storage.RANDOM_ROWS))
+        draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
+        counts = np.concatenate([np.zeros((kinds, cell.chains, 0), np.int64), *self.counts], axis=2)
+        windows = counts[:, :, : self.total // self.thin]
+        needs = cell.algorithm.needs(problem.dimension)
+        attributes = {
+            "model": problem.label,
+            "method": cell.method,
+            "dataset": problem.dataset,
+            "epsilon": cell.epsilon,
+            "epsilon_kind": cell.epsilon_kind,
+            "delta": cell.delta,
+            "seed": self.seed,
+            "iterations": self.total,
+            "budget_iterations": "inf" if cell.budget_iterations is None else cell.budget_iterations,
+            "thin": self.thin,
+            "status": cell.status(self.total),
+            "mode": "lab",
+            "n": problem.n,
+            "rows_per_evaluation": cell.algorithm.batch_size or problem.n,
+            "dimension": problem.dimension,
+            "temperature": problem.temperature,
+            "accountant": self.ledger.accountant.name,
+            "evaluator": evaluator,
+            "draws_version": cell.algorithm.draws_version,
+            "ratio_evaluations_per_iteration": needs.ratios,
+            "gradient_evaluations_per_iteration": needs.gradients,
+            "ledger": json.dumps(self.ledger.to_json()),
+        }
+        return storage.Chains(
+            start=self.start,
+            draws=draws,
+            accepted=windows[0],
+            diverging=windows[1],
+            ratio_clipped=windows[2],
+            gradient_clipped=windows[3],
+            random_rows=windows[4:] if random_rows else None,
+            totals=counts.sum(axis=2),
+            attributes=attributes,
+        )
+
+
+def begin(cell: Cell, seed: int) -> Run:
+    """A run before its first iteration.
+
+    Raises DpmcError for a seed without start points, and for a budget that cannot be kept.
+    """
+    first, available = seed * cell.chains, len(cell.problem.starts)
+    if first + cell.chains > available:
+        raise DpmcError(
+            f"seed: {seed} needs start points {first} to {first + cell.chains - 1}, "
+            f"the data set {cell.problem.dataset} has {available}"
+        )
+    total = cell.allowed_iterations()
+    delta = None if cell.epsilon_kind == "total" else cell.delta
+    ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
+    if total > 0:
+        ledger.foresee(cell.cost(total))
+    chains = range(cell.chains)
+    halton = cell.algorithm.needs(cell.problem.dimension).halton
+    return Run(
+        cell=cell,
+        seed=seed,
+        total=total,
+        thin=cell.kept_every(total),
+        ledger=ledger,
+        start=cell.problem.starts[first : first + cell.chains].copy(),
+        streams=[{p: stream(*stream_names(cell, seed, c, p)) for p in PURPOSES} for c in chains],
+        jitters=[_halton(stream(*stream_names(cell, seed, c, "jitter"))) for c in chains if halton],
+    )
+
+
+def stream_names(cell: Cell, seed: int, chain: int, purpose: str) -> tuple[str | int, ...]:
+    """The names that key one random stream."""
+    problem = cell.problem
+    return (problem.dataset, problem.label, cell.method, cell.epsilon, seed, chain, purpose)
+
+
+def first_carried(run: Run) -> np.ndarray:
+    """What the run's chains carry into their first iteration (chains, e)."""
+    algorithm, d = run.cell.algorithm, run.cell.problem.dimension
+    generators = (stream(*stream_names(run.cell, run.seed, c, "state")) for c in range(run.cell.chains))
+    return np.stack([algorithm.first_carried(d, generator) for generator in generators])
+
+
+def _halton(generator: np.random.Generator) -> Any:
+    """A scrambled Halton sequence on (0, 1): base 2, its digits permuted at random (Owen 2017).
+
+    SciPy wants a generator that can spawn others, which one with a key of its own cannot: hence an integer.
+    """
+    from scipy.stats import qmc  # slow to import, and rarely needed
+
+    return qmc.Halton(d=1, scramble=True, rng=int(generator.integers(2**63)))
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint says of a job beside its runs."""
+
+    theta: np.ndarray  # (chains, d) of all runs that are left
+    carried: np.ndarray  # (chains, e)
+    done: int  # iterations
+    reserved: int  # iterations of the block that was begun
+
+
+def save(path: Path, runs: Sequence[Run], at: Checkpoint) -> None:
+    """Write a checkpoint; ledgers already hold the reservation of the next block's iterations."""
+    arrays: dict[str, np.ndarray] = {"theta": at.theta, "carried": at.carried}
+    about: dict[str, Any] = {"done": at.done, "reserved": at.reserved, "runs": []}
+    for r, run in enumerate(runs):
+        if run.draws:
+            run.draws = [np.concatenate(run.draws, axis=1)]
+            run.counts = [np.concatenate(run.counts, axis=2)]
+            arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
+        states = [{p: get_state(g) for p, g in streams.items()} for streams in run.streams]
+        ledger = run.ledger.to_json(told=False)
+        name = [run.cell.epsilon, run.seed]
+        about["runs"].append({"name": name, "ledger": ledger, "streams": states})
+    arrays["about"] = np.array(json.dumps(about))
+    with storage.replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def resume(path: Path, runs: Sequence[Run]) -> tuple[list[Run], Checkpoint]:
+    """Put runs back to the last checkpoint; return those that were not finished, and where they are.
+
+    A reproducible chain repeats the block that was cut off with the same numbers, so its reservation is
+    performed rather than forfeited: nothing new is released. Raises DpmcError for a file that is broken.
+    """
+    named = {(run.cell.epsilon, run.seed): run for run in runs}
+    left = []
+    try:
+        with np.load(path) as saved:
+            about = json.loads(str(saved["about"]))
+            at = Checkpoint(saved["theta"], saved["carried"], about["done"], about["reserved"])
+            for r, known in enumerate(about["runs"]):
+                run = named[tuple(known["name"])]
+                left.append(run)
+                run.ledger = Ledger.from_json(known["ledger"])
+                if f"draws_{r}" in saved:
+                    run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
+                for streams, states in zip(run.streams, known["streams"], strict=True):
+                    for purpose, text in states.items():
+                        set_state(streams[purpose], text)
+                for jitter in run.jitters:
+                    jitter.fast_forward(at.done)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DpmcError(
+            f"{path}: cannot be read as a checkpoint ({error}); delete it to start anew"
+        ) from None
+    return left, at
