@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmc import sampling
 from dpmc.algorithms import algorithm_class, hyperparameters
 from dpmc.algorithms.hyperparameters import Values
 from dpmc.models.circle import Circle
@@ -88,4 +89,4 @@ def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell:
     if algorithm.batch_size:
         accountant = "replace-pld" if method in LANGEVIN else "rdp"
     usual = {"epsilon": "inf", "delta": 1e-3, "accountant": accountant, "iterations": 40}
-    return Cell(problem=on, method=method, algorithm=algorithm, **{**usual, **chosen})
+    return sampling.Cell(problem=on, method=method, algorithm=algorithm, **{**usual, **chosen})

@@ -24,8 +24,10 @@ class Plain:
         for name in ("log_likelihood", "log_prior", "log_prior_gradient", "row_bounds"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
+        if hasattr(model, "gradient_form"):
+            self.log_likelihood_gradient = self._gradient
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         linear, constant = self.model.gradient_form(theta[None])
         return np.asarray(self.model.statistics(rows) @ linear[0].T + constant[0])
 

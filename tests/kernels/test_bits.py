@@ -14,6 +14,7 @@ from dpmc import sampling, storage
 from dpmc.errors import DpmcError
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.randomness import stream
+from dpmc.run import stream_names
 from dpmc.sampling import Cell, sample
 from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell, problem
 
@@ -29,8 +30,8 @@ def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
     def next_size(*_: Any) -> int:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr(sampling, "_first_block", next_size)
-    monkeypatch.setattr(sampling, "_next_block", next_size)
+    monkeypatch.setattr(sampling, "FIRST_BLOCK", 1000)
+    monkeypatch.setattr(sampling.Job, "_longest_block", next_size)
 
 
 def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> None:
@@ -70,12 +71,35 @@ def test_seeds_computed_together_or_alone_are_the_same(method: str) -> None:
     assert len(set(chains)) == 8
 
 
+def of_three_lengths(method: str) -> list[Cell]:
+    """Cells of one method whose chains leave a job one after the other."""
+    budgets = {"1": 13, "2": 40, "3": 26}
+    return [
+        cell(method, chains=2, epsilon=epsilon, epsilon_kind="per-iteration", iterations=iterations)
+        for epsilon, iterations in budgets.items()
+    ]
+
+
+@each_method
+def test_cells_computed_together_or_alone_are_the_same(method: str, monkeypatch: Any) -> None:
+    together = sample(of_three_lengths(method), [0, 3])
+    assert [run.attributes["iterations"] for run in together] == [13, 13, 40, 40, 26, 26]
+    alone = [run for one in of_three_lengths(method) for run in sample(one, [0, 3])]
+    assert_same(together, alone)
+    blocks_of(monkeypatch, [5, 11, 2])
+    assert_same(sample(of_three_lengths(method)[::-1], [3, 0])[::-1], alone)
+
+
 def killed_and_resumed(
-    chosen: Cell, seeds: list[int], path: Path, generator: np.random.Generator, monkeypatch: Any
+    cells: list[Cell], seeds: list[int], path: Path, generator: np.random.Generator, monkeypatch: Any
 ) -> list[storage.Chains]:
     """Run in blocks of random sizes with a checkpoint at each, killed at three random places."""
     blocks_of(monkeypatch, generator.integers(1, 9, 60).tolist())
     kills = sorted(generator.choice(range(1, 40), 3, replace=False).tolist())
+    kept: dict[tuple[str, int], storage.Chains] = {}
+
+    def finished(of: Cell, chains: storage.Chains) -> None:
+        kept[of.epsilon, chains.attributes["seed"]] = chains
 
     def kill(done: int, total: int) -> None:
         if kills and done >= kills[0]:
@@ -84,9 +108,11 @@ def killed_and_resumed(
 
     for _ in range(4):
         try:
-            return sample(chosen, seeds, path, checkpoint_seconds=-1.0, progress=kill)
+            sample(cells, seeds, path, checkpoint_seconds=-1.0, progress=kill, finished=finished)
         except KeyboardInterrupt:
             assert path.exists() or not kills
+        else:
+            return [kept[one.epsilon, seed] for one in cells for seed in seeds]
     raise AssertionError("killed more often than asked for")
 
 
@@ -95,14 +121,18 @@ def killed_and_resumed(
 def test_a_killed_run_goes_on_as_if_nothing_had_been(
     method: str, chains: int, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    generator = np.random.default_rng(chains)
     chosen = cell(method, chains=chains, thin=chains, epsilon=budgeted(method))
     whole = sample(chosen, [0, 2])
-    for attempt in range(2):
-        checkpoint = tmp_path / f"{attempt}"
-        finished = killed_and_resumed(chosen, [0, 2], checkpoint, generator, monkeypatch)
-        assert_same(finished, whole)
-        assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
+    checkpoint, generator = tmp_path / "c", np.random.default_rng(chains)
+    assert_same(killed_and_resumed([chosen], [0, 2], checkpoint, generator, monkeypatch), whole)
+    assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
+
+
+@each_method
+def test_a_killed_job_goes_on_with_what_is_left(method: str, tmp_path: Path, monkeypatch: Any) -> None:
+    cells, generator = of_three_lengths(method), np.random.default_rng(7)
+    whole = sample(cells, [0, 2])
+    assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
@@ -110,9 +140,9 @@ def test_a_resumption_that_forgot_its_streams_would_be_seen(
     method: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     whole = sample(cell(method), [0])
-    monkeypatch.setattr(sampling, "set_state", lambda generator, text: None)
+    monkeypatch.setattr("dpmc.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
-    finished = killed_and_resumed(cell(method), [0], tmp_path / "c", generator, monkeypatch)
+    finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):
         assert_same(finished, whole)
 
@@ -121,7 +151,7 @@ def test_a_resumption_that_forgot_its_jitter_would_be_seen(tmp_path: Path, monke
     whole = sample(cell("dp-hmc jittered"), [0])
     monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     generator = np.random.default_rng(1)
-    finished = killed_and_resumed(cell("dp-hmc jittered"), [0], tmp_path / "c", generator, monkeypatch)
+    finished = killed_and_resumed([cell("dp-hmc jittered")], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):
         assert_same(finished, whole)
 
@@ -253,7 +283,7 @@ def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any)
         assert sorted(np.floor(256 * chain).astype(int)) == list(range(256))
         assert sorted(np.floor(16 * chain[:16]).astype(int)) == list(range(16))
     assert len({chain.tobytes() for chain in points}) == 6
-    names = sampling.stream_names(chosen, 2, 1, "jitter")
+    names = stream_names(chosen, 2, 1, "jitter")
     seed = int(stream(*names).integers(2**63))
     alone = qmc.Halton(d=1, scramble=True, rng=seed).random(256)[:, 0]
     np.testing.assert_array_equal(points[4], alone)

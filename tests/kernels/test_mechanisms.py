@@ -97,8 +97,8 @@ def test_exact_answers_are_declared_as_exact(name: str) -> None:
 
 def noise_p(sd: float = 1.7) -> float:
     """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²)."""
-    normals = np.random.default_rng(3).standard_normal((2, 50_000))
-    source = noise.LabNoise(normals, np.empty((2, 50_000, 0, 2)))
+    normals = np.random.default_rng(3).standard_normal((2, 90_000))
+    source = noise.LabNoise(normals, np.empty((2, 90_000, 0, 2)))
     source.begin(1)
     return float(stats.kstest(source.corrected(sd), stats.norm(-0.5 * sd * sd, sd).cdf).pvalue)
 
