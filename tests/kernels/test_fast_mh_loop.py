@@ -143,7 +143,7 @@ def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
         found = DPPenalty.calibrate(values, 0.05, 1e-5, 50_000)
         assert set(found) == {"clip", "tau"}
         assert found["tau"] * np.sqrt(50_000) == pytest.approx(wanted, abs=0.006)
-    event = DPPenalty(found["tau"], 1.0, lengths(1.0)).releases(50_000)[1]
+    event = DPPenalty(tau=found["tau"], clip=1.0, proposal_sd=lengths(1.0)).releases(50_000)[1]
     delta = accountants.get("tight").delta(event, 0.05)
     assert delta == pytest.approx(1e-5, rel=1e-9)
     assert multiplier(0.05, 1e-5) == pytest.approx(96.90, abs=0.006)
@@ -161,7 +161,7 @@ def test_dp_barker_is_set_to_an_epsilon_per_iteration() -> None:
 
 
 def test_the_ledger_of_a_corrected_chain_is_json() -> None:
-    run = sampling.sample(cell("dp-fast-mh", iterations=20, epsilon="1000000"), [0])[0]
+    run = sampling.sample(cell("dp-fast-mh", iterations=20), [0])[0]
     (performed,) = json.loads(run.attributes["ledger"])["performed"]
     assert (performed["type"], performed["count"], performed["most_rows"]) == ("fast-metropolis", 20, 48)
 
@@ -171,11 +171,10 @@ def test_the_ledger_of_a_corrected_chain_is_json() -> None:
 )
 def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept: bool) -> None:
     """At delta = 1e-5 the exact curve exceeds delta from epsilon = 8.42 on (docs/accounting.md)."""
-    n, sd = 1000, np.ones(1)
-    rule = FastRule(epsilon, 1e-5, 1.0, 0, 1.0, True, True, False, False)
+    n, fixed = 1000, {"epsilon": epsilon, "delta": 1e-5, "proposal_sd": np.ones(1)}
     private = (
         lambda: DPPenalty.calibrate({"calibration": "classical"}, epsilon, 1e-5, n),
-        lambda: DPFastMHFull(rule, sd).releases(n),
+        lambda: DPFastMHFull(variant="corrected", clip=1.0, **fixed).releases(n),
     )
     for ask in private:
         if kept:
@@ -186,5 +185,5 @@ def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept
     tau = DPPenalty.calibrate({"calibration": "exact"}, epsilon, 1e-5, n)["tau"]
     release = GaussianRelease("ratio", tau * np.sqrt(n))
     assert accountants.get("tight").delta([release], epsilon) <= 1e-5
-    published = rule._replace(clip=np.inf, barker=False)
-    assert isinstance(DPFastMHFull(published, sd).releases(n)[1][0], NonPrivateRelease)  # it promises nothing
+    # what is published promises nothing
+    assert isinstance(DPFastMHFull(**fixed).releases(n)[1][0], NonPrivateRelease)

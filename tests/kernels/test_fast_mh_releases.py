@@ -79,7 +79,7 @@ def started(kernel: Kernel, chains: int, m: int = 1) -> tuple[np.ndarray, ladder
     return start, ladder.numbers(kernel, generator, chains, m)
 
 
-def tests_of(kernel: Kernel, setting: Setting = MANY) -> Any:
+def verdicts(kernel: Kernel, setting: Setting = MANY) -> Any:
     """What became of the tests of one iteration from given places."""
     start, given = started(kernel, 200)
     private = ladder.private_data(kernel, given, setting)
@@ -92,7 +92,7 @@ def test_declared_events_are_those_performed(name: str) -> None:
     kernel = declaring(name)
     assert release_faults(kernel) == []
     if name != "all rows, always":
-        tests = tests_of(kernel)
+        tests = verdicts(kernel)
         assert tests.noisy.mean() == pytest.approx(float("with noise" in name), abs=0.2)
         assert tests.all_rows.mean() == pytest.approx(float("all rows" in name), abs=0.3)
 
@@ -148,7 +148,7 @@ def public_facts_differ(kernel: Kernel) -> bool:
     """Whether another row changes which tests are made, on how many rows or with noise."""
     other = MANY.rows.copy()
     other[0] = 100.0
-    pairs = zip(tests_of(kernel)[1:], tests_of(kernel, replace(MANY, rows=other))[1:], strict=True)
+    pairs = zip(verdicts(kernel)[1:], verdicts(kernel, replace(MANY, rows=other))[1:], strict=True)
     return any((ours != theirs).any() for ours, theirs in pairs)
 
 
@@ -198,7 +198,7 @@ def test_what_guarantees_nothing_says_so(variant: dict[str, Any]) -> None:
     for method, values in (("dp-fast-mh", FREE), ("dp-fast-mh-full", FULL_FREE)):
         algorithm = kernel_of(method, {**variant, **values}).algorithm
         assert algorithm.releases(60) == ((), (NonPrivateRelease("acceptance test"),))
-        assert algorithm.variant.endswith("no guarantee")
+        assert algorithm.note.endswith("no guarantee")
 
 
 # --- privacy of the accept bit -------------------------------------------------------------------
