@@ -103,6 +103,9 @@ class Evaluator(Protocol):
 class NoiseSource(Protocol):
     """Noise for mechanisms, for one iteration at a time (`privacy/noise.py`)."""
 
+    def begin(self, i: int) -> None:
+        """Go to iteration i of the block."""
+
     def corrected(self, sd: Array) -> Array:
         """A draw (chains,) from N(−sd²/2, sd²), sd (chains,)."""
 

@@ -28,6 +28,15 @@ class Record(NamedTuple):
     gradient_clipped: np.ndarray  # (m, chains) rows clipped in gradients, summed over evaluations
     random_rows: np.ndarray  # (m, 3, chains) as `storage.RANDOM_ROWS`; (m, 0, chains) of other algorithms
 
+    @classmethod
+    def empty(cls, m: int, chains: int, d: int, random_rows: bool) -> "Record":
+        """A record with nothing in it yet."""
+        accepted, diverging = np.empty((2, m, chains), np.bool_)
+        in_ratios, in_gradients = np.empty((2, m, chains), np.int64)
+        kinds = len(storage.RANDOM_ROWS) if random_rows else 0
+        more = np.empty((m, kinds, chains), np.int64)
+        return cls(np.empty((m, chains, d)), accepted, diverging, in_ratios, in_gradients, more)
+
 
 @dataclass
 class Run:

@@ -164,24 +164,16 @@ class Job:
         state, model, step = self.state, self.problem.model, self.algorithm.step
         chains, d = state.theta.shape
         random_rows = self.bounded_rows is not None
-        record = Record(
-            np.empty((m, chains, d)),
-            *(np.empty((m, chains), np.bool_) for _ in range(2)),
-            *(np.empty((m, chains), np.int64) for _ in range(2)),
-            np.empty((m, 3 if random_rows else 0, chains), np.int64),
-        )
+        record = Record.empty(m, chains, d, random_rows)
         with np.errstate(over="ignore", invalid="ignore"):
             for i in range(m):
                 private.begin(i)
                 state = step(state, model, private, Draws(normal[i], uniform[i], log_uniform[i]))
-                record.theta[i], record.accepted[i], record.diverging[i] = (
-                    state.theta,
-                    state.accepted,
-                    state.diverging,
-                )
+                record.theta[i] = state.theta
+                record.accepted[i], record.diverging[i] = state.accepted, state.diverging
                 record.ratio_clipped[i] = private.ratio_clipped
                 record.gradient_clipped[i] = private.gradient_clipped
-                if random_rows:
+                if private.tests is not None:
                     record.random_rows[i] = private.tests[1:]
         self.state = state
         return record

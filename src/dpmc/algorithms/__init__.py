@@ -1,9 +1,9 @@
 """The samplers, one a file, by their ids.
 
 An algorithm is a frozen dataclass of hyperparameters (`hyperparameters`) that keeps the contract of
-`dpmc.base.Algorithm`. To add one: a file here, and a line below. One that asks for no log ratio (`needs`) has no
-acceptance test: `accepted` then means that a step did not diverge. `calibrate(values, epsilon, delta, n)`, where
-there is one, returns the hyperparameters `values` with noise such that one iteration is (ε, δ).
+`dpmc.base.Algorithm`. To add one: a file here, and a line below. One that asks for no log ratio (`needs`) has
+no acceptance test: `accepted` then means that a step did not diverge. `calibrate(values, epsilon, delta, n)`,
+where there is one, returns the hyperparameters `values` with noise such that one iteration is (ε, δ).
 """
 
 from importlib import import_module

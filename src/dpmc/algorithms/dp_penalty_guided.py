@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class DPPenaltyGuided(DPPenalty):
     """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; turn around on rejection.
 
-    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in DP penalty.
+    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in
+    DP penalty.
     """
 
     def needs(self, dimension: int) -> Needs:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class MinibatchPenaltyGuided(MinibatchPenalty):
     """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; turn around on rejection.
 
-    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in minibatch penalty.
+    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in
+    minibatch penalty.
     """
 
     def needs(self, dimension: int) -> Needs:

@@ -9,8 +9,8 @@ class Sampler:
     draws_version = 1
     note = ""  # what must be said wherever its output is shown
     batch_size = 0
-    #: Of algorithms that draw rows with replacement: clip of every row in nats per unit distance; ∞: rows have
-    #: bounds of their own. None for all others.
+    #: Of algorithms that draw rows with replacement: clip of every row in nats per unit distance; ∞: rows
+    #: have bounds of their own. None for all others.
     public_clip: float | None = None
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:

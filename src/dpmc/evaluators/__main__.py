@@ -1,5 +1,7 @@
 """Fill numba's cache with every kernel, so that many processes do not compile at once."""
 
+from typing import Any
+
 import numpy as np
 
 from dpmc.evaluators import build, kernels
@@ -13,7 +15,9 @@ from dpmc.models.logistic import Logistic
 def main() -> None:
     """Ask every evaluator for every sum, on a few rows."""
     generator = np.random.default_rng(0)
-    for model in (Circle(1e-3), *(Gaussian(np.eye(k), 1.0, 1.0) for k in (2, 3)), Logistic(2, 1.0)):
+    gaussians = [Gaussian(np.eye(k), 1.0, 1.0) for k in (2, 3)]
+    models: list[Any] = [Circle(1e-3), *gaussians, Logistic(2, 1.0)]
+    for model in models:
         rows = model.simulate(generator, np.zeros(model.dimension), 20)
         theta = np.ones((2, model.dimension))
         bound, words = np.ones(2), generator.integers(0, 2**64, (2, 5), dtype=np.uint64)

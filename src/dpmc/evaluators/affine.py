@@ -119,7 +119,7 @@ class AffineEvaluator:
         return sums, counts
 
     def _ratios_by_strips(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
-        return kernels.strip_ratio_sums(*self._strips, alpha, gamma, bound)  # type: ignore[no-any-return]
+        return kernels.strip_ratio_sums(*self._strips, alpha, gamma, bound)
 
     def _ratios_by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
         by = self._blocks
@@ -183,12 +183,12 @@ class AffineEvaluator:
         """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         ratios = kernels.affine_row_ratios(self._table, chosen, *self._model.ratio_form(theta, proposal))
-        return kernels.clipped_moments(ratios, bound)  # type: ignore[no-any-return]
+        return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
         """Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen, form = kernels.draw_batches(words, self.n), self._model.gradient_form(theta)
-        return kernels.batch_gradient_sums(self._table, chosen, *form, bound)  # type: ignore[no-any-return]
+        return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
@@ -219,7 +219,7 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:
-    """An upper bound (chains,) of the largest singular value of (chains, d, k): Gershgorin's circles of GᵀG."""
+    """An upper bound (chains,) of the largest singular value of G (chains, d, k): Gershgorin's of GᵀG."""
     circles = np.zeros((len(linear), linear.shape[2]))
     for i in range(linear.shape[2]):
         products = (linear[:, :, i, None] * linear).sum(axis=1)

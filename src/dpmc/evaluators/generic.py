@@ -58,7 +58,7 @@ class GenericEvaluator:
         """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         ratios = [self.row_ratios(*move) for move in zip(theta, proposal, chosen, strict=True)]
-        return kernels.clipped_moments(np.array(ratios), bound)  # type: ignore[no-any-return]
+        return kernels.clipped_moments(np.array(ratios), bound)
 
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray

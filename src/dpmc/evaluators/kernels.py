@@ -36,14 +36,14 @@ EXACT_ORDER: dict[str, Any] = {**ROW_SUMS, "fastmath": {"contract"}}
 
 
 @njit(**ROW_SUMS)
-def clip(ratio, bound):  # type: ignore[no-untyped-def]
+def clip(ratio, bound):
     """A log ratio clipped to ±bound; NaN counts as −bound, against the proposal."""
     kept = ratio if ratio > -bound else -bound
     return kept if kept < bound else bound
 
 
 @njit(**ROW_SUMS)
-def clip_factor(square, bound):  # type: ignore[no-untyped-def]
+def clip_factor(square, bound):
     """min(1, bound/‖g‖) for ‖g‖² = `square`, without a branch; an unclipped g keeps its factor of 1."""
     return bound / math.sqrt(max(square, bound * bound))
 
@@ -52,7 +52,7 @@ def clip_factor(square, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(**ROW_SUMS)
-def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) for chains whose α (chains, k) has at most one coefficient.
 
     `ordered` (k, n): each statistic ascending; `prefix` (k, n + 1): `sorted_prefix`; `median` (k,). Returns
@@ -72,7 +72,7 @@ def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):  # type: ig
 
 
 @njit(**ROW_SUMS)
-def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):  # type: ignore[no-untyped-def]
+def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):
     """Sum clipped G t + h of one statistic, for chains whose h is parallel to G: (slope t + offset) G/‖G‖.
 
     G (chains, d, 1), h (chains, d). Returns sums (chains, d) and numbers clipped (chains,), −1 where another
@@ -103,7 +103,7 @@ def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):  # t
 
 
 @njit(**ROW_SUMS)
-def sorting_serves(ordered, median, q, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def sorting_serves(ordered, median, q, alpha, gamma, bound):
     """Whether prefix sums are as good as reading the rows: little cancels, and no term overflows."""
     n = ordered.shape[1]
     middle = abs(alpha * median[q]) + abs(gamma)
@@ -112,7 +112,7 @@ def sorting_serves(ordered, median, q, alpha, gamma, bound):  # type: ignore[no-
 
 
 @njit(**EXACT_ORDER)
-def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
     """Sum clip(α t + γ, ±bound) and count the clipped, t the q-th statistic: two binary searches in step.
 
     Unclipped are the rows between the first with α t + γ ≥ −bound and the last with α t + γ ≤ bound (mirrored
@@ -156,7 +156,7 @@ def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
 
 
 @njit(**ROW_SUMS)
-def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) of two statistics (x, y); returns sums and numbers clipped (chains,).
 
     `strips` (strips, 2, STRIP): rows with x in [low, high] (strips,), sorted by y; `prefix`: `strip_prefix`.
@@ -207,7 +207,7 @@ def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):
 
 
 @njit(**ROW_SUMS)
-def read_ratios(strips, s, first, end, a, b, g, bound):  # type: ignore[no-untyped-def]
+def read_ratios(strips, s, first, end, a, b, g, bound):
     """Sum clip(a x + b y + g, ±bound) over rows first to end − 1 of a strip, and count the clipped."""
     total, clipped = 0.0, 0
     for j in range(first, end):
@@ -219,7 +219,7 @@ def read_ratios(strips, s, first, end, a, b, g, bound):  # type: ignore[no-untyp
 
 
 @njit(**ROW_SUMS)
-def first_at_least(strips, s, size, slope, limit):  # type: ignore[no-untyped-def]
+def first_at_least(strips, s, size, slope, limit):
     """The first of `size` rows of a strip with slope · y ≥ limit, slope ≥ 0; `size` if there is none."""
     first, left = 0, size
     while left > 0:
@@ -231,7 +231,7 @@ def first_at_least(strips, s, size, slope, limit):  # type: ignore[no-untyped-de
 
 
 @njit(**ROW_SUMS)
-def first_above(strips, s, size, slope, limit):  # type: ignore[no-untyped-def]
+def first_above(strips, s, size, slope, limit):
     """The first of `size` rows of a strip with slope · y > limit, slope ≥ 0; `size` if there is none."""
     first, left = 0, size
     while left > 0:
@@ -243,7 +243,7 @@ def first_above(strips, s, size, slope, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(**ROW_SUMS)
-def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound):  # type: ignore[no-untyped-def]
+def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound):
     """Sum clipped u = R (x, y, 1), R (chains, 3, 3) upper triangular, ‖u‖ that of the gradient.
 
     Returns sums of u (chains, 3) and numbers clipped (chains,). In a strip the rows within the bound for both
@@ -290,7 +290,7 @@ def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound)
 
 
 @njit(**ROW_SUMS)
-def unclipped_range(strips, s, size, low, high, middle, r, bound):  # type: ignore[no-untyped-def]
+def unclipped_range(strips, s, size, low, high, middle, r, bound):
     """Rows first to end − 1 of a strip that are surely within the bound; (0, 0) if none or too much cancels.
 
     ‖R (x, y, 1)‖ is convex: it is within the bound in between if it is at the four corners.
@@ -323,7 +323,7 @@ def unclipped_range(strips, s, size, low, high, middle, r, bound):  # type: igno
 
 
 @njit(**ROW_SUMS)
-def within(low, high, y, r, bound):  # type: ignore[no-untyped-def]
+def within(low, high, y, r, bound):
     """Whether ‖R (x, y, 1)‖ is within the bound for x = low and x = high."""
     v = r[3] * y + r[4]
     u, w = r[0] * low + r[1] * y + r[2], r[0] * high + r[1] * y + r[2]
@@ -351,7 +351,7 @@ def strip_prefix(strips: np.ndarray, n: int, middle: float) -> np.ndarray:
 
 
 @njit(**ROW_SUMS)
-def block_ratio_sums(blocks, n, first, alpha, gamma, bound):  # type: ignore[no-untyped-def]
+def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) over the rows from block `first` (chains,) on; also count the clipped.
 
     `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k). One matrix product for TILE chains and a
@@ -386,7 +386,7 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):  # type: ignore[no-
 
 
 @njit(**ROW_SUMS)
-def block_gradient_sums(blocks, n, first, linear, constant, bound):  # type: ignore[no-untyped-def]
+def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d). Zeros of G cost nothing. Returns sums (chains, d), counts (chains,).
@@ -433,7 +433,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):  # type: ign
 
 
 @njit(**ROW_SUMS)
-def clip_gradients(gradients, factors, rows, bound):  # type: ignore[no-untyped-def]
+def clip_gradients(gradients, factors, rows, bound):
     """Turn squared norms (BLOCK,) into clip factors, in place; return how many of `rows` are below 1.
 
     Factors of the padding become 0. A gradient (d, BLOCK) whose square is not finite becomes 0, and counts as
@@ -460,7 +460,7 @@ def clip_gradients(gradients, factors, rows, bound):  # type: ignore[no-untyped-
 
 
 @njit(**ROW_SUMS)
-def draw_batch(words, taken, chosen):  # type: ignore[no-untyped-def]
+def draw_batch(words, taken, chosen):
     """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
 
     `words` (b,): uniform 64-bit numbers; the bias, n / 2⁶⁴ a row, is below 1e-13 for n < 10⁶. `taken` (n,) is
@@ -479,7 +479,7 @@ def draw_batch(words, taken, chosen):  # type: ignore[no-untyped-def]
 
 
 @njit(**ROW_SUMS)
-def below(word, m):  # type: ignore[no-untyped-def]
+def below(word, m):
     """⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
     half = np.uint64(32)
     factor = np.uint64(m)
@@ -489,7 +489,7 @@ def below(word, m):  # type: ignore[no-untyped-def]
 
 
 @njit(**ROW_SUMS)
-def draw_batches(words, n):  # type: ignore[no-untyped-def]
+def draw_batches(words, n):
     """Draw a batch of rows for each chain, (chains, b), from words (chains, b)."""
     chosen, taken = np.empty(words.shape, np.int64), np.zeros(n, np.bool_)
     for c in range(words.shape[0]):
@@ -498,7 +498,7 @@ def draw_batches(words, n):  # type: ignore[no-untyped-def]
 
 
 @njit(**ROW_SUMS)
-def affine_row_ratios(table, chosen, alpha, gamma):  # type: ignore[no-untyped-def]
+def affine_row_ratios(table, chosen, alpha, gamma):
     """α·t + γ (chains, b) of rows `chosen` (chains, b) of a table (n, k); 0 for a row that is not finite."""
     ratios = np.empty(chosen.shape)
     for c in range(chosen.shape[0]):
@@ -511,7 +511,7 @@ def affine_row_ratios(table, chosen, alpha, gamma):  # type: ignore[no-untyped-d
 
 
 @njit(**ROW_SUMS)
-def batch_gradient_sums(table, chosen, linear, constant, bound):  # type: ignore[no-untyped-def]
+def batch_gradient_sums(table, chosen, linear, constant, bound):
     """Sum clipped G t + h over rows `chosen` (chains, b) of a table (n, k); also count the clipped.
 
     A gradient whose square is not finite counts as 0, and as clipped.
@@ -537,7 +537,7 @@ def batch_gradient_sums(table, chosen, linear, constant, bound):  # type: ignore
 
 
 @njit(**ROW_SUMS)
-def clipped_moments(ratios, bound):  # type: ignore[no-untyped-def]
+def clipped_moments(ratios, bound):
     """Σ clip(r), Σ (clip(r) − mean)² and the number clipped (chains,) of r (chains, b), ±bound (chains,)."""
     chains, b = ratios.shape
     sums, squares, counts = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
@@ -592,7 +592,7 @@ ARTANH = (
 
 
 @njit(**ROW_SUMS)
-def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):  # type: ignore[no-untyped-def]
+def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
     """Sum clipped changes of α·t + γ + s softplus(β·t + η) over all rows; also count the clipped.
 
     `lines` (chains, 3, k) and `offsets` (chains, 3): the change of (α, γ), then (β, η) before and after.
@@ -629,7 +629,7 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):  # type: ignore
 
 
 @njit(**ROW_SUMS)
-def softplus_row_ratios(table, chosen, lines, offsets, sign):  # type: ignore[no-untyped-def]
+def softplus_row_ratios(table, chosen, lines, offsets, sign):
     """The same changes (chains, b), not clipped, of rows `chosen` (chains, b) of a table (n, k).
 
     0 for a row that is not finite.
@@ -656,7 +656,7 @@ def softplus_row_ratios(table, chosen, lines, offsets, sign):  # type: ignore[no
 
 
 @njit(**EXACT_ORDER)
-def add_softplus_change(old, new, sign, power, bits, out):  # type: ignore[no-untyped-def]
+def add_softplus_change(old, new, sign, power, bits, out):
     """Add sign · (softplus(new) − softplus(old)) to `out` (rows,); `old` and `new` are overwritten.
 
     softplus(z) = max(z, 0) + ln(1 + e), e = e^−|z|, and ln(1 + e') − ln(1 + e) = 2 artanh u with
@@ -682,7 +682,7 @@ def add_softplus_change(old, new, sign, power, bits, out):  # type: ignore[no-un
 
 
 @njit(**EXACT_ORDER)
-def exponentials(z, power, bits):  # type: ignore[no-untyped-def]
+def exponentials(z, power, bits):
     """Replace z (rows,) by e^−|z| to a few units in the last place, subnormal results included.
 
     −|z| = k ln 2 + r; a series gives e^r, and 2^k is written as the bits of its exponent. NaN stays NaN.
@@ -719,7 +719,7 @@ ROUNDING = 1e-9
 
 
 @njit(**EXACT_ORDER)
-def uniform(word, k):  # type: ignore[no-untyped-def]
+def uniform(word, k):
     """The k-th uniform number of a 64-bit word, strictly between 0 and 1.
 
     Counter-based (SplitMix64; Steele, Lea and Flood 2014): one word per chain and iteration decides
@@ -733,7 +733,7 @@ def uniform(word, k):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT_ORDER)
-def uniforms(words, k):  # type: ignore[no-untyped-def]
+def uniforms(words, k):
     """The k-th uniform number of each word (chains,)."""
     found = np.empty(words.shape[0])
     for c in range(words.shape[0]):
@@ -742,8 +742,8 @@ def uniforms(words, k):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT_ORDER)
-def poisson_counts(words, mean, most):  # type: ignore[no-untyped-def]
-    """Poisson(mean) variables (chains,), at most `most`: arrivals of a process until time `mean` (chains,)."""
+def poisson_counts(words, mean, most):
+    """Poisson(mean) variables (chains,), at most `most`: arrivals of a process until time `mean`."""
     counts = np.zeros(words.shape[0], np.int64)
     for c in range(words.shape[0]):
         time = 0.0
@@ -756,8 +756,8 @@ def poisson_counts(words, mean, most):  # type: ignore[no-untyped-def]
 
 
 @njit(**EXACT_ORDER)
-def draw_with_replacement(word, count, threshold, alias):  # type: ignore[no-untyped-def]
-    """Draw `count` rows (count,) by Walker's alias method: column i is i up to threshold_i, alias_i beyond."""
+def draw_with_replacement(word, count, threshold, alias):
+    """Draw rows (count,) by Walker's alias method: column i is i up to threshold_i, alias_i beyond."""
     n, chosen = threshold.shape[0], np.empty(count, np.int64)
     for j in range(count):
         place = uniform(word, ROWS + j) * n
@@ -767,7 +767,7 @@ def draw_with_replacement(word, count, threshold, alias):  # type: ignore[no-unt
 
 
 @njit(**EXACT_ORDER)
-def thinned_log_ratio(word, ratios, reach, h):  # type: ignore[no-untyped-def]
+def thinned_log_ratio(word, ratios, reach, h):
     """Σ 2 artanh(hv) over the rows kept, and how many were clipped; v = r/reach clipped to [−1, 1].
 
     `ratios` r (m,), tempered, and `reach` (m,) of the rows drawn. A row is kept with probability

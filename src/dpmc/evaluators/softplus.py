@@ -45,7 +45,7 @@ class SoftplusEvaluator(GenericEvaluator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta, proposal)
-        return kernels.softplus_ratio_sums(*self._blocks, *form, bound)  # type: ignore[no-any-return]
+        return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
@@ -53,7 +53,7 @@ class SoftplusEvaluator(GenericEvaluator):
         """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         ratios = kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
-        return kernels.clipped_moments(ratios, bound)  # type: ignore[no-any-return]
+        return kernels.clipped_moments(ratios, bound)
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""

@@ -49,7 +49,7 @@ def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int =
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
-@njit(**KERNEL)  # type: ignore[untyped-decorator]
+@njit(**KERNEL)
 def exponential(argument: Any) -> Any:
     """Return exp(argument) for an argument of at most 0, -inf included, to within one unit in the last place.
 
@@ -71,7 +71,7 @@ def exponential(argument: Any) -> Any:
     return np.int64(bits).view(np.float64) * 2.0**-128
 
 
-@njit(**KERNEL)  # type: ignore[untyped-decorator]
+@njit(**KERNEL)
 def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, scale: Any, later: Any) -> Any:
     """Return the sum of v_i w_j exp(scale ||x_i - y_j||^2) over all pairs, or those with j > i if `later`.
 

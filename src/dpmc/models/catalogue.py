@@ -1,4 +1,6 @@
-"""The catalogue of the models of the published experiments, and `definition`, which finds a model by its id."""
+"""The catalogue of the models of the published experiments; `definition` finds a model by its id."""
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -49,7 +51,7 @@ def _logistic(d: int, norm: float, n: int, true_theta: tuple[float, ...] = ()) -
     return Definition(Logistic(d, norm), n, None, true_theta or (0.0,) * d)
 
 
-_CATALOGUE = {
+_CATALOGUE: dict[str, Callable[[], Definition]] = {
     "flat-banana-2d": lambda: _banana(2, 100_000),
     "flat-banana-10d": lambda: _banana(10, 200_000),
     "tempered-banana-2d": lambda: _banana(2, 100_000, tempering=1000.0),

@@ -1,4 +1,4 @@
-"""Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `dpmc.base.Model`."""
+"""Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `Model`."""
 
 import importlib
 import os

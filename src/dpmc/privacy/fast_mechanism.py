@@ -36,12 +36,6 @@ class Verdict(NamedTuple):
     noisy: np.ndarray  # whether noise was drawn
     all_rows: np.ndarray  # whether the test took all rows
 
-    @classmethod
-    def none(cls, chains: int) -> "Verdict":
-        """No tests."""
-        no = np.zeros(chains, np.bool_)
-        return cls(no, np.zeros(chains, np.int64), no.copy(), no.copy())
-
 
 class FastTest(NamedTuple):
     """The test of one iteration: what it reads, and its rule."""

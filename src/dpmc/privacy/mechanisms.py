@@ -30,6 +30,7 @@ class PrivateData:
         bounded_rows: BoundedRows | None = None,
     ) -> None:
         self.n = evaluator.n  # number of rows, public
+        self.tests: Verdict | None = None  # what `fast_test` did in the present iteration
         self._evaluator, self._temperature, self._noise = evaluator, temperature, noise
         self._all_words, self._bounded_rows = words, bounded_rows
         self.begin(0)
@@ -40,7 +41,6 @@ class PrivateData:
         self._words = self._all_words[i]
         zeros = np.zeros(len(self._words), np.int64)
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
-        self.tests = Verdict.none(len(zeros))  # what `fast_test` did
 
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float
@@ -51,9 +51,10 @@ class PrivateData:
         covered with noise multiplier τ√n whatever the move.
         """
         bound = clip * distance(theta, proposal)
-        total = self._ratio_sums(theta, proposal, bound)
+        diverged = has_diverged(proposal)
+        total = self._ratio_sums(theta, proposal, bound, diverged)
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound
-        return rejected(self._temperature * total + self._noise.corrected(sd), proposal)
+        return replaced(self._temperature * total + self._noise.corrected(sd), diverged, -np.inf)
 
     def exact_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
@@ -65,7 +66,9 @@ class PrivateData:
         """
         length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)
         bound = clip * length if clip < np.inf else np.full(len(theta), np.inf)
-        return rejected(self._temperature * self._ratio_sums(theta, proposal, bound), proposal)
+        diverged = has_diverged(proposal)
+        total = self._ratio_sums(theta, proposal, bound, diverged)
+        return replaced(self._temperature * total, diverged, -np.inf)
 
     def batch_penalty_log_ratio(
         self,
@@ -85,11 +88,13 @@ class PrivateData:
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = clip * distance(theta, proposal)
-        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        diverged = has_diverged(proposal)
+        total, squares = self._batch_ratio_sums(theta, proposal, bound, diverged)
         reach = scale * bound
         sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
         estimate = scale * total - 0.5 * scale * scale * squares
-        return rejected(estimate + self._noise.corrected(multiplier * sensitivity), proposal)
+        noisy = estimate + self._noise.corrected(multiplier * sensitivity)
+        return replaced(noisy, diverged, -np.inf)
 
     def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
         """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
@@ -101,10 +106,12 @@ class PrivateData:
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
-        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        diverged = has_diverged(proposal)
+        total, squares = self._batch_ratio_sums(theta, proposal, bound, diverged)
         variance = scale * scale * squares
         assert (variance <= 1.0 + 1e-14 * size).all()  # proved above; the rest is rounding
-        return rejected(scale * total + self._noise.centred(np.sqrt(2.0 - variance)), proposal)
+        noisy = scale * total + self._noise.centred(np.sqrt(2.0 - variance))
+        return replaced(noisy, diverged, -np.inf)
 
     def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
         """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
@@ -117,9 +124,9 @@ class PrivateData:
     def exact_gradient(self, theta: np.ndarray, clip: float) -> np.ndarray:
         """Without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
         diverged = has_diverged(theta)
-        total, counts = self._evaluator.gradient_sums(without(theta, diverged), clip)
+        total, counts = self._evaluator.gradient_sums(replaced(theta, diverged, 0.0), clip)
         self.gradient_clipped += counts
-        return without(self._temperature * total, diverged, np.nan)
+        return replaced(self._temperature * total, diverged, np.nan)
 
     def batch_gradient(self, theta: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
         """Gradient mechanism on a batch: (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz (chains, d).
@@ -130,11 +137,13 @@ class PrivateData:
         """
         diverged = has_diverged(theta)
         bound = clip / self._temperature
-        total, counts = self._evaluator.batch_gradient_sums(without(theta, diverged), bound, self._words)
+        total, counts = self._evaluator.batch_gradient_sums(
+            replaced(theta, diverged, 0.0), bound, self._words
+        )
         self.gradient_clipped += counts
         scale = self.n / self._words.shape[1]
         noise = self._noise.vectors(multiplier * 2.0 * clip * scale, 0)
-        return without(scale * self._temperature * total + noise, diverged, np.nan)
+        return replaced(scale * self._temperature * total + noise, diverged, np.nan)
 
     def fast_test(
         self,
@@ -157,26 +166,28 @@ class PrivateData:
         words = self._words[:, 0] if self._words.shape[1] else np.zeros(len(theta), np.uint64)
         self.tests, clipped = test.verdict(
             theta,
-            without(proposal, unseen, theta),
-            np.where(unseen, -np.inf, prior_ratio),
+            replaced(proposal, unseen, theta),
+            replaced(prior_ratio, unseen, -np.inf),
             log_uniform,
             words,
         )
         self.ratio_clipped += clipped
         return self.tests.accepted
 
-    def _ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    def _ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, diverged: np.ndarray
+    ) -> np.ndarray:
         """Clipped sums R (chains,); 0 for a diverged proposal. Not a release."""
-        safe, within = _safe_move(theta, proposal, bound)
+        safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)
         self.ratio_clipped += counts
         return total
 
     def _batch_ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, diverged: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `_ratio_sums`, over a batch, and Σ (r_j − mean)² (chains,)."""
-        safe, within = _safe_move(theta, proposal, bound)
+        safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
         self.ratio_clipped += counts
         return total, squares
@@ -188,19 +199,11 @@ def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
     return found
 
 
-def rejected(answer: np.ndarray, proposal: np.ndarray) -> np.ndarray:
-    """Answers (chains,) with −∞ for diverged proposals (chains, d)."""
-    return without(answer, has_diverged(proposal), -np.inf)
+def replaced(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float) -> np.ndarray:
+    """Values (chains, …) with others in place of those of diverged chains (chains,).
 
-
-def without(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float = 0.0) -> np.ndarray:
-    """Values (chains, …) with others in place of those of diverged chains (chains,)."""
+    So models are not asked about positions where they need not be defined.
+    """
     if not diverged.any():
         return values
     return np.where(diverged.reshape(-1, *[1] * (values.ndim - 1)), instead, values)
-
-
-def _safe_move(theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Proposals and bounds; no move, and 0, for diverged ones, where models need not be defined."""
-    diverged = has_diverged(proposal)
-    return without(proposal, diverged, theta), without(bound, diverged)
