@@ -153,9 +153,7 @@ KERNELS: dict[str, Kernel] = {
         ),
         BATCHED,
     ),
-    "dp-barker": Kernel(
-        DPBarker(batch_size=100, clip_factor=0.99, proposal_sd=lengths(0.07, 0.07)), CORNERS
-    ),
+    "dp-barker": Kernel(DPBarker(batch_size=100, clip_factor=0.99, proposal_sd=lengths(0.07, 0.07)), CORNERS),
 }
 BATCHES = tuple(name for name, kernel in KERNELS.items() if kernel.algorithm.batch_size)
 #: Not known to leave the posterior invariant: only what concerns releases and bits is tested.
@@ -168,9 +166,7 @@ STATIONARY: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(proposal_sd=lengths(0.6, 0.3)), LARGE),
     "hmc": Kernel(HMC(**STEPS), LARGE),
     "dp-penalty": Kernel(DPPenalty(tau=0.005, clip=100.0, proposal_sd=lengths(0.6, 0.3)), LARGE),
-    "dp-penalty-guided": Kernel(
-        DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.4)), LARGE
-    ),
+    "dp-penalty-guided": Kernel(DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.4)), LARGE),
     "dp-hmc": Kernel(DPHMC(**QUIET, **STEPS), LARGE),
     "dp-penalty-guided on the circle": Kernel(
         DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.8)), RING

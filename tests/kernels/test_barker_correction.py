@@ -116,7 +116,9 @@ def test_batch_noise_and_its_filling_give_the_same_acceptance(batch_variance: fl
 def test_quantile_at_its_edges() -> None:
     edges = np.array([0.0, *CUMULATIVE, np.nextafter(1.0, 0.0)])
     np.testing.assert_array_equal(barker_correction.barker_correction(edges), [*VALUES, VALUES[-1]])
-    np.testing.assert_array_equal(barker_correction.barker_correction(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1])
+    np.testing.assert_array_equal(
+        barker_correction.barker_correction(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1]
+    )
 
 
 def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:

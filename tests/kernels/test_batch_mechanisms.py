@@ -34,9 +34,7 @@ class Slope:
         return np.asarray(theta[0] * rows[:, 0])
 
 
-def asked(
-    rows: Any, words: Any, temperature: float, z: float = 0.0, **mechanism: Any
-) -> tuple[float, float]:
+def asked(rows: Any, words: Any, temperature: float, z: float = 0.0, **mechanism: Any) -> tuple[float, float]:
     """The answer about a move of length 1, and the sd of its noise; `z` is the noise."""
     rows = np.asarray(rows, dtype=float)[:, None]
     noise = Spy(LabNoise(np.full((1, 1), z), np.empty((1, 1, 0, 1))))
@@ -225,9 +223,7 @@ def largest_excess() -> float:
         b = int(generator.integers(2, 6))
         rows = generator.choice([1.0, -1.0, 0.3], b - 1, p=[0.8, 0.1, 0.1])
         mechanism = {"clip": 1.0, "multiplier": 1.0, "factor": 2.0}
-        (before, sd), (after, _) = (
-            asked([first, *rows], [0] * b, 2.0, **mechanism) for first in (1.0, -1.0)
-        )
+        (before, sd), (after, _) = (asked([first, *rows], [0] * b, 2.0, **mechanism) for first in (1.0, -1.0))
         worst = max(worst, abs(after - before) / sd - 1.0)
     return worst
 

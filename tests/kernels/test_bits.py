@@ -20,7 +20,9 @@ from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell, problem
 
 each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
 SLOW_TO_ACCOUNT_FOR = "dp-fast-mh"  #: its other variants run the same code
-each_quick_method = pytest.mark.parametrize("method", [m for m in HYPERPARAMETERS if m != SLOW_TO_ACCOUNT_FOR])
+each_quick_method = pytest.mark.parametrize(
+    "method", [m for m in HYPERPARAMETERS if m != SLOW_TO_ACCOUNT_FOR]
+)
 ARRAYS = [field for field in storage.Chains.__dataclass_fields__ if field != "attributes"]
 COUNTS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped")
 
@@ -171,7 +173,10 @@ def budgeted(method: str) -> str:
     ("how", "thin"),
     [
         *(({"thin": thin}, thin) for thin in (1, 3, 7, 40, 41)),
-        *(({"most_draws": most}, thin) for most, thin in ((40, 1), (21, 1), (20, 2), (13, 3), (5, 8), (1, 40))),
+        *(
+            ({"most_draws": most}, thin)
+            for most, thin in ((40, 1), (21, 1), (20, 2), (13, 3), (5, 8), (1, 40))
+        ),
     ],
     ids=str,
 )

@@ -25,6 +25,7 @@ from kernels.cells import cell, problem
 from kernels.ladder import P_VALUE, lengths
 from kernels.test_agreement import Plain
 
+
 def uniforms(words: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.array([kernels.uniforms(words, int(k)) for k in places]).T
 

@@ -172,9 +172,15 @@ FAULTS = {
         (balance, invariance),
     ),
     # walks
-    "guided walk never turns": Fault("dp-penalty-guided", GUIDED, TURNED, "turned = component & False", (invariance,)),
+    "guided walk never turns": Fault(
+        "dp-penalty-guided", GUIDED, TURNED, "turned = component & False", (invariance,)
+    ),
     "guided walk forgets all directions": Fault(
-        "dp-penalty-guided", GUIDED, DIRECTIONS, "np.where(moved.accepted[:, None], state.carried, 1.0)", (invariance,)
+        "dp-penalty-guided",
+        GUIDED,
+        DIRECTIONS,
+        "np.where(moved.accepted[:, None], state.carried, 1.0)",
+        (invariance,),
     ),
     "lopsided proposal": Fault(
         "dp-penalty",
@@ -308,7 +314,9 @@ FAULTS = {
     "batch sum not scaled up to all rows": Fault(
         "minibatch-penalty", MECHANISMS, BATCH_SCALE, "scale = self._temperature", (releases, batch_balance)
     ),
-    "batch penalty without the prior": Fault("minibatch-penalty", MINIBATCH, PRIOR, "log_ratio", (batch_balance,)),
+    "batch penalty without the prior": Fault(
+        "minibatch-penalty", MINIBATCH, PRIOR, "log_ratio", (batch_balance,)
+    ),
     "guided batch penalty with the prior upside down": Fault(
         "minibatch-penalty-guided", MINIBATCH_GUIDED, PRIOR, PRIOR.replace("+", "-"), (batch_balance,)
     ),
@@ -391,7 +399,9 @@ FAULTS = {
         BARKER_SUM.replace("scale", "self.n / size"),
         (batch_balance,),
     ),
-    "Barker's test without the prior": Fault("dp-barker", BARKER, PRIOR, "log_ratio", (batch_balance, invariance)),
+    "Barker's test without the prior": Fault(
+        "dp-barker", BARKER, PRIOR, "log_ratio", (batch_balance, invariance)
+    ),
     "accepted below 0": Fault(
         "dp-barker", BARKER, BARKER_TEST, BARKER_TEST.replace(">", "<"), (batch_balance,)
     ),

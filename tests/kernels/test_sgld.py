@@ -203,10 +203,18 @@ FAULTS = {
     ),
     "step not over n": Fault("dp-sgld", SGLD, "self.step_size / private.n", "self.step_size", (step_error,)),
     "noise half as large": Fault(
-        "dp-sgld", MECHANISMS, NOISE_SD, NOISE_SD.replace("2.0 * ", ""), (step_error, attained, release_faults)
+        "dp-sgld",
+        MECHANISMS,
+        NOISE_SD,
+        NOISE_SD.replace("2.0 * ", ""),
+        (step_error, attained, release_faults),
     ),
     "noise without n/b": Fault(
-        "dp-sgld", MECHANISMS, NOISE_SD, NOISE_SD.replace(" * scale", ""), (step_error, attained, release_faults)
+        "dp-sgld",
+        MECHANISMS,
+        NOISE_SD,
+        NOISE_SD.replace(" * scale", ""),
+        (step_error, attained, release_faults),
     ),
     "too large a multiplier declared": Fault(
         "dp-sgld", SGLD, "float(multiplier)", "2.0 * float(multiplier)", (attained, release_faults)
@@ -234,7 +242,11 @@ FAULTS = {
         "dp-sgld", MECHANISMS, "scale * self._temperature * total", "scale * total", (step_error, attained)
     ),
     "clipped before tempering": Fault(
-        "dp-sgld", MECHANISMS, "bound = clip / self._temperature", "bound = clip", (step_error, release_faults)
+        "dp-sgld",
+        MECHANISMS,
+        "bound = clip / self._temperature",
+        "bound = clip",
+        (step_error, release_faults),
     ),
     "prior's gradient forgotten": Fault("dp-sgld", SGLD, PRIOR, "gradient", (step_error,)),
     "prior's gradient scaled like the rows'": Fault(
@@ -245,7 +257,7 @@ FAULTS = {
         (step_error,),
     ),
     "no clipping": Fault(
-        "dp-sgld", SUMS, "clip_factor(square, bound)", "clip_factor(square, 1e9)", (step_error, attained)
+        "dp-sgld", SUMS, "factor = clip_factor(square, bound)", "factor = 1.0", (step_error, attained)
     ),
     "the last row alone": Fault(
         "dp-sgld",
