@@ -20,7 +20,7 @@ WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e
 LARGEST_TERM = 1e150  #: its square is still a number
 BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first cache level
 TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
-STRIP = 256  #: rows per strip
+STRIP = 1024  #: rows per strip
 
 #: Sums may be reassociated, for vector instructions; NaN and infinity keep their meaning.
 ROW_SUMS: dict[str, Any] = {
@@ -359,29 +359,29 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     """
     chains, k = alpha.shape
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
-    slopes, ratios = np.zeros((TILE, k)), np.empty((TILE, BLOCK))
-    for begin in range(0, chains, TILE):
-        tile = min(TILE, chains - begin)
-        start = blocks.shape[0]
-        for c in range(TILE):
-            for q in range(k):
-                slopes[c, q] = alpha[begin + c, q] if c < tile else 0.0
-            if c < tile:
-                start = min(start, first[begin + c])
-        for b in range(start, blocks.shape[0]):
-            np.dot(slopes, blocks[b], ratios)
-            rows = min(BLOCK, n - b * BLOCK)
-            for c in range(tile):
-                if b >= first[begin + c]:
-                    offset, limit = gamma[begin + c], bound[begin + c]
-                    total, clipped = 0.0, 0
-                    for j in range(rows):
-                        ratio = ratios[c, j] + offset
-                        kept = clip(ratio, limit)
-                        total += kept
-                        clipped += kept != ratio
-                    sums[begin + c] += total
-                    counts[begin + c] += clipped
+    tiles = (chains + TILE - 1) // TILE
+    slopes, ratios = np.zeros((tiles, TILE, k)), np.empty((TILE, BLOCK))
+    start = np.full(tiles, blocks.shape[0])
+    for c in range(chains):
+        slopes[c // TILE, c % TILE] = alpha[c]
+        start[c // TILE] = min(start[c // TILE], first[c])
+    for b in range(first.min(), blocks.shape[0]):
+        rows = min(BLOCK, n - b * BLOCK)
+        for tile in range(tiles):
+            if b < start[tile]:
+                continue
+            np.dot(slopes[tile], blocks[b], ratios)
+            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
+                if b < first[c]:
+                    continue
+                total, clipped = 0.0, 0
+                for j in range(rows):
+                    ratio = ratios[c - tile * TILE, j] + gamma[c]
+                    kept = clip(ratio, bound[c])
+                    total += kept
+                    clipped += kept != ratio
+                sums[c] += total
+                counts[c] += clipped
     return sums, counts
 
 
@@ -390,70 +390,104 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d). Zeros of G cost nothing. Returns sums (chains, d), counts (chains,).
+    Components are computed twice, for the norms and for the sums: that is cheaper than to store them. A block
+    is read for all chains while it is in the cache.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
-    gradients, factors = np.empty((d, BLOCK)), np.empty(BLOCK)
-    columns, active = np.zeros((d, k), np.int64), np.zeros(d, np.int64)
-    for c in range(chains):
-        for i in range(d):
-            active[i] = 0
-            for q in range(k):
-                if linear[c, i, q] != 0.0:
-                    columns[i, active[i]] = q
-                    active[i] += 1
-        for b in range(first[c], blocks.shape[0]):
+    factors, values = np.empty(BLOCK), np.empty(BLOCK)
+    columns, active = nonzero_columns(linear)
+    for b in range(first.min(), blocks.shape[0]):
+        for c in range(chains):
+            if b < first[c]:
+                continue
             for j in range(BLOCK):
                 factors[j] = 0.0
-            for i in range(d):
-                q = columns[i, 0]
-                slope, offset = linear[c, i, q], constant[c, i]
-                if active[i] == 1:  # the usual case, in one pass
+            i = 0
+            while i < d:
+                if paired(active, c, i):  # the usual case: two components in one pass
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
-                        value = slope * blocks[b, q, j] + offset
-                        gradients[i, j] = value
-                        factors[j] += value * value
-                    continue
-                for j in range(BLOCK):
-                    gradients[i, j] = offset
-                for m in range(active[i]):
-                    q = columns[i, m]
-                    slope = linear[c, i, q]
+                        one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
+                        factors[j] += one * one + two * two
+                    i += 2
+                else:
+                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
                     for j in range(BLOCK):
-                        gradients[i, j] += slope * blocks[b, q, j]
-                for j in range(BLOCK):
-                    factors[j] += gradients[i, j] * gradients[i, j]
-            counts[c] += clip_gradients(gradients, factors, min(BLOCK, n - b * BLOCK), bound)
-            for i in range(d):
-                total = 0.0
-                for j in range(BLOCK):
-                    total += factors[j] * gradients[i, j]
-                sums[c, i] += total
+                        factors[j] += values[j] * values[j]
+                    i += 1
+            clipped, finite = turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
+            counts[c] += clipped
+            i = 0
+            while i < d:
+                if finite and paired(active, c, i):
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
+                    one, two = 0.0, 0.0
+                    for j in range(BLOCK):
+                        one += factors[j] * (u * blocks[b, q, j] + g)
+                        two += factors[j] * (v * blocks[b, r, j] + h)
+                    sums[c, i] += one
+                    sums[c, i + 1] += two
+                    i += 2
+                else:
+                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
+                    one = 0.0
+                    for j in range(BLOCK):
+                        one += factors[j] * values[j] if factors[j] > 0.0 else 0.0
+                    sums[c, i] += one
+                    i += 1
     return sums, counts
 
 
 @njit(**ROW_SUMS)
-def clip_gradients(gradients, factors, rows, bound):
+def paired(active, c, i):
+    """Whether components i and i + 1 of chain c's gradients have one coefficient each."""
+    return i + 1 < active.shape[1] and active[c, i] == 1 and active[c, i + 1] == 1
+
+
+@njit(**ROW_SUMS)
+def nonzero_columns(linear):
+    """Where rows of G (chains, d, k) are not zero: columns (chains, d, k), and how many (chains, d)."""
+    columns, active = np.zeros(linear.shape, np.int64), np.zeros(linear.shape[:2], np.int64)
+    for c in range(linear.shape[0]):
+        for i in range(linear.shape[1]):
+            for q in range(linear.shape[2]):
+                if linear[c, i, q] != 0.0:
+                    columns[c, i, active[c, i]] = q
+                    active[c, i] += 1
+    return columns, active
+
+
+@njit(**ROW_SUMS)
+def fill_component(blocks, b, linear, constant, c, i, columns, active, values):
+    """Write the i-th component of G t + h of chain c for every row of block b into `values` (BLOCK,)."""
+    for j in range(BLOCK):
+        values[j] = constant[c, i]
+    for m in range(active[c, i]):
+        q = columns[c, i, m]
+        slope = linear[c, i, q]
+        for j in range(BLOCK):
+            values[j] += slope * blocks[b, q, j]
+
+
+@njit(**ROW_SUMS)
+def turn_into_factors(squares, rows, bound):
     """Turn squared norms (BLOCK,) into clip factors, in place; return how many of `rows` are below 1.
 
-    Factors of the padding become 0. A gradient (d, BLOCK) whose square is not finite becomes 0, and counts as
-    clipped.
+    Factors of the padding become 0, as do those of gradients whose square is not finite; whether all are
+    finite is returned as well.
     """
     clipped, finite = 0, True
     for j in range(rows):
-        clipped += not factors[j] <= bound * bound
-        finite &= factors[j] < np.inf
-    if not finite:
-        for j in range(rows):
-            if not factors[j] < np.inf:
-                factors[j] = 0.0
-                for i in range(gradients.shape[0]):
-                    gradients[i, j] = 0.0
+        clipped += not squares[j] <= bound * bound
+        finite &= squares[j] < np.inf
     for j in range(rows):
-        factors[j] = clip_factor(factors[j], bound)
-    for j in range(rows, factors.shape[0]):
-        factors[j] = 0.0
-    return clipped
+        squares[j] = clip_factor(squares[j], bound) if squares[j] < np.inf else 0.0
+    for j in range(rows, squares.shape[0]):
+        squares[j] = 0.0
+    return clipped, finite
 
 
 # --- batches of rows -------------------------------------------------------------------------------
@@ -599,32 +633,31 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
     """
     chains, k = lines.shape[0], lines.shape[2]
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
-    slopes, values = np.zeros((3 * TILE, k)), np.empty((3 * TILE, BLOCK))
-    ratios, old, new = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    power = np.empty(BLOCK)
+    tiles = (chains + TILE - 1) // TILE
+    slopes, values = np.zeros((tiles, 3 * TILE, k)), np.empty((3 * TILE, BLOCK))
+    ratios, old, new, power = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     bits = power.view(np.int64)
-    for begin in range(0, chains, TILE):
-        tile = min(TILE, chains - begin)
-        for c in range(tile):
-            for m in range(3):
-                for q in range(k):
-                    slopes[3 * c + m, q] = lines[begin + c, m, q]
-        for b in range(blocks.shape[0]):
-            np.dot(slopes, blocks[b], values)
-            rows = min(BLOCK, n - b * BLOCK)
-            for c in range(tile):
+    for c in range(chains):
+        for m in range(3):
+            slopes[c // TILE, 3 * (c % TILE) + m] = lines[c, m]
+    for b in range(blocks.shape[0]):
+        rows = min(BLOCK, n - b * BLOCK)
+        for tile in range(tiles):
+            np.dot(slopes[tile], blocks[b], values)
+            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
+                place = 3 * (c - tile * TILE)
                 for j in range(BLOCK):
-                    ratios[j] = values[3 * c, j] + offsets[begin + c, 0]
-                    old[j] = values[3 * c + 1, j] + offsets[begin + c, 1]
-                    new[j] = values[3 * c + 2, j] + offsets[begin + c, 2]
+                    ratios[j] = values[place, j] + offsets[c, 0]
+                    old[j] = values[place + 1, j] + offsets[c, 1]
+                    new[j] = values[place + 2, j] + offsets[c, 2]
                 add_softplus_change(old, new, sign, power, bits, ratios)
                 total, clipped = 0.0, 0
                 for j in range(rows):
-                    kept = clip(ratios[j], bound[begin + c])
+                    kept = clip(ratios[j], bound[c])
                     total += kept
                     clipped += kept != ratios[j]
-                sums[begin + c] += total
-                counts[begin + c] += clipped
+                sums[c] += total
+                counts[c] += clipped
     return sums, counts
 
 

@@ -34,8 +34,12 @@ def blocks(statistics: np.ndarray) -> np.ndarray:
 
 
 def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """A robust scale (k,) of each statistic: its median distance from the centre; 1 where that is 0."""
+    """A robust scale (k,) of each statistic: its median distance from the centre.
+
+    At least half of that of the statistic in the middle: one that hardly varies counts little in a distance.
+    """
     scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
+    scale = np.maximum(scale, 0.5 * np.median(scale))
     return np.where((scale > 0.0) & np.isfinite(scale), scale, 1.0)
 
 
