@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -197,6 +198,11 @@ JOINT: dict[str, Kernel] = {
         replace(WEAK_BATCHED, along_axes=True),
     ),
 }
+
+
+def joint_cases(*names: str) -> list[Any]:
+    """Names of kernels in `JOINT`; that with the largest batches takes long."""
+    return [pytest.param(n, marks=pytest.mark.slow) if n == "dp-barker" else n for n in names]
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -525,29 +531,30 @@ class ManyDataSets:
     def __init__(self, model: Any, rows: np.ndarray) -> None:
         chains, self.n, _ = rows.shape
         self.model = model
-        self.table = model.statistics(rows.reshape(chains * self.n, -1)).reshape(chains, self.n, -1)
+        table = model.statistics(rows.reshape(chains * self.n, -1))
+        self.columns = [column.reshape(chains, self.n).copy() for column in table.T]
 
-    def _clipped_ratios(self, theta: Any, proposal: Any, bound: Any, table: Any) -> tuple[Any, Any]:
+    def _clipped_ratios(self, theta: Any, proposal: Any, bound: Any, columns: Any) -> tuple[Any, Any]:
         alpha, gamma = self.model.ratio_form(theta, proposal)
-        ratios = np.einsum("ck,cnk->cn", alpha, table) + gamma[:, None]
+        ratios = gamma[:, None] + sum(alpha[:, [q]] * column for q, column in enumerate(columns))
         kept = np.clip(ratios, -bound[:, None], bound[:, None])
         return kept, (kept != ratios).sum(axis=1)
 
     def ratio_sums(self, theta: Any, proposal: Any, bound: Any) -> tuple[Any, Any]:
-        kept, counts = self._clipped_ratios(theta, proposal, bound, self.table)
+        kept, counts = self._clipped_ratios(theta, proposal, bound, self.columns)
         return kept.sum(axis=1), counts
 
     def gradient_sums(self, theta: Any, bound: float) -> tuple[Any, Any]:
         linear, constant = self.model.gradient_form(theta)
-        rows = np.einsum("cdk,cnk->cnd", linear, self.table) + constant[:, None]
+        rows = np.einsum("cdk,kcn->cnd", linear, self.columns) + constant[:, None]
         norms = np.sqrt((rows**2).sum(axis=2))
         factors = bound / np.maximum(norms, bound) if np.isfinite(bound) else np.ones_like(norms)
         return (factors[..., None] * rows).sum(axis=1), (norms > bound).sum(axis=1)
 
     def batch_ratio_sums(self, theta: Any, proposal: Any, bound: Any, words: Any) -> tuple[Any, Any, Any]:
-        chosen = kernels.draw_batches(words, self.n) + self.n * np.arange(len(words))[:, None]
-        table = self.table.reshape(-1, self.table.shape[2])[chosen]
-        kept, counts = self._clipped_ratios(theta, proposal, bound, table)
+        chosen = kernels.draw_batches(words, self.n)
+        columns = [np.take_along_axis(column, chosen, axis=1) for column in self.columns]
+        kept, counts = self._clipped_ratios(theta, proposal, bound, columns)
         return kept.sum(axis=1), kept.shape[1] * kept.var(axis=1), counts
 
 

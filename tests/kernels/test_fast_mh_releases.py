@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc import evaluators
 from dpmc.errors import DpmcError
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants

@@ -109,7 +109,7 @@ GRADIENT_SD = "sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * clip"
 NORM = "np.sqrt(((theta - proposal) ** 2).sum(axis=1))"
 NORM_1 = "np.abs(theta - proposal).sum(axis=1)"
 COORDINATES = "np.abs((theta - proposal).sum(axis=1))"
-TEMPERED = "rejected(self._temperature * total + self._noise.corrected(sd), proposal)"
+TEMPERED = "self._temperature * total + self._noise"
 BEGIN = "self._words = self._all_words[i]"
 SAME_BATCH = "self._words = self._all_words[0]"
 BATCH_SCALE = "scale = self._temperature * self.n / size"
@@ -463,7 +463,7 @@ def test_joint_test_catches_a_wrong_model(name: str, wrong: dict[str, Any]) -> N
     assert ladder.joint_test(JOINT[name], replicates=4000, iterations=60, **wrong) < FAULT_P
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", ladder.joint_cases(*BATCHES))
 def test_joint_test_over_batches_catches_a_wrong_prior(name: str) -> None:
     model = JOINT[name].setting.model
     wrong = replace(model, prior_variance=2.0 * model.prior_variance)

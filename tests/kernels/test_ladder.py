@@ -47,7 +47,7 @@ def test_exact_draws_stay_exact(name: str) -> None:
     assert ladder.invariance(STATIONARY[name], chains=4000, iterations=50) > ladder.P_VALUE
 
 
-@pytest.mark.parametrize("name", JOINT)
+@pytest.mark.parametrize("name", ladder.joint_cases(*JOINT))
 def test_parameters_and_rows_keep_their_joint_law(name: str) -> None:
     size = (2000, 200) if name in BATCHES else (4000, 60)
     assert ladder.joint_test(JOINT[name], *size) > ladder.P_VALUE
