@@ -154,7 +154,9 @@ def test_exact_draws_stay_exact_by_barkers_test_without_privacy() -> None:
     ("name", "changes"),
     [
         ("published, all rows", AS_CODED),  # uniform noise
-        ("published, minibatch", {"most_rows": 9, "epsilon": 1000.0}),  # a branch on the number drawn
+        pytest.param(  # a branch on the number drawn
+            "published, minibatch", {"most_rows": 9, "epsilon": 1000.0}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_exact_draws_do_not_stay_where_balance_fails(name: str, changes: dict[str, Any]) -> None:
