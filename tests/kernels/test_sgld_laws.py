@@ -90,13 +90,13 @@ def sgld(on: Problem, pull: float, batch_size: int, drift: str) -> DPSGLD:
 @pytest.mark.parametrize("drift", DRIFTS)
 @pytest.mark.parametrize(("pull", "batch_size"), [(0.4, 40), (0.2, 10), (0.2, 40)])
 def test_sgld_has_its_exact_stationary_law(pull: float, batch_size: int, drift: str) -> None:
-    on = gaussian_problem(SLANTED, 40, 0.1, 60)
+    on = gaussian_problem(SLANTED, 40, 0.1, 180)
     algorithm = sgld(on, pull, batch_size, drift)
-    draws = long_run(on, algorithm, 6000, 60)
+    draws = long_run(on, algorithm, 2000, 180)
     found, error = ratios(draws, stationary_covariance(on, algorithm))
     assert error.max() < 0.02
     assert np.abs((found - 1.0) / error).max() < 4.5
-    centre = draws.mean(axis=(0, 1)) / (draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(60))
+    centre = draws.mean(axis=(0, 1)) / (draws.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(180))
     assert np.abs(centre).max() < 4.5
 
 
