@@ -1,7 +1,6 @@
-# dpmc: data, compile -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
+# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
-#   results/<study>/compiled/<algorithm>-<family>.txt                     machine code is in the cache
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
@@ -14,8 +13,6 @@
 # named in config/config.yaml.
 from snakemake.utils import min_version
 
-from dpmc import starter
-
 min_version("9.27")
 
 
@@ -26,9 +23,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/cluster.smk"
 include: "workflow/rules/data.smk"
-include: "workflow/rules/compile.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
 include: "workflow/rules/evaluation.smk"
@@ -48,15 +43,6 @@ rule default:
         ],
 
 
+# One process fills numba's cache, so that dozens of jobs do not compile the same kernels at once.
 onstart:
-    if workflow.executor_plugin.name == "slurm":
-        check_partitions(workflow.dag.needrun_jobs())
-    # Snakemake limits jobs to 100 a second unless told otherwise, and to that end wakes its scheduler once
-    # a second for each job that has ended so far, as long as any wait: a quarter of the study's CPU time.
-    # A limit that somebody has set stays.
-    limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
-    if limiter is not None and (limiter.max_jobs, limiter.timespan) == (100, 1):
-        workflow.scheduler.job_rate_limiter = None
-    # A job of a cluster runs Snakemake as well, for itself alone.
-    if workflow.is_main_process and workflow.executor_plugin.name == "local":
-        starter.launch()
+    shell("{sys.executable} -m dpmc.evaluators")

@@ -2,11 +2,9 @@
 
     python benchmarks/jobs.py FOLDER STUDY [FOLDER STUDY ...]
 
-writes results/jobs-<study>.csv beside this file, one line a job, and workflow/resources.csv, from which
-the rules take what they ask of a cluster. FOLDER is a checkout in which the study was run by itself, with
-nothing else on the machine, and as on a cluster: `DPMC_STARTER= make figures`, without a starter, of whose
-memory a job has its share for nothing. Wall seconds and what a job waited for are Snakemake's own notes;
-memory and CPU time are the kernel's count, which every dpmc command writes at the end of its log.
+writes results/jobs-<study>.csv beside this file, one line a job. FOLDER is a checkout in which the study was
+run by itself, with nothing else on the machine. Wall seconds and what a job waited for are Snakemake's own
+notes; memory and CPU time are the kernel's count, which every dpmc command writes at the end of its log.
 """
 
 import base64
@@ -15,15 +13,12 @@ import json
 import math
 import re
 import sys
-from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
-RESOURCES = ROOT / "workflow" / "resources.csv"
-LONG = 30.0  # seconds of a cell from which its method has a line of its own, and several cores
 COLUMNS = ("job", "rule", "name", "seconds", "cpu_seconds", "peak_mb", "priority", "after")
 
 
@@ -38,11 +33,6 @@ class Job:
     peak_mb: float = math.nan
     priority: int = 0
     after: list[int] = field(default_factory=list)  # places in the list of the jobs that it waits for
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """Rule and, of sampling, the method: what resources are asked for by."""
-        return (self.rule, self.name.split("/")[2]) if self.rule.startswith("sample_") else (self.rule, "")
 
 
 class Used(NamedTuple):
@@ -144,28 +134,8 @@ def studies() -> list[str]:
     return sorted(path.stem.removeprefix("jobs-") for path in RESULTS.glob("jobs-*.csv"))
 
 
-def write_resources(runs: list[list[Job]]) -> None:
-    """The largest need of each rule over all runs; methods with long cells have a line of their own.
-
-    Rules that run no command of dpmc are left out: they run where Snakemake itself does, a moment each.
-    """
-    kinds: dict[tuple[str, str], list[Job]] = defaultdict(list)
-    for jobs in runs:
-        long = {job.kind for job in jobs if job.seconds >= LONG}
-        for job in jobs:
-            kinds[job.kind if job.kind in long else (job.rule, "")].append(job)
-    with open(RESOURCES, "w", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["rule", "method", "jobs", "seconds", "mem_mb"])
-        for (rule, method), jobs in sorted(kinds.items()):
-            peaks = [job.peak_mb for job in jobs if job.peak_mb == job.peak_mb]
-            longest = max(job.seconds for job in jobs)
-            if peaks:
-                table.writerow([rule, method, len(jobs), f"{longest:.1f}", f"{max(peaks):.0f}"])
-
-
 def main() -> None:
-    """Tables of the runs that the command line names, then the resources of all tables."""
+    """Write tables of the runs that the command line names."""
     words = sys.argv[1:]
     if len(words) % 2:
         raise SystemExit(__doc__)
@@ -173,7 +143,6 @@ def main() -> None:
         jobs = of_run(Path(folder), study)
         write(study, jobs)
         print(f"{study}: {len(jobs)} jobs, {sum(job.seconds for job in jobs):.0f} s")
-    write_resources([read(study) for study in studies()])
 
 
 if __name__ == "__main__":

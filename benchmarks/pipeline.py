@@ -3,7 +3,6 @@
 CPU time is the kernel's count, which every dpmc command writes at the end of its log.
 """
 
-import importlib
 import multiprocessing
 import statistics
 import tempfile
@@ -18,7 +17,7 @@ import pandas as pd
 from jobs import used_by
 from measuring import ROOT, table
 
-from dpmc import cli, commands, compiler, evaluators, sampling, starter, storage
+from dpmc import cli, compiler, sampling, storage
 from dpmc.studies import Study
 
 REFERENCE = ROOT / "data" / "published" / "reference_timings.csv"
@@ -129,7 +128,7 @@ def of_tuning(study: Study, job: Job, folder: Path, place: str) -> list[str]:
 def run_again(work: tuple[Any, Study, Job, Path]) -> tuple[float, float]:
     """What parts of a command's CPU time its blocks of iterations took, and laying out rows for them.
 
-    Wants a process of its own that has what a job from the starter has.
+    Wants a process of its own.
     """
     arguments, *job = work
     with (
@@ -145,22 +144,6 @@ def run_again(work: tuple[Any, Study, Job, Path]) -> tuple[float, float]:
     return (sum(blocks) - sum(loading)) / whole, sum(layout) / whole
 
 
-def prepare(study: Study, jobs: list[Job], folder: Path) -> float:
-    """Be as the run's starter was when it forked; return the CPU seconds that laying out rows took."""
-    for module in (*starter.COMMON, *starter.IMPORTS["sample"], *starter.IMPORTS["tune"]):
-        importlib.import_module(module)
-    compiler.prepare()
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        # Machine code that was made for the run's folder is not found from another one.
-        pool.apply(cli.main, [["compile", "--study", str(study.path)]])
-        pool.apply(cli.main, [["compile", "--metrics"]])
-    with timing(evaluators, "build") as layout:
-        for job in jobs:
-            options = cli.parser().parse_args(of_sampling(study, job, folder, "nowhere"))
-            commands.prepare_sample(options, Path())
-    return sum(layout)
-
-
 def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None, cores: int) -> None:
     """Print what the iterations took, next to all of it evaluations of rows.
 
@@ -173,16 +156,14 @@ def share_of_rows(study: Study, jobs: list[Job], folder: Path, cpu: float | None
     tried = [job for job in longest if study.is_tried(job.model, job.method)]
     logs = folder / "logs" / study.name / "tuning"
     trials = [used.cpu if (used := used_by(logs / job.model / f"{job.method}.log")) else 0.0 for job in tried]
-    layout = prepare(study, longest, folder)
     work = [(of_sampling, study, job, folder) for job in longest]
     work += [(of_tuning, study, job, folder) for job in tried]
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
         parts = pool.map(run_again, work, chunksize=1)
     again = list(zip(longest, parts, strict=False))
     beside = {job.cell: job.cpu * (1.0 - part) for job, (part, _) in again}
-    # Next to nothing where it was done beforehand.
     laid = {job.cell: job.cpu * part for job, (_, part) in again}
-    layout += sum(laid[job.cell] for job in jobs)
+    layout = sum(laid[job.cell] for job in jobs)
     groups: dict[str, list[Any]] = {}
     for job in jobs:
         name = study.method(job.method).algorithm

@@ -11,9 +11,8 @@ it. What the model leaves out: that cores share memory and caches.
 
 import heapq
 import math
-from dataclasses import replace
 
-from jobs import LONG, ROOT, Job, read, studies
+from jobs import ROOT, Job, read, studies
 from measuring import table
 
 CORES = [2**power for power in range(10)]
@@ -21,8 +20,6 @@ FIGURE = ROOT / "docs" / "cluster-speed-up.png"
 
 DISPATCH = 0.012  # seconds of the main process for each job, one after another
 START = 5.0  # seconds until Snakemake has read the workflow and knows its jobs
-PROCESS = 1.2  # seconds that a process takes to start, import and load machine code
-PARTS = 4  # processes that share a long cell (workflow/rules/common.smk: cell_threads)
 
 
 def wall(jobs: list[Job], cores: int, dispatch: float = DISPATCH) -> float:
@@ -84,39 +81,23 @@ def _in_order(jobs: list[Job]) -> list[int]:
     return order
 
 
-def split(jobs: list[Job], parts: int = PARTS) -> list[Job]:
-    """The jobs, with `parts` for each cell of a method with long ones, each with its share of the seeds."""
-    long = {job.kind for job in jobs if job.rule.startswith("sample_") and job.seconds >= LONG}
-    places: list[list[int]] = []
-    result: list[Job] = []
-    for job in jobs:
-        share = parts if job.kind in long else 1
-        seconds = PROCESS + max(0.0, job.seconds - PROCESS) / share if share > 1 else job.seconds
-        places.append(list(range(len(result), len(result) + share)))
-        result += [replace(job, seconds=seconds) for _ in range(share)]
-    for job in result:
-        job.after = [place for earlier in job.after for place in places[earlier]]
-    return result
-
-
 def main() -> None:
     """The table, the critical paths and the figure."""
     rows, curves = [], {}
     for study in studies():
         jobs = read(study)
-        for name, those in ((study, jobs), (f"{study}, long cells split", split(jobs))):
-            walls = [START + wall(those, cores) for cores in CORES]
-            curves[name] = walls
-            rows.append([name, len(those), *(round(seconds) for seconds in walls)])
-            path = critical_path(those)
-            steps = ", ".join(f"{job.rule} {job.name.split('/', 1)[-1]} {job.seconds:.0f}" for job in path)
-            print(f"{name}: critical path {sum(job.seconds for job in path):.0f} s: {steps}")
+        walls = [START + wall(jobs, cores) for cores in CORES]
+        curves[study] = walls
+        rows.append([study, len(jobs), *(round(seconds) for seconds in walls)])
+        path = critical_path(jobs)
+        steps = ", ".join(f"{job.rule} {job.name.split('/', 1)[-1]} {job.seconds:.0f}" for job in path)
+        print(f"{study}: critical path {sum(job.seconds for job in path):.0f} s: {steps}")
     table("speed-up", ["study", "jobs", *map(str, CORES)], rows, "## Wall seconds against cores")
     draw(curves)
 
 
 def draw(curves: dict[str, list[float]]) -> None:
-    """Speed-up against cores, one line a study, dashed where long cells are split."""
+    """Draw the speed-up against cores, one line a study."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -124,23 +105,17 @@ def draw(curves: dict[str, list[float]]) -> None:
 
     figure, ax = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     ax.loglog(CORES, CORES, color="0.7", linewidth=1, label="as many times as cores", base=2)
-    names = [name for name in curves if "," not in name]
     for name, walls in curves.items():
-        study, _, is_split = name.partition(",")
-        one = curves[study][0]
-        color = f"C{names.index(study)}"
-        label = f"{name} ({math.ceil(one / 60)} min on one core)" if not is_split else None
-        style = {"color": color, "linestyle": "--" if is_split else "-", "marker": ".", "linewidth": 1.3}
-        ax.loglog(CORES, [one / seconds for seconds in walls], label=label, base=2, **style)
+        label = f"{name} ({math.ceil(walls[0] / 60)} min on one core)"
+        speed = [walls[0] / seconds for seconds in walls]
+        ax.loglog(CORES, speed, label=label, base=2, marker=".", linewidth=1.3)
     ax.set_xticks(CORES, [str(cores) for cores in CORES])
     ax.set_yticks(CORES[:8], [str(cores) for cores in CORES[:8]])
     ax.set_xlabel("cores")
     ax.set_ylabel("times as fast as one core")
     ax.set_ylim(0.9, 160)
     ax.grid(alpha=0.3)
-    ax.legend(
-        frameon=False, fontsize="small", title="dashed: long cells on four cores", title_fontsize="small"
-    )
+    ax.legend(frameon=False, fontsize="small")
     figure.savefig(FIGURE, dpi=110)
     print(f"\n{FIGURE.relative_to(ROOT)}")
 

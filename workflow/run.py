@@ -2,20 +2,21 @@
 
     python workflow/run.py [--tune] [--cores N] [--profile NAME] [--config KEY=VALUE] [...] [study ...]
 
-Snakemake locks its folder with a file, and a file outlives `kill -9`: the next run stops and asks
-for `--unlock`. Whether the file is left over or another run is at work, it cannot tell. So this
-program takes a lock that the kernel drops with the process (flock) and becomes Snakemake by exec,
-which keeps the open file: the lock lives exactly as long as Snakemake. Jobs do not hold it, for
-Python closes inherited files in the processes that it starts. Whoever holds this lock may remove
-Snakemake's, unless a Snakemake that was started by itself is at work in the folder.
+Snakemake locks its folder with a file, which outlives `kill -9`: the next run stops and asks for
+`--unlock`, and cannot tell a file that is left over from a run at work. So this program takes a lock that the
+kernel drops with the process (flock) and becomes Snakemake by exec, which keeps the open file: the lock lives
+exactly as long as Snakemake. Jobs do not hold it, for Python closes inherited files in the processes that it
+starts. Whoever holds this lock may remove Snakemake's, unless a Snakemake that was started by itself is at
+work in the folder.
 
-Image data of others may not be to be had. They are looked for first, in a run of their own, so that the run
+Image data of others may be unavailable. They are looked for first, in a run of their own, so that the run
 proper leaves out the models that lack them and makes everything else; the exit status is then 3.
 """
 
 import argparse
 import fcntl
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -35,32 +36,22 @@ LOCK = Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE_LOCKS = Path(".snakemake/locks")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 INCOMPLETE = 3  # exit status of a run that made everything but what lacks image data
+MANY_CORES = 16  # from here on a job makes a cell, so that no core waits for the longest method
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Take the lock, clear what a killed run left, and become Snakemake; exit 1 or 2 if refused.
 
-    Exit 3 after a run that had to leave out models whose data are not to be had.
+    Exit 3 after a run that had to leave out models whose data are unavailable.
     """
-    parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
-    parser.add_argument("studies", nargs="*", default=["thesis"], help="default: thesis")
-    parser.add_argument(
-        "--tune", action="store_true", help="search hyperparameters in place of making figures"
-    )
-    parser.add_argument("--cores", default="all", help="a number, or all (the default)")
-    parser.add_argument("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
-    parser.add_argument(
-        "--config",
-        action="append",
-        metavar="KEY=VALUE",
-        help="as in config/config.yaml; repeatable",
-    )
-    parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
-    options, for_snakemake = parser.parse_known_intermixed_args(arguments)
+    options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
     studies = check_studies(options.studies, options.tune)
+    profile: dict[str, Any] = {}
     if options.profile:
-        for_snakemake += ["--profile", str(known_profile(options.profile))]
+        folder, profile = known_profile(options.profile)
+        for_snakemake += ["--profile", str(folder)]
+        check_partitions(profile)
     # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
     if not options.profile or options.cores != "all":
         for_snakemake += ["--cores", options.cores]
@@ -71,28 +62,52 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     lock = take_lock(" ".join(options.studies))
     clear_stale_locks()
-    if options.config:
-        for_snakemake += ["--config", *options.config]
+    if config := [*options.config, *job_setting(options, profile)]:
+        for_snakemake += ["--config", *config]
     command = [*SNAKEMAKE, *for_snakemake, "--"]
     left_out = look_for_images(studies, command, lock)
     command += tuning_targets(studies, options.studies) if options.tune else options.studies
-    compile_first(command, lock)
     if left_out:
         sys.exit(run_incomplete(command, left_out, lock))
     os.execv(command[0], command)
 
 
-def compile_first(command: list[str], lock: int) -> None:
-    """Compile anew what a kill cut off, or what a study's change asks for; exit if that fails.
+def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    """Our options, and those for Snakemake."""
+    parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
+    parser.add_argument("studies", nargs="*", default=["thesis"], help="default: thesis")
+    parser.add_argument(
+        "--tune", action="store_true", help="search hyperparameters in place of making figures"
+    )
+    parser.add_argument("--cores", default="all", help="a number, or all (the default)")
+    parser.add_argument("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="as in config/config.yaml; repeatable",
+    )
+    parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
+    return parser.parse_known_intermixed_args(arguments)
 
-    Together with the rest it would be all that is made: jobs that take an `ancient` file which is there and
-    made anew are passed over, whatever else they lack (Snakemake 9, DAG.update_needrun).
+
+def job_setting(options: argparse.Namespace, profile: dict[str, Any]) -> list[str]:
+    """`job=cell` in place of `job: auto` where cores are many.
+
+    Said on the command line, for Snakemake hands that on to jobs of a cluster, which see one core.
     """
-    if any(Path("results").glob("*/compiled/*.txt")):
-        end = command.index("--")
-        status = run_to_end([*command[:end], "--until", "compile", *command[end:]], lock)
-        if status != 0:
-            sys.exit(status)
+    from dpmc.errors import DpmcError
+    from dpmc.studies import read_yaml
+
+    try:
+        asked = (read_yaml(Path("config/config.yaml")) or {}).get("job")
+    except (DpmcError, AttributeError) as error:
+        refuse(2, str(error))
+    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", asked)
+    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
+    cluster = profile.get("executor", "local") != "local"
+    return ["job=cell"] if asked == "auto" and (cluster or cores >= MANY_CORES) else []
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
@@ -185,21 +200,71 @@ def check_studies(studies: list[str], tune: bool = False) -> "list[Study]":
     return needed
 
 
-def known_profile(name: str) -> Path:
-    """The folder of a profile, by its name or path. Refuses one that is not there or lacks its plugin."""
+def known_profile(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return a profile's folder, by its name or path, and content.
+
+    Refuses a profile that is not there or lacks its plugin.
+    """
     known = sorted(path.parent for path in Path("profiles").glob("*/profile.yaml"))
     folder = next((path for path in (*known, Path(name)) if name in (path.name, str(path))), Path(name))
     file = folder / "profile.yaml"
     if not file.exists():
         refuse(2, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
     try:
-        executor = (yaml.safe_load(file.read_text()) or {}).get("executor", "local")
+        content: dict[str, Any] = yaml.safe_load(file.read_text()) or {}
+        executor = content.get("executor", "local")
     except (yaml.YAMLError, AttributeError) as error:
         refuse(2, f"--profile: {file}: is not a profile: {' '.join(str(error).split())}")
     plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
     if executor != "local" and find_spec(plugin) is None:
         refuse(2, f"--profile: {name} needs {plugin.replace('_', '-')}, which is not installed: make cluster")
-    return folder
+    return folder, content
+
+
+def check_partitions(profile: dict[str, Any]) -> None:
+    """Refuse a Slurm partition that does not exist, and one where jobs would wait for ever for their time."""
+    asked = profile.get("default-resources") or {}
+    names = str(asked.get("slurm_partition") or "").split(",")
+    limits = partition_limits() if profile.get("executor") == "slurm" else {}
+    known = ", ".join(sorted(filter(None, limits)))
+    for name in names if limits else []:
+        if name and name not in limits:
+            refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
+    # Of several partitions Slurm takes one that allows the time.
+    longest = max(limits.get(name, float("inf")) for name in names)
+    minutes = re.match(r"\d+", str(asked.get("runtime", "")))  # of the first attempt
+    if minutes and int(minutes[0]) > longest:
+        refuse(
+            1,
+            f"runtime: jobs ask for {minutes[0]} minutes, the partition {names[-1] or 'by default'} allows "
+            f"{longest:.0f}; name another slurm_partition, or less time in the profile's default-resources",
+        )
+
+
+def partition_limits() -> dict[str, float]:
+    """Partition -> its time limit in minutes, "" for the default one; empty if Slurm does not say."""
+    command = ["sinfo", "-h", "-o", "%P %l"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    limits = {}
+    for name, limit in map(str.split, told.splitlines()):
+        limits[name.rstrip("*")] = slurm_minutes(limit)
+        if name.endswith("*"):
+            limits[""] = slurm_minutes(limit)
+    return limits
+
+
+def slurm_minutes(limit: str) -> float:
+    """Slurm's [days-]hours:minutes:seconds or minutes:seconds, in minutes; `infinite` for what is neither."""
+    days, _, clock = limit.rpartition("-")
+    try:
+        parts = [int(part) for part in clock.split(":")]
+        hours, minutes, seconds = [0] * (3 - len(parts)) + parts
+        return int(days or 0) * 1440 + hours * 60 + minutes + seconds / 60
+    except ValueError:
+        return float("inf")
 
 
 def take_lock(studies: str) -> int:

@@ -1,4 +1,4 @@
-"""The command line: `dpmc fetch | data | compile | tune | sample | evaluate | trace | speed | plot | budget`.
+"""The command line: `dpmc fetch | data | tune | sample | evaluate | trace | speed | plot | budget`.
 
 Each has --help.
 """
@@ -18,7 +18,6 @@ from dpmc.values import MOST, decimal, shown, whole
 _EXAMPLES = {
     "fetch": "dpmc fetch fashion",
     "data": "dpmc data --study thesis --model circle --output circle.nc",
-    "compile": "dpmc compile --study thesis --model circle --method dp-hmc",
     "tune": "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
     "sample": "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 "
     "--seed 0 --output chain.nc",
@@ -32,7 +31,6 @@ _EXAMPLES = {
 _PURPOSE = {
     "fetch": "find or fetch the files of image data, and check them",
     "data": "make a model's data set, start points and exact reference draws",
-    "compile": "compile beforehand what sampling or evaluation needs, so that no job has to",
     "tune": "try a study's hyperparameters on tuning data and write them down with the verdict",
     "sample": "run private chains",
     "evaluate": "compute metrics of the chains of a model's cells, or of its baselines",
@@ -213,15 +211,6 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", required=True, type=_file, metavar="FILE")
 
 
-def _compile(command: argparse.ArgumentParser) -> None:
-    for what in ("model", "method"):
-        command.add_argument(
-            f"--{what}", nargs="+", metavar=what.upper(), help=f"{what}s of the study (default: all)"
-        )
-    command.add_argument("--metrics", action="store_true", help="what evaluation needs, not the samplers")
-    command.add_argument("--output", type=_file, metavar="FILE", help="for the report (default: printed)")
-
-
 def _tune(command: argparse.ArgumentParser) -> None:
     _cell(command)
     _data_file(command)
@@ -253,8 +242,10 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _cell(command)
     command.add_argument(
         "--epsilon",
-        required=True,
-        help="total budget, or per iteration where the study says so; inf for no privacy",
+        nargs="+",
+        metavar="EPSILON",
+        help="total budget of a run, or per iteration where the study says so; inf for no privacy "
+        "(default: read off output names eps-<epsilon>/seed-<n>.nc)",
     )
     command.add_argument(
         "--seed",
@@ -269,7 +260,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
         nargs="+",
         type=_name,
         metavar="FILE",
-        help='one file a seed, or a pattern with "{seed}"',
+        help='one file a run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
     )
     _data_file(command)
     _hyperparameters(command)
@@ -278,9 +269,6 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _chains_and_delta(command)
     command.add_argument(
         "--checkpoint-seconds", type=_seconds, default=20.0, help="between checkpoints (default: 20)"
-    )
-    command.add_argument(
-        "--processes", type=int, default=1, help="that share the seeds; changes no bit (default: 1)"
     )
     _quiet(command)
 
@@ -373,7 +361,6 @@ def _quiet(command: argparse.ArgumentParser) -> None:
 _OPTIONS = {
     "fetch": _fetch,
     "data": _data,
-    "compile": _compile,
     "tune": _tune,
     "sample": _sample,
     "evaluate": _evaluate,

@@ -3,12 +3,9 @@
 import argparse
 import csv
 import dataclasses
-import hashlib
 import itertools
 import json
-import multiprocessing
 import re
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -45,32 +42,6 @@ def fetch(options: argparse.Namespace) -> None:
         return
     with storage.replacing(options.output) as temporary:
         temporary.write_text(checksums)
-
-
-def compile(options: argparse.Namespace) -> None:
-    """Compile what a study's cells run, or what evaluation needs; report what and how long."""
-    from dpmc import storage, warmup
-
-    _check_output(options, outputs.COMPILED)
-    study = load_study(options.study)
-    if options.metrics:
-        reports = [warmup.compile_metrics()]
-    else:
-        chosen: dict[str, list[tuple[str, str]]] = {}
-        methods = options.method or [m for m, spec in study.methods.items() if not spec.from_study]
-        for model in options.model or study.models:
-            for method in methods:
-                name = warmup.combination(study, model, method)
-                if ":" in model or model in study.method(method).models:
-                    chosen.setdefault(name, []).append((model, method))
-        if not chosen:
-            raise DpmcError("--model, --method: the study runs none of these methods on these models")
-        reports = [warmup.compile_cells(study, name, pairs) for name, pairs in chosen.items()]
-    if options.output is None:
-        print("\n".join(reports), end="")
-        return
-    with storage.replacing(options.output) as temporary:
-        temporary.write_text("\n".join(reports))
 
 
 def tune(options: argparse.Namespace) -> None:
@@ -165,93 +136,103 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
 
 
 def sample(options: argparse.Namespace) -> None:
-    """Run chains; write one file a seed, and say on standard error how the chains went."""
-    from dpmc import models, storage, summary
+    """Run chains; write one file a run, and say on standard error how the chains went."""
+    from dpmc import jobs, models
 
     study = _study_as_asked(options)
-    canonical_epsilon(options.epsilon)
-    seeds, files = _seeds_and_outputs(options.seed, options.output)
+    epsilons, seeds, files = _runs_and_outputs(options.epsilon, options.seed, options.output)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
-    outputs.check([Output("--output", file, outputs.CHAINS) for file in files], inputs, options.force)
+    written = [Output("--output", file, outputs.CHAINS) for file in files.values()]
+    outputs.check(written, inputs, options.force)
     models.definition(study.model(options.model).model)
-    if min(_at_least(1, "processes", options.processes) or 1, len(seeds)) > 1:
-        _share(options, study, seeds, files)
-        finished = [] if options.quiet else [storage.read_chain(file) for file in files]
-    else:
-        finished = _sample_seeds(options, study, seeds, files, together=len(seeds))
-    if not options.quiet:
-        print(*summary.lines(finished), sep="\n", file=sys.stderr)
+    several = _jobs(options, study, epsilons, seeds, files)
+    _say_what_runs_cost([cell for job in several for cell in job.cells], len(seeds))
+    name = f"{options.model} {options.method} epsilon {' '.join(epsilons)}"
+    for job in several:
+        jobs.run(job, options.checkpoint_seconds, _progress(name, options.quiet))
+    jobs.finish(several)
+    for epsilon in epsilons:
+        _say_how_it_went([files[epsilon, seed] for seed in seeds], options.quiet)
 
 
-def _sample_seeds(
-    options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path], together: int
+def _jobs(
+    options: argparse.Namespace,
+    study: Study,
+    epsilons: list[str],
+    seeds: list[int],
+    files: dict[tuple[str, int], Path],
 ) -> list[Any]:
-    """Run the chains of these seeds, write them and return them as they would be read back.
+    """The jobs of `sample`: one, or where ε is per iteration one for all ε with the same hyperparameters."""
+    from dpmc import jobs
 
-    `together`: how many seeds to say the cost of, if they spend the budget of somebody's data several times.
-    """
-    from dpmc import sampling, storage
-
-    epsilon, how = canonical_epsilon(options.epsilon), study.own_method(options.method)
+    how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
-    need = (max(seeds) + 1) * study.chains
-    problem = _problem(study, options.model, options.data, starts=max(need, 20))
+    problem = _problem(study, options.model, options.data, starts=max((max(seeds) + 1) * study.chains, 20))
     given: dict[str, Any] = {
         name: value
         for name in ("iterations", "thin")
         if (value := _at_least(1, name, getattr(options, name))) is not None
     }
-    cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
-    _say_what_seeds_cost(cell, together)
-    about = {
-        "study": study.name,
-        "algorithm": how.algorithm,
-        "variant": cell.algorithm.note,
-        "hyperparameters": json.dumps(values, sort_keys=True),
-        "options": json.dumps(how.options, sort_keys=True),
-        "model_id": problem.model_id,
-        "chains": study.chains,
-        **({"caveat": problem.caveat} if problem.caveat else {}),
-    }
-    if study.epsilon_kind != "total":
-        calibrated = study.settings(options.method, values, epsilon, problem.n)
-        about["calibrated"] = json.dumps(calibrated, sort_keys=True)
-    checkpoint = files[0].parent / f".checkpoint-{_settings_hash(cell, about, seeds)}.npz"
-    name = f"{options.model} {options.method} epsilon {epsilon}" + (
-        f" ({about['variant']})" if about["variant"] else ""
-    )
-    finished = sampling.sample(
-        cell, seeds, checkpoint, options.checkpoint_seconds, _progress(name, options.quiet)
-    )
-    for chains, file in zip(finished, files, strict=True):
-        chains.attributes.update(about)
-        storage.write_chains(file, chains)
-    checkpoint.unlink(missing_ok=True)
-    if finished[0].attributes["status"] != "ok":
-        print(f"dpmc: {name}: {finished[0].attributes['status']}", file=sys.stderr)
-    return [storage.ChainFile.of(chains, {}) for chains in finished]
+    alike: dict[str, list[Any]] = {}
+    about = {}
+    for epsilon in epsilons:
+        cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
+        about[epsilon] = {
+            "study": study.name,
+            "algorithm": how.algorithm,
+            "variant": cell.algorithm.note,
+            "hyperparameters": json.dumps(values, sort_keys=True),
+            "options": json.dumps(how.options, sort_keys=True),
+            "model_id": problem.model_id,
+            "chains": study.chains,
+            **({"caveat": problem.caveat} if problem.caveat else {}),
+        }
+        if study.epsilon_kind != "total":
+            calibrated = study.settings(options.method, values, epsilon, problem.n)
+            about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
+        alike.setdefault(about[epsilon].get("calibrated", ""), []).append(cell)
+    return [jobs.Job(cells, seeds, about, files) for cells in alike.values()]
 
 
-def _say_what_seeds_cost(cell: Any, seeds: int) -> None:
-    """Say what runs on data that may be somebody's cost together, where there are several."""
+def _say_how_it_went(files: list[Path], quiet: bool) -> None:
+    """Say how the finished runs of a cell went; if `quiet`, only that the budget was too small."""
+    from dpmc import storage, summary
+
+    runs = [storage.read_chain(file) for file in files[: 1 if quiet else None]]
+    about = runs[0].attrs
+    if about["status"] != "ok":
+        variant = f" ({about['variant']})" if about["variant"] else ""
+        name = f"{about['model']} {about['method']} epsilon {about['epsilon']}{variant}"
+        print(f"dpmc: {name}: {about['status']}", file=sys.stderr)
+    if not quiet:
+        print(*summary.lines(runs), sep="\n", file=sys.stderr)
+
+
+def _say_what_runs_cost(cells: list[Any], seeds: int) -> None:
+    """Say what all runs on data that may be somebody's cost together, where there are several."""
     from dpmc import datasets
     from dpmc.privacy.events import repeat
     from dpmc.summary import rounded_up
 
-    if seeds < 2 or datasets.is_public(cell.problem.dataset) or cell.epsilon == "inf":
+    private = [cell for cell in cells if cell.epsilon != "inf"]
+    if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):
         return
-    once, each = cell.releases()
-    run = (*once, *repeat(each, cell.allowed_iterations()))
+    accountant, delta = private[0].resolved_accountant(), private[0].delta
+    runs = []
+    for cell in private:
+        once, each = cell.releases()
+        runs.append((*once, *repeat(each, cell.allowed_iterations())))
     try:
-        one, all_ = (
-            cell.resolved_accountant().epsilon(repeat(run, count), cell.delta) for count in (1, seeds)
-        )
+        each_of = [accountant.epsilon(run, delta) for run in runs]
+        together = accountant.epsilon([event for run in runs for event in repeat(run, seeds)], delta)
     except DpmcError:  # the accountant cannot bound them
-        one = all_ = float("inf")
+        each_of, together = [float("inf")], float("inf")
+    at = f" at each of {len(private)} epsilons" if len(private) > 1 else ""
+    hint = f"; the chains of one seed (--chains {seeds}) share one budget" if seeds > 1 else ""
     print(
-        f"dpmc: warning: {cell.problem.dataset}: {seeds} seeds spend epsilon {rounded_up(one)} each, "
-        f"together {rounded_up(all_)}, at delta {cell.delta:.3g}; "
-        f"the chains of one seed (--chains {seeds}) share one budget",
+        f"dpmc: warning: {private[0].problem.dataset}: {seeds} seeds{at} "
+        f"spend epsilon {', '.join(map(rounded_up, each_of))} each, "
+        f"together {rounded_up(together)}, at delta {delta:.3g}{hint}",
         file=sys.stderr,
     )
 
@@ -500,68 +481,51 @@ def _hyperparameters(study: Study, options: argparse.Namespace) -> tuple[dict[st
     return content, str(path)
 
 
-def _share(options: argparse.Namespace, study: Study, seeds: list[int], files: list[Path]) -> None:
-    """Run `sample` in several processes, each with its part of the seeds; the same bits as from one.
+def _runs_and_outputs(
+    epsilons: list[str] | None, seeds: list[int] | None, names: list[str]
+) -> tuple[list[str], list[int], dict[tuple[str, int], Path]]:
+    """Every ε and seed, and the file of each (ε, seed).
 
-    Raises DpmcError, after all have ended, if one of them failed; what it has to say it says itself.
+    The names are a pattern with {epsilon} and {seed}, or files, ε by ε. ε and seeds that are not given are
+    read off the files' names, eps-<epsilon>/seed-<seed>.nc.
     """
-    context = multiprocessing.get_context("fork")  # nothing is compiled or computed before
-    count = min(options.processes, len(seeds))
-    edges = [len(seeds) * part // count for part in range(count + 1)]
-    workers = []
-    for begin, end in itertools.pairwise(edges):
-        part = argparse.Namespace(**vars(options))
-        part.quiet = options.quiet or begin > 0
-        together = len(seeds) if begin == 0 else 0
-        work = (part, study, seeds[begin:end], files[begin:end], together)
-        workers.append(context.Process(target=_sample_part, args=work, daemon=True))
-    signal.signal(signal.SIGTERM, _leave)
-    try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        for worker in workers:
-            if worker.pid is not None:
-                worker.terminate()  # if it is still at work
-    failed = sum(worker.exitcode != 0 for worker in workers)
-    if failed:
-        raise DpmcError(f"--processes: {failed} of {count} failed, for the reasons above")
-
-
-def _leave(*_: Any) -> None:
-    """Leave as SIGTERM would have it, once."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + signal.SIGTERM)
-
-
-def _sample_part(*work: Any) -> None:
-    from dpmc import cli
-
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(cli.reported(lambda: _sample_seeds(*work)))
-
-
-def _seeds_and_outputs(seeds: list[int] | None, names: list[str]) -> tuple[list[int], list[Path]]:
-    """One output per seed: a pattern with {seed}, or as many files as seeds."""
+    read: list[tuple[str | None, int | None]] = [(None, None)] * len(names)
+    if epsilons is None:
+        texts = _read_off(names, r"(?:^|/)eps-([^/]+)/[^/]+$", "--epsilon", "not in a folder eps-<epsilon>")
+        read = [(canonical_epsilon(text), None) for text in texts]
+        epsilons = list(dict.fromkeys(epsilon for epsilon, _ in read if epsilon))
+    epsilons = [canonical_epsilon(epsilon) for epsilon in epsilons]
+    if len(set(epsilons)) != len(epsilons):
+        raise DpmcError(f"--epsilon: {' '.join(epsilons)} must be different")
     if seeds is None:
-        found = [re.search(r"seed-([0-9]{1,9})\.nc$", name) for name in names]
-        missing = [n for n, match in zip(names, found, strict=True) if match is None]
-        if missing:
-            raise DpmcError(f"--seed: needed, since the output {missing[0]!r} is not named seed-<n>.nc")
-        seeds = [int(match[1]) for match in found if match]
+        texts = _read_off(names, r"seed-([0-9]{1,9})\.nc$", "--seed", "not named seed-<n>.nc")
+        read = [(epsilon, int(text)) for (epsilon, _), text in zip(read, texts, strict=True)]
+        seeds = list(dict.fromkeys(seed for _, seed in read if seed is not None))
     if min(seeds) < 0 or len(set(seeds)) != len(seeds):
         raise DpmcError(f"--seed: {seeds} must be different whole numbers, at least 0")
     if max(seeds) >= MOST_STARTS:  # every seed below the largest has its start point made
         raise DpmcError(f"--seed: {max(seeds)} must be below {MOST_STARTS}")
-    if len(names) == 1 and "{seed}" in names[0]:
-        return seeds, [Path(names[0].replace("{seed}", str(seed))) for seed in seeds]
-    if len(names) != len(seeds):
-        raise DpmcError(
-            f'--output: {len(names)} files for {len(seeds)} seeds; give one each, or a name with "{{seed}}"'
-        )
-    return seeds, [Path(name) for name in names]
+    runs = list(itertools.product(epsilons, seeds))
+    if len(names) == 1 and ("{seed}" in names[0] or "{epsilon}" in names[0]):
+        names = [names[0].replace("{epsilon}", e).replace("{seed}", str(seed)) for e, seed in runs]
+        read = [(None, None)] * len(names)
+    if len(names) != len(runs):
+        wanted = f"{len(seeds)} seeds" + (f" at {len(epsilons)} epsilons" if len(epsilons) > 1 else "")
+        pattern = '"{epsilon}" and "{seed}"' if len(epsilons) > 1 else '"{seed}"'
+        raise DpmcError(f"--output: {len(names)} files for {wanted}; give one each, or a name with {pattern}")
+    for name, (epsilon, seed), found in zip(names, runs, read, strict=True):
+        if found[0] not in (None, epsilon) or found[1] not in (None, seed):
+            raise DpmcError(f"--output: {name}: stands where epsilon {epsilon}, seed {seed} is expected")
+    return epsilons, seeds, dict(zip(runs, map(Path, names), strict=True))
+
+
+def _read_off(names: list[str], pattern: str, option: str, otherwise: str) -> list[str]:
+    """What a pattern finds in each output's name."""
+    found = [re.search(pattern, name) for name in names]
+    for name, match in zip(names, found, strict=True):
+        if match is None:
+            raise DpmcError(f"{option}: needed, since the output {name!r} is {otherwise}")
+    return [match[1] for match in found if match]
 
 
 def _at_least(least: int, key: str, *values: int | None) -> int | None:
@@ -572,19 +536,6 @@ def _at_least(least: int, key: str, *values: int | None) -> int | None:
                 raise DpmcError(f"--{key}: {value} must be at least {least}")
             return value
     return None
-
-
-def _settings_hash(cell: Any, about: dict[str, Any], seeds: list[int]) -> str:
-    """A hash of all that decides the draws of a job: the key of its checkpoint."""
-    problem = cell.problem
-    content = [
-        about,
-        seeds,
-        [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
-        [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws, cell.algorithm.draws_version],
-        problem.digest,
-    ]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _progress(name: str, quiet: bool, what: str = "iterations") -> Any:

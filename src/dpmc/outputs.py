@@ -8,7 +8,7 @@ chain files, data files: NetCDF with root attributes and parts that `storage` an
 tables: CSV whose first line is the header of exactly this table.
 hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
 figures: the creator in the metadata of PNG, PDF and SVG files (`figures.style.CREATOR`).
-reports of `dpmc compile`, checksums of `dpmc fetch`: the first words of every line.
+checksums of `dpmc fetch`: the names in all lines.
 """
 
 import os
@@ -43,21 +43,21 @@ def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], forc
 
     Raises DpmcError naming option, file and rule.
     """
-    known = [(option, path) for option, path in inputs if path is not None]
-    for index, output in enumerate(outputs):
+    taken = {_identity(path): option for option, path in inputs if path is not None}
+    for output in outputs:
         _check_place(output)
-        for option, path in known:
-            if _same(output.path, path):
-                _refuse(output, f"is a file of another option too ({option}), must be one of its own")
-        for other in outputs[:index]:
-            if _same(output.path, other.path) and other.option == output.option:
-                _refuse(output, "is named twice, every output must have a file of its own")
-            if _same(output.path, other.path):
-                _refuse(output, f"is a file of another option too ({other.option}), must be one of its own")
-            for upper, lower in ((output.path, other.path), (other.path, output.path)):
-                if Path(os.path.realpath(upper)) in Path(os.path.realpath(lower)).parents:
-                    _refuse(output, f"cannot be beside {other.path}: {upper} would be a file and a folder")
+        place = _identity(output.path)
+        if taken.get(place) == output.option:
+            _refuse(output, "is named twice, every output must have a file of its own")
+        if place in taken:
+            _refuse(output, f"is a file of another option too ({taken[place]}), must be one of its own")
+        taken[place] = output.option
         _check_existing(output, force)
+    real = {Path(os.path.realpath(output.path)): output for output in outputs}
+    for path, output in real.items():
+        upper = next((real[folder].path for folder in path.parents if folder in real), None)
+        if upper is not None:
+            _refuse(output, f"cannot be beside {upper}: {upper} would be a file and a folder")
 
 
 def _check_place(output: Output) -> None:
@@ -88,11 +88,12 @@ def _check_existing(output: Output, force: bool) -> None:
         _refuse(output, "exists; --force overwrites it")
 
 
-def _same(one: Path, other: Path) -> bool:
-    """Whether two names stand for one file, by way of links too."""
-    if one.exists() and other.exists():
-        return os.path.samefile(one, other)
-    return os.path.realpath(one) == os.path.realpath(other)
+def _identity(path: Path) -> object:
+    """What two names of one file have in common, by way of links too."""
+    if path.exists():
+        about = path.stat()
+        return about.st_dev, about.st_ino
+    return os.path.realpath(path)
 
 
 def _refuse(output: Output, rule: str) -> NoReturn:
@@ -153,7 +154,6 @@ CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed
 PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
 HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
 FIGURE = Kind("a figure", _is_figure)
-COMPILED = Kind("a report of compiling", _first_lines(r"compiled: .*", r"sources: [0-9a-f]+"))
 
 
 def csv_table(columns: Iterable[str]) -> Kind:

@@ -186,7 +186,7 @@ def save(path: Path, runs: Sequence[Run], at: Checkpoint) -> None:
             run.counts = [np.concatenate(run.counts, axis=2)]
             arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
         states = [{p: get_state(g) for p, g in streams.items()} for streams in run.streams]
-        ledger = run.ledger.to_json(told=False)
+        ledger = run.ledger.to_json(with_spent=False)
         name = [run.cell.epsilon, run.seed]
         about["runs"].append({"name": name, "ledger": ledger, "streams": states})
     arrays["about"] = np.array(json.dumps(about))

@@ -55,14 +55,14 @@ def sample(
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with threadpool_limits(1, user_api="blas"):  # the bits of a matrix product depend on the threads
-        job = Job(cells, seeds)
+        loop = Loop(cells, seeds)
         if checkpoint is not None and checkpoint.exists():
-            job.resume(checkpoint)
-        job.run(checkpoint, checkpoint_seconds, progress, private_listener, finished)
-    return [job.chains[id(run)] for run in job.all_runs if id(run) in job.chains]
+            loop.resume(checkpoint)
+        loop.run(checkpoint, checkpoint_seconds, progress, private_listener, finished)
+    return [loop.chains[id(run)] for run in loop.all_runs if id(run) in loop.chains]
 
 
-class Job:
+class Loop:
     """All runs of some cells and seeds, as far as they have come."""
 
     def __init__(self, cells: Sequence[Cell], seeds: Sequence[int]) -> None:

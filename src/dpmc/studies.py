@@ -718,7 +718,7 @@ def _parse(text: bytes, path: Path) -> Any:
 def _checked(text: bytes, path: Path) -> Any:
     """What a study's file holds, in the form of the schema; nobody changes it.
 
-    Kept, for a run's starter reads a study once for all of its jobs.
+    Cached: studies that take cells from each other are read several times.
     """
     content = _parse(text, path)
     _check_schema(content, path)

@@ -155,7 +155,6 @@ def test_results_are_overwritten_by_force_alone(folder, capsys, command, name):
 
 
 @pytest.mark.parametrize(("command", "name"), [*RESULTS, (("speed", "--study", "smoke"), "s.csv"),
-                                               (("compile", "--study", "smoke"), "c.txt"),
                                                (("fetch", "mnist"), "c.txt")])  # fmt: skip
 @pytest.mark.parametrize("foreign", ["notes.txt", "rows.csv", "own.yaml", "empty", "other result"])
 def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, name, foreign):
@@ -210,7 +209,6 @@ def test_what_cannot_be_a_file(folder, capsys, output, words):
         EVALUATE,
         ("trace", *EVALUATE[1:]),
         ("speed", "--study", "smoke"),
-        ("compile", "--study", "smoke"),
         ("fetch", "mnist"),
     ):
         assert words in refused(capsys, folder, *command, "--output", output)

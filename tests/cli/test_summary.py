@@ -127,12 +127,6 @@ def test_a_budget_that_allows_nothing_is_no_reason_to_blame_the_chain(folder, ca
     assert any("budget too small" in line for line in lines) and not warnings(lines)
 
 
-def test_several_processes_say_the_same(folder, capfd):
-    one = said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2")
-    assert said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2", "--processes", "3") == one
-    assert "of each of 3 chains" in one[-1]
-
-
 def test_chains_share_a_budget_and_delta_is_ones_own(folder, capfd):
     said(capfd, f"{folder}:Normal")
     alone = read_chain("c0.nc")
@@ -169,9 +163,8 @@ def test_impossible_chains_and_deltas(folder, capfd, option, value):
 
 
 def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
-    for quiet, processes in ((False, "1"), (True, "1"), (True, "2")):
-        shared = ("--seed", "0", "1", "2", "--processes", processes)
-        lines = said(capfd, f"{folder}:Normal", *shared, quiet=quiet)
+    for quiet in (False, True):
+        lines = said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2", quiet=quiet)
         [line] = [line for line in lines if "seeds spend" in line]
         events = [
             event

@@ -58,9 +58,7 @@ OWN = (
 
 
 @pytest.mark.parametrize("value", ["٣", "1_0", " 3", "1e400", "9" * 400, "0x10", "", "1:30", "1.", "½"])
-@pytest.mark.parametrize(
-    "option", ["epsilon", "seed", "iterations", "thin", "processes", "checkpoint-seconds"]
-)
+@pytest.mark.parametrize("option", ["epsilon", "seed", "iterations", "thin", "checkpoint-seconds"])
 def test_numbers_are_plain(folder, capsys, option, value):
     if value == "1." and option in ("epsilon", "checkpoint-seconds"):
         return  # a number

@@ -123,7 +123,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("new.svg",),
     ),
-    "compile": (("compile", *CELL, "--output", "new.txt"), ("new.txt",)),
     "baselines": (
         ("evaluate", *CELL[:4], "--baselines", "--data", "own.nc", "--output", "new.csv"),
         ("new.csv",),

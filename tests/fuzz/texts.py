@@ -42,9 +42,9 @@ DEEP = "[" * 3000 + "]" * 3000
 NO_NUMBERS = ("٣", "1_0", "four", "", "nan", "0x4", "4,0", "1e")
 BELOW = ("0", "-1", "-inf", "1e-400")
 ALL = "budget cost sample mine gradients data rows tune evaluate trace plot models"
-WRITE = "sample mine data rows tune evaluate trace plot models compile baselines"
+WRITE = "sample mine data rows tune evaluate trace plot models baselines"
 
-MORE = f"{ALL} compile baselines"
+MORE = f"{ALL} baselines"
 
 # Command lines
 
@@ -161,10 +161,7 @@ COMMANDS = [
              rng: None if "tune" in case.argv
              else case.option("--epsilon", rng.choice(["4.0", "4e0", "4.", "+4", "04"])), True, mixes=True),
     Mutation("no budget", CHAINS, option("--epsilon", "inf"), True),
-    Mutation("defaults said", CHAINS, lambda case, rng: case.argv.extend(["--processes", "1"]), True,
-             mixes=True),
     Mutation("checkpoints often", CHAINS, option("--checkpoint-seconds", "0", "0.001", "1e9"), True),
-    Mutation("two processes", "sample", option("--processes", "2"), True),
     Mutation("output in a new folder", WRITE.replace("plot ", "").replace("models", ""),
              output("a/b/new", "sub folder/neu ü", "{path}/new"), True),
     Mutation("seed of the output's name", "mine gradients", lambda case, rng: (
@@ -204,8 +201,6 @@ COMMANDS = [
     Mutation("n of 23 digits", "cost", option("--n", LONG), None),
     Mutation("thin below 1", CHAINS, option("--thin", "0", "-2", "1.5", "x"), word="thin"),
     Mutation("thin of 23 digits", CHAINS, option("--thin", LONG), None),
-    Mutation("processes below 1", CHAINS, option("--processes", "0", "-1", "x"), word="processes"),
-    Mutation("processes of 23 digits", CHAINS, option("--processes", LONG), None),
     Mutation("seeds that are none", CHAINS, option("--seed", "-1", "x", "1.5", ""), word="seed"),
     Mutation("seed without a start point", "sample", lambda case, rng: (
         output("new.nc")(case, rng), case.option("--seed", rng.choice(["1000", LONG]))), word="seed"),
@@ -610,7 +605,6 @@ MODELS = [
     Mutation("gradient of the wrong shape", "gradients", gradient("(rows - theta).sum(axis=1)",
              "(rows - theta).T",
              "(rows - theta)[:, :1]", "(rows - theta)[:-1]", "(rows - theta).sum(axis=0)", "0.0", "None",
-             "rows.tolist()",
              "(rows - theta) + 0j", "(rows - theta)[:, :, None]", "(rows - theta).astype(str)"),
              word="log_likelihood_gradient"),
     Mutation("gradient that raises", "gradients", gradient("1 / 0", "self.nope", "int('a')", "exit()")),

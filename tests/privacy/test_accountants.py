@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
+from dpmc.privacy.accountants.base import crossing
 from dpmc.privacy.accountants.tight import log_delta
 from dpmc.privacy.events import (
     GaussianRelease,
@@ -230,7 +231,7 @@ def test_the_search_for_epsilon_is_short_and_rounds_up(excess, root, most) -> No
             asked.append(x)
             return excess(x)
 
-        found = accountants._smallest(noting, 1.0, lambda _: 1.0, resolution)
+        found = crossing(noting, 1.0, sys.float_info.max, rises=False, resolution=resolution)
         assert excess(found) <= 0.0 < excess(found * (1.0 - max(resolution, 1e-15)))
         assert found == pytest.approx(root, rel=max(resolution, 1e-15))
         assert len(asked) <= most

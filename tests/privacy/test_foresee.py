@@ -79,3 +79,21 @@ def test_without_a_budget_nothing_is_tested(tests: list[float]) -> None:
     free.foresee(repeat(ONE, 10**9))
     free.reserve(repeat(ONE, 10**9))
     assert tests == []
+
+
+def test_the_runs_of_a_cell_share_one_test_of_the_budget(monkeypatch: Any) -> None:
+    """Twenty seeds release the same: delta is computed for the first, and found again for the others."""
+    computed: list[float] = []
+    whole = TightGaussian._delta
+
+    def counted(self: Any, events: Any, epsilon: float) -> float:
+        computed.append(epsilon)
+        return whole(self, events, epsilon)
+
+    monkeypatch.setattr(TightGaussian, "_delta", counted)
+    run = (GaussianRelease("of this test alone", 12.5, 7),)
+    for _ in range(20):
+        own = ledger()
+        own.foresee(run)
+        own.reserve(run)
+    assert computed == [BUDGET.epsilon]

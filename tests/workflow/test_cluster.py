@@ -1,7 +1,5 @@
 """Clusters without a cluster: profiles, what rules ask for, refusals, the schedule of measured jobs."""
 
-import ast
-import csv
 import importlib.util
 import itertools
 import math
@@ -10,7 +8,6 @@ import re
 import subprocess
 import sys
 import tomllib
-import types
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,6 @@ from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 PROFILES = sorted(path.parent.name for path in ROOT.glob("profiles/*/profile.yaml"))
-RULES = {path.stem: path.read_text() for path in ROOT.glob("workflow/rules/*.smk")}
 MEASURED_WALL = 908.0  # seconds of the run of `thesis` on two quiet cores that jobs-thesis.csv comes from
 
 CELL = {
@@ -37,10 +33,10 @@ CELL = {
 }
 
 
-def module(name: str) -> Any:
-    """A module of benchmarks/, which is no package."""
+def module(name: str, folder: str = "benchmarks") -> Any:
+    """A module of a folder that is no package."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / f"benchmarks/{name}.py")
+        spec = importlib.util.spec_from_file_location(name, ROOT / f"{folder}/{name}.py")
         assert spec and spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
@@ -50,17 +46,7 @@ def module(name: str) -> Any:
 jobs = module("jobs")
 module("measuring")
 speed_up = module("speed_up")
-
-
-def functions(file: str, **known: Any) -> dict[str, Any]:
-    """The functions of a rules file without its rules, which only Snakemake can read."""
-    text = RULES[file].split("\nrule ")[0]
-    text = re.sub(r"^wildcard_constraints:\n(?:    .*\n)*", "", text, flags=re.M)
-    tree = ast.parse(text)
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    names = {"csv": csv, "math": math, "subprocess": subprocess, "Path": Path, **known}
-    exec(compile(tree, file, "exec"), names)
-    return names
+run_py = module("run", "workflow")
 
 
 @pytest.fixture
@@ -100,6 +86,9 @@ def test_a_clusters_profile_goes_on_after_failures_and_sends_jobs_again(name):
     assert set(profile["default-resources"]) == {"mem_mb", "runtime"}, (
         "partition and account are for users to name"
     )
+    for attempt in (1, 2, 3):  # as Snakemake evaluates them
+        asked = [eval(text, {"attempt": attempt}) for text in profile["default-resources"].values()]
+        assert asked == [1000 * 2 ** (attempt - 1), 60 * 2 ** (attempt - 1)]
     assert not {"config", "cores"} & set(profile), "--config of the command line would replace it"
 
 
@@ -134,88 +123,35 @@ def test_right_names_of_profiles_are_let_through(folder, arguments):
     assert code == 0, output
 
 
-# What rules ask for
+# What jobs ask for
 
 
-def test_the_table_of_resources_is_what_its_command_makes(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, "RESOURCES", tmp_path / "resources.csv")
-    jobs.write_resources([jobs.read(study) for study in jobs.studies()])
-    assert (tmp_path / "resources.csv").read_text() == (ROOT / "workflow/resources.csv").read_text()
-
-
-def test_every_rule_that_a_cluster_runs_asks_for_memory_and_time():
-    for name, text in RULES.items():
-        for rule in re.split(r"^(?:    )?rule ?", text, flags=re.M)[1:]:
-            runs = "shell:" in rule and "localrule: True" not in rule
-            assert not runs or ("mem_mb=" in rule and "runtime=" in rule), f"{name}.smk: {rule.split(':')[0]}"
-
-
-def test_needs_follow_the_measurement_with_a_margin_and_double_at_each_retry():
-    table = [
-        {"rule": "compile", "method": "", "seconds": "20", "mem_mb": "300"},
-        {"rule": "evaluate", "method": "", "seconds": "300", "mem_mb": "410"},
-        {"rule": "metrics", "method": "", "seconds": "1", "mem_mb": "20"},
-        {"rule": "sample_a", "method": "", "seconds": "5", "mem_mb": "100"},
-        {"rule": "sample_a", "method": "long", "seconds": "900", "mem_mb": "500"},
-    ]
-    known = functions("common", RESOURCES=table)
-    memory, minutes, measured = (known[name] for name in ("memory", "minutes", "measured"))
-    assert [memory("evaluate")(None, attempt, 1) for attempt in (1, 2, 3)] == [700, 1400, 2800]
-    assert memory("metrics")(None, 1, 1) == 500, "a job that compiles for itself must not fail"
-    assert memory("evaluate")(None, 1, 4) == 2800, "each process holds as much"
-    assert [minutes("evaluate")(None, attempt) for attempt in (1, 2)] == [20, 40]
-    assert minutes("metrics")(None, 1) == 10
-    assert (memory("sample_new")(None, 1, 1), minutes("sample_new")(None, 1)) == (800, 60), (
-        "never measured: the largest"
-    )
-    assert (memory("new")(None, 1, 1), minutes("new")(None, 1)) == (800, 60)
-    assert measured("sample_a", "long") and not measured("sample_a", "short")
-
-
-@pytest.mark.parametrize(("cores", "threads"), [(2, {1}), (32, {1, 4})])
-def test_long_cells_get_several_cores_where_there_are_many(folder, cores, threads):
-    with open(folder / "workflow/resources.csv", "a") as table:
-        table.write("sample_cell,,1,1.0,300\nsample_cell,dp-hmc,1,99.0,300\n")
-    code, output = run(folder, "-m", "snakemake", "--cores", str(cores), "-n", "-p")
+def test_every_job_of_a_cluster_asks_for_what_the_profile_says(folder):
+    profile = yaml.safe_load((folder / "profiles/slurm/profile.yaml").read_text())
+    asked = [f"{key}={value}" for key, value in profile["default-resources"].items()]
+    code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", "--default-resources", *asked)
     assert code == 0, output
-    assert {int(number) for number in re.findall(r"--processes (\d+)", output)} == threads
-    # Numerical libraries get one thread in each of the processes.
-    assert all("OMP_NUM_THREADS=1" in line for line in output.splitlines() if "dpmc sample" in line)
+    lines = [line for line in output.splitlines() if line.startswith("    resources: ")]
+    assert len(lines) > 8 and all("mem_mb=1000" in line and "runtime=60" in line for line in lines)
 
 
-def test_processes_change_no_bit(folder):
-    cell = ("-m", "dpmc", "sample", "--study", "cell", "--model", "circle", "--method", "dp-penalty",
-            "--epsilon", "0.5", "--quiet", "--output")  # fmt: skip
-    made = {}
-    for processes in (1, 3, 9):
-        files = [f"{processes}/seed-{seed}.nc" for seed in range(5)]
-        code, output = run(folder, *cell, *files, "--processes", str(processes))
-        assert code == 0, output
-        made[processes] = [(folder / file).read_bytes() for file in files]
-    assert made[1] == made[3] == made[9] and len(set(made[1])) == 5
-
-
-def test_a_process_that_fails_is_reported(folder):
-    made = ("-m", "dpmc", "data", "--study", "cell", "--model", "circle", "--output", "circle.nc")
-    assert run(folder, *made)[0] == 0  # with 20 start points
-    cell = (
-        "-m",
-        "dpmc",
-        "sample",
-        "--study",
-        "cell",
-        "--model",
-        "circle",
-        "--method",
-        "dp-penalty",
-        "--quiet",
-    )
-    several = ("--epsilon", "0.5", "--data", "circle.nc", "--output", "out/seed-0.nc", "out/seed-99.nc",
-               "--processes", "2")  # fmt: skip
-    code, output = run(folder, *cell, *several)
-    assert code == 2 and "--processes: 1 of 2 failed" in output and (folder / "out/seed-0.nc").is_file()
-    code, output = run(folder, *cell, "--epsilon", "0.5", "--output", "seed-0.nc", "--processes", "0")
-    assert code == 2 and "processes: 0 must be at least 1" in output
+@pytest.mark.parametrize(
+    ("arguments", "settings", "logs"),
+    [
+        (["--cores", "15"], "", "dp-hmc.log"),
+        (["--cores", "16"], "", "dp-hmc/eps-0.5.log"),
+        (["--cores", "16", "--config", "job=method"], "", "dp-hmc.log"),
+        (["--cores", "16"], "job: chain", "dp-hmc/eps-0.5-seed-4.log"),
+        (["--cores", "1", "--config", "job=cell"], "job: chain", "dp-hmc/eps-0.5.log"),
+    ],
+)
+def test_jobs_are_smaller_where_cores_are_many(folder, arguments, settings, logs):
+    if settings:
+        file = folder / "config/config.yaml"
+        file.write_text(file.read_text().replace("job: auto", settings))
+    code, output = run(folder, "workflow/run.py", "-n", *arguments, "cell")
+    assert code == 0, output
+    assert f"log: logs/cell/sampling/circle/{logs}\n" in output
 
 
 @pytest.mark.parametrize(
@@ -224,35 +160,47 @@ def test_a_process_that_fails_is_reported(folder):
      ("infinite", math.inf), ("n/a", math.inf)],
 )  # fmt: skip
 def test_slurms_time_limits_are_read(limit, minutes):
-    assert functions("cluster")["slurm_minutes"](limit) == minutes
+    assert run_py.slurm_minutes(limit) == minutes
+
+
+SINFO = """#!/bin/sh
+printf 'main* 1-00:00:00\nshort 30:00\nlong infinite\n'
+"""
 
 
 @pytest.mark.parametrize(
-    ("partitions", "minutes", "refusal"),
+    ("resources", "refusal"),
     [
-        ("short", 120, "the partition short allows 60"),
-        ("short,long", 120, None),
-        ("long,narrow", 2, None),
-        ("narrow,short", 120, "the partition short allows 60"),
-        ("narrow", 2, "the nodes there have 1"),
-        ("short,longg", 2, "no partition 'longg'; known: long, narrow, short"),
-        ("", 10**6, None),  # no default partition: Slurm will say what it thinks
+        ({"runtime": "60 * 2 ** (attempt - 1)"}, None),
+        ({"runtime": 60, "slurm_partition": "short"}, "60 minutes, the partition short allows 30"),
+        ({"runtime": 60, "slurm_partition": "short,long"}, None),
+        ({"runtime": 30, "slurm_partition": "short"}, None),
+        ({"runtime": 10**4}, "10000 minutes, the partition by default allows 1440"),
+        ({"runtime": 60, "slurm_partition": "shrot"}, "no partition 'shrot'; known: long, main, short"),
     ],
 )
-def test_a_job_that_no_partition_could_run_is_refused(partitions, minutes, refusal):
-    limits = {"short": (60.0, 8), "long": (10_000.0, 8), "narrow": (60.0, 1)}
-    known = functions("cluster", WorkflowError=ValueError)
-    known["partition_limits"] = lambda: limits
-    rule = types.SimpleNamespace(name="sample_thesis")
-    resources = {"slurm_partition": partitions, "runtime": minutes}
-    job = types.SimpleNamespace(
-        rule=rule, threads=4, is_local=False, is_group=lambda: False, resources=resources
-    )
+def test_a_partition_that_could_not_run_the_jobs_is_refused(
+    tmp_path, monkeypatch, capsys, resources, refusal
+):
+    (tmp_path / "sinfo").write_text(SINFO)
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    profile = {"executor": "slurm", "default-resources": resources}
     if refusal is None:
-        known["check_partitions"]([job])
-    else:
-        with pytest.raises(ValueError, match=re.escape(refusal)):
-            known["check_partitions"]([job])
+        run_py.check_partitions(profile)
+        return
+    with pytest.raises(SystemExit):
+        run_py.check_partitions(profile)
+    assert refusal in capsys.readouterr().err
+
+
+def test_of_snakemakes_workflow_only_what_its_documentation_names_is_used():
+    used = {
+        name
+        for file in (ROOT / "Snakefile", *ROOT.glob("workflow/rules/*.smk"))
+        for name in re.findall(r"(?<![\w/])workflow\.(\w+)", file.read_text())
+    }
+    assert used == {"basedir", "cores"}
 
 
 # The schedule
@@ -270,19 +218,6 @@ def test_small_schedules_are_right():
     first = [job(1), job(1), job(4, priority=1)]
     assert speed_up.wall(last, 2, 0.0) == 5 and speed_up.wall(first, 2, 0.0) == 4
     assert speed_up.wall([job(0.0)] * 100, 8, dispatch=0.5) == 50, "the main process starts one job at a time"
-
-
-def test_a_split_job_is_waited_for_as_a_whole():
-    before = [
-        job(5),
-        job(41.2, 0, rule="sample_x", name="sampling/circle/dp-hmc/eps-1"),
-        job(3, 1),
-        job(2, 2),
-    ]
-    parts = speed_up.split(before, parts=4)
-    assert len(parts) == 7 and parts[5].after == [1, 2, 3, 4] and parts[6].after == [5]
-    assert [part.seconds for part in parts[1:5]] == pytest.approx([11.2] * 4)
-    assert speed_up.wall(parts, 4, 0.0) == pytest.approx(5 + 11.2 + 3 + 2)
 
 
 @pytest.mark.parametrize("study", jobs.studies())
@@ -310,12 +245,12 @@ def test_a_table_of_jobs_comes_from_snakemakes_notes(folder, monkeypatch):
     jobs.write("cell", jobs.of_run(folder, "cell"))
     made = {step.name: step for step in jobs.read("cell")}
     names = list(made)
-    chain = made["sampling/circle/dp-hmc/eps-0.5"]
-    assert {names[number].split("/")[0] for number in chain.after} == {"compiled", "data", "tuning"}
-    assert chain.seconds > 0.0 and chain.priority == 1005 and chain.kind == ("sample_cell", "dp-hmc")
+    chain = made["sampling/circle/dp-hmc"]
+    assert {names[number].split("/")[0] for number in chain.after} == {"data", "tuning"}
+    assert chain.seconds > 0.0 and chain.priority == 1020 and chain.rule == "sample_cell_circle"
     assert {names[number] for number in made["evaluation/circle/chains"].after} >= {
-        "sampling/circle/dp-hmc/eps-0.5",
-        "sampling/circle/dp-penalty/eps-0.5",
+        "sampling/circle/dp-hmc",
+        "sampling/circle/dp-penalty",
     }
 
 

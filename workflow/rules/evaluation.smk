@@ -1,8 +1,21 @@
+MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
+
+
+def study_metrics(wildcards):
+    """The metric files of all models and baselines of a study, and of the models that it takes from others."""
+    study = STUDIES[wildcards.study]
+    chains = [(study.name, model) for model in own_models(study)] + study.reused()
+    baselines = [model for model, spec in study.models.items() if ":" not in spec.model]
+    return [
+        *(MODEL_METRICS.format(study=name, model=model) for name, model in chains),
+        *(f"results/{study.name}/metrics/{model}/baseline.csv" for model in baselines),
+    ]
+
+
 # All cells of a model in one job: its chains take milliseconds each, starting Python half a second.
 rule evaluate:
     input:
         data=evaluation_data,
-        compiled=ancient(COMPILED_METRICS),
         chains=model_chains,
     output:
         MODEL_METRICS,
@@ -13,9 +26,6 @@ rule evaluate:
     priority: 10000
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("evaluate"),
-        runtime=minutes("evaluate"),
     params:
         version=sources_version("metrics", "privacy/accountants"),
         cells=model_cells,
@@ -27,16 +37,12 @@ rule evaluate:
 rule baselines:
     input:
         data=evaluation_data,
-        compiled=ancient(COMPILED_METRICS),
     output:
         "results/{study}/metrics/{model}/baseline.csv",
     log:
         "logs/{study}/evaluation/{model}/baseline.log",
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("baselines"),
-        runtime=minutes("baselines"),
     params:
         version=sources_version("metrics"),
     shell:

@@ -1,9 +1,15 @@
 from dpmc.figures import chain_files
+from dpmc.figures import load as load_figure
 
 
 def figure_chains(wildcards):
     """The chains that a figure shows; none for most."""
     return chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
+
+
+def figure_caption(wildcards):
+    """What a figure's own module says of it; bars would be markup in the report's captions."""
+    return load_figure(wildcards.figure).CAPTION.replace("|", r"\|")
 
 
 rule figure:
@@ -24,9 +30,6 @@ rule figure:
         "logs/{study}/figures/{figure}.log",
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("figure"),
-        runtime=minutes("figure"),
     params:
         version=sources_version("figures", "datasets", "models", "privacy", "algorithms"),
         caption=figure_caption,

@@ -1,111 +1,42 @@
-rule clipping_table:
-    input:
-        script="workflow/scripts/clipping_table.py",
-        metrics="results/{study}/metrics.csv",
-    output:
-        report(
-            "results/{study}/clipping.csv",
-            caption="../report/clipping.rst",
-            category="{study}",
-            subcategory="tables",
-        ),
-    log:
-        "logs/{study}/tables/clipping.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    shell:
-        "python {input.script} {wildcards.study} {input.metrics} {output} 2> {log}"
+# By the name of its caption in workflow/report: the script, the table that it writes and the text that it prints.
+TABLES = {
+    "clipping": ("clipping_table.py", "clipping.csv", None),
+    "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
+    "tight": ("tight_table.py", "table.csv", "table.md"),
+    "tuned": ("tuned_table.py", "tuned_table.csv", "tuned_table.md"),
+    "claims": ("claims.py", "claims.yaml", None),
+}
 
+for name, (script, table, text) in TABLES.items():
 
-rule comparison:
-    input:
-        script="workflow/scripts/compare_published.py",
-        metrics="results/{study}/metrics.csv",
-        published=collect("data/published/{table}.csv", table=PUBLISHED_TABLES),
-    output:
-        table=report(
-            "results/{study}/published_comparison.csv",
-            caption="../report/comparison.rst",
-            category="{study}",
-            subcategory="tables",
-        ),
-        summary="results/{study}/published_comparison.md",
-    log:
-        "logs/{study}/tables/comparison.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    params:
-        version=sources_version("comparing.py", "figures"),
-    shell:
-        "python {input.script} {wildcards.study} {input.metrics} data/published {output.table} "
-        "> {output.summary} 2> {log}"
-
-
-rule tight_table:
-    input:
-        script="workflow/scripts/tight_table.py",
-        metrics="results/{study}/metrics.csv",
-    output:
-        table=report(
-            "results/{study}/table.csv",
-            caption="../report/tight.rst",
-            category="{study}",
-            subcategory="tables",
-        ),
-        text="results/{study}/table.md",
-    log:
-        "logs/{study}/tables/tight.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    params:
-        version=sources_version("comparing.py", "figures"),
-    shell:
-        "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
-
-
-rule tuned_table:
-    input:
-        script="workflow/scripts/tuned_table.py",
-        metrics="results/{study}/metrics.csv",
-    output:
-        table=report(
-            "results/{study}/tuned_table.csv",
-            caption="../report/tuned.rst",
-            category="{study}",
-            subcategory="tables",
-        ),
-        text="results/{study}/tuned_table.md",
-    log:
-        "logs/{study}/tables/tuned.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    params:
-        version=sources_version("comparing.py", "figures"),
-    shell:
-        "python {input.script} {wildcards.study} {input.metrics} {output.table} > {output.text} 2> {log}"
-
-
-rule claims:
-    input:
-        script="workflow/scripts/claims.py",
-        metrics="results/{study}/metrics.csv",
-    output:
-        report(
-            "results/{study}/claims.yaml",
-            caption="../report/claims.rst",
-            category="{study}",
-            subcategory="tables",
-        ),
-    log:
-        "logs/{study}/tables/claims.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    params:
-        version=sources_version("claims", "figures"),
-    shell:
-        "python {input.script} {wildcards.study} {input.metrics} {output} > {log} 2>&1"
+    rule:
+        name:
+            f"{name}_table"
+        input:
+            script=f"workflow/scripts/{script}",
+            metrics="results/{study}/metrics.csv",
+            published=(
+                collect("data/published/{table}.csv", table=PUBLISHED_TABLES)
+                if name == "comparison"
+                else []
+            ),
+        output:
+            report(
+                f"results/{{study}}/{table}",
+                caption=f"../report/{name}.rst",
+                category="{study}",
+                subcategory="tables",
+            ),
+            *([f"results/{{study}}/{text}"] if text else []),
+        log:
+            f"logs/{{study}}/tables/{name}.log",
+        localrule: True
+        conda:
+            ENVIRONMENT
+        params:
+            version=sources_version("comparing.py", "figures", "claims"),
+            published="data/published" if name == "comparison" else "",
+            text=f"results/{{study}}/{text}" if text else "/dev/null",
+        shell:
+            "python {input.script} {wildcards.study} {input.metrics} {params.published} {output[0]} "
+            "> {params.text} 2> {log}"

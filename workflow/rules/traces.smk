@@ -11,9 +11,6 @@ rule traces:
     priority: 10000
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("traces"),
-        runtime=minutes("traces"),
     params:
         version=sources_version("metrics", "privacy/accountants"),
         cells=model_cells,
@@ -22,12 +19,22 @@ rule traces:
         "--output {output} 2> {log}"
 
 
+def every_core(wildcards):
+    """All cores of a run on this machine; on a cluster one, for nobody knows how many a node has."""
+    try:
+        return workflow.cores
+    except WorkflowError:  # not given
+        return 1
+
+
 # Seconds per iteration, one method after another. It takes all cores so that nothing runs beside it, and differs
 # from machine to machine: no other result depends on it.
 rule speed:
     input:
-        data=speed_data,
-        compiled=ancient(speed_compiled),
+        data=lambda wildcards: [
+            f"data/{wildcards.study}/{model}/{STUDIES[wildcards.study].model(model).data}.nc"
+            for model in own_models(STUDIES[wildcards.study])
+        ],
     output:
         "results/{study}/speed.csv",
     log:
@@ -35,10 +42,10 @@ rule speed:
     conda:
         ENVIRONMENT
     threads: every_core
-    resources:
-        mem_mb=memory("speed"),
-        runtime=minutes("speed"),
     params:
-        cells=speed_settings,
+        cells=lambda wildcards: [
+            STUDIES[wildcards.study].sampling_settings(*cell)
+            for cell in STUDIES[wildcards.study].cells()
+        ],
     shell:
         "dpmc speed --study {wildcards.study} --data {input.data} --output {output} 2> {log}"

@@ -1,9 +1,62 @@
+from dpmc.search import VALUED_BY, searched_pairs
+
+TUNED = "results/{study}/tuning/{model}/{method}.yaml"
+SEARCHED = "results/{study}/search/{model}/{method}.yaml"
+
+
+def tuning_settings(wildcards):
+    """Everything that decides a tuning result; a change tunes anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
+    values = pinned(study, wildcards.model, wildcards.method)
+    return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
+
+
+def search_settings(wildcards):
+    """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
+    trials = STUDIES[wildcards.study].tuning_trials
+    return json.dumps(
+        [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
+    )
+
+
+def searches(wildcards):
+    """What the searches of a study find: for each model and method that there is something to search for."""
+    study = STUDIES[wildcards.study]
+    try:
+        return [
+            SEARCHED.format(study=study.name, model=model, method=method)
+            for model, method in searched_pairs(study)
+        ]
+    except DpmcError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def searched_data(wildcards):
+    """The data on which a study's searches tried their settings."""
+    models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
+    return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
+
+
+def search_found(wildcards):
+    """What a search found, in a study whose settings are searched; nothing in others."""
+    found = SEARCHED.format(**wildcards)
+    searched = STUDIES[wildcards.study].tuning_mode == "search" and found in searches(wildcards)
+    return [found] if searched else []
+
+
+def tuning_data(wildcards):
+    """The data on which settings are tried; in a study that tries none, the chains' own, which are not read."""
+    if STUDIES[wildcards.study].tuning_mode == "none":
+        return evaluation_data(wildcards)
+    return f"data/{wildcards.study}/{wildcards.model}/tuning.nc"
+
+
 rule tuning:
     input:
         data=tuning_data,
         found=search_found,
-        compiled=ancient(compiled_sampler),
-        compiled_metrics=ancient(COMPILED_METRICS),
     output:
         TUNED,
     log:
@@ -12,9 +65,6 @@ rule tuning:
     priority: 15000
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("tuning"),
-        runtime=minutes("tuning"),
     params:
         settings=tuning_settings,
     # In mode `search` what was found is the setting; otherwise the pinned one is tried.
@@ -29,10 +79,8 @@ rule tuning:
 rule search:
     input:
         data="data/{study}/{model}/tuning.nc",
-        compiled=ancient(compiled_sampler),
-        compiled_metrics=ancient(COMPILED_METRICS),
     output:
-        found="results/{study}/search/{model}/{method}.yaml",
+        found=SEARCHED,
         figure=report(
             "figures/{study}/search/{model}-{method}.png",
             caption="../report/search.rst",
@@ -42,12 +90,10 @@ rule search:
         ),
     log:
         "logs/{study}/search/{model}/{method}.log",
-    priority: search_priority
+    # Long searches first: those of trajectories.
+    priority: lambda wildcards: 1000 * ("hmc" in wildcards.method)
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=memory("tuning"),
-        runtime=120,
     params:
         settings=search_settings,
         table="results/{study}/search/{model}/{method}.csv",

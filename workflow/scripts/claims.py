@@ -2,7 +2,7 @@
 
     python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/claims.yaml
 
-The claims and their tests are in `dpmc.claims`. Prints a line for each verdict.
+The claims and their tests are in `dpmc.claims`. Prints a line for each verdict on standard error.
 """
 
 import sys
@@ -19,7 +19,7 @@ def main() -> None:
     verdicts = claims.judge(study, read_metrics(metrics))
     claims.write(verdicts, output)
     for claim in verdicts["claims"]:
-        print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}")
+        print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e
 LARGEST_TERM = 1e150  #: its square is still a number
 BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first cache level
 TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
-STRIP = 1024  #: rows per strip
+STRIP = 2048  #: rows per strip
 
 #: Sums may be reassociated, for vector instructions; NaN and infinity keep their meaning.
 ROW_SUMS: dict[str, Any] = {

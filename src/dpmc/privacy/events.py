@@ -15,6 +15,7 @@ import dataclasses
 import math
 import numbers
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -275,12 +276,11 @@ def merge(events: Iterable[Release]) -> tuple[Release, ...]:
     return from_counts(counts(events))
 
 
-def counts(events: Iterable[Release]) -> dict[Release, int]:
+def counts(events: Iterable[Release]) -> Counter[Release]:
     """How often each release happens: events of count 1 -> total count, in order of appearance."""
-    totals: dict[Release, int] = {}
+    totals: Counter[Release] = Counter()
     for event in events:
-        single = _with_count(event, 1)
-        totals[single] = totals.get(single, 0) + event.count
+        totals[_with_count(event, 1)] += event.count
     return totals
 
 

@@ -19,25 +19,15 @@ Two steps lead to a number, and both err upwards only (docs/accounting.md has th
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmc.privacy.accountants import MOST_ITERATIONS, Accountant
-from dpmc.privacy.accountants.profiles import SMALLEST_BARKER_BATCH, Amplified, BarkerTest, Profile, Shift
-from dpmc.privacy.accountants.tight import log_delta
-from dpmc.privacy.events import (
-    BarkerRelease,
-    GaussianRelease,
-    Release,
-    SubsampledGaussianRelease,
-    total_mu,
-)
+from dpmc.privacy.accountants.profiles import Profile
 
 Array = NDArray[np.float64]
 
@@ -50,8 +40,6 @@ MOST_HALVINGS = 3
 """Batches below a few thousandths of the rows get no finer grid, and a looser answer."""
 LARGEST_LOSS = 700.0
 """Losses above it count as infinite: e^700 is near the largest double."""
-LARGEST_EPSILON = 1e7
-"""Delta at a larger epsilon counts as what it is here, and is no more: the grid would be too coarse."""
 FINE = 2**15
 """Grid points at the full resolution; beyond them every power of two of the loss has half as many."""
 MOST_POINTS = 2**21
@@ -74,62 +62,40 @@ class Discretised:
     index : (m,) losses in steps, increasing.
     log_mass : (m,) ln of their probabilities.
     infinite : probability of an infinite loss.
+    known_log_moments, known_moments : answers by s: a search asks for the same s again and again.
     """
 
     step: float
     index: NDArray[np.int64]
     log_mass: Array
     infinite: float
-
-    @cached_property
-    def _losses(self) -> Array:
-        return self.step * self._places
-
-    @cached_property
-    def _places(self) -> Array:
-        return self.index.astype(np.float64)
-
-    @cached_property
-    def _moments_at(self) -> dict[float, tuple[float, float, float]]:
-        return {}  # what `moments` has found
-
-    @cached_property
-    def _log_moment_at(self) -> dict[float, float]:
-        return {}  # what `log_moment` has found
-
-    def _unscaled(self, s: float) -> tuple[float, float, Array]:
-        """A logarithm, and the masses times e^(s L) over its exponential, with their sum before them."""
-        weights = (s * self.step) * self._places
-        weights += self.log_mass
-        top = float(weights.max())
-        weights -= top
-        np.exp(weights, out=weights)
-        # np.sum throughout: its order of additions does not depend on the number of cores.
-        return top, float(np.sum(weights)), weights
-
-    def log_moment(self, s: float) -> float:
-        """ln E[e^(s L); L finite]."""
-        if s not in self._log_moment_at:
-            top, total, _ = self._unscaled(s)
-            self._log_moment_at[s] = top + math.log(total)
-        return self._log_moment_at[s]
+    known_log_moments: dict[float, float] = field(default_factory=dict, repr=False)
+    known_moments: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
     def tilted(self, s: float) -> tuple[float, Array]:
         """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
-        top, total, weights = self._unscaled(s)
-        weights /= total
-        return top + math.log(total), weights
+        exponents: Array = (s * self.step) * self.index + self.log_mass
+        top = float(exponents.max())
+        weights: Array = np.exp(exponents - top)
+        # np.sum throughout: its order of additions does not depend on the number of cores.
+        total = float(np.sum(weights))
+        return top + math.log(total), weights / total
+
+    def log_moment(self, s: float) -> float:
+        """ln E[e^(s L); L finite]."""
+        if s not in self.known_log_moments:
+            self.known_log_moments[s] = self.tilted(s)[0]
+        return self.known_log_moments[s]
 
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
-        if s not in self._moments_at:
+        if s not in self.known_moments:
             log_moment, weights = self.tilted(s)
-            mean = float(np.sum(weights * self._losses))
-            squares = self._losses - mean
-            squares *= squares
-            squares *= weights
-            self._moments_at[s] = log_moment, mean, float(np.sum(squares))
-        return self._moments_at[s]
+            losses = self.step * self.index
+            mean = float(np.sum(weights * losses))
+            variance = float(np.sum((losses - mean) * (losses - mean) * weights))
+            self.known_moments[s] = log_moment, mean, variance
+        return self.known_moments[s]
 
 
 @lru_cache(maxsize=16)
@@ -364,114 +330,6 @@ def _fast_length(least: int) -> int:
     """The least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths at which the FFT is quick."""
     power = max(0, least.bit_length() - 4)
     return min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
-
-
-@dataclass(frozen=True)
-class LossDistributionAccountant(Accountant):
-    """An accountant that composes dominating pairs; a subclass says which pair a release has."""
-
-    epsilon_resolution: ClassVar[float] = 1e-9
-
-    def _obstacle(self, event: Release) -> str | None:
-        if isinstance(event, SubsampledGaussianRelease) and event.noise_multiplier < LEAST_NOISE:
-            return f"noise_multiplier = {event.noise_multiplier}: must be at least {LEAST_NOISE:g}"
-        if isinstance(event, BarkerRelease) and event.batch_size < SMALLEST_BARKER_BATCH:
-            return f"batch_size = {event.batch_size}: must be at least {SMALLEST_BARKER_BATCH}"
-        return None
-
-    @abstractmethod
-    def _profile(self, event: Release) -> Profile:
-        """The dominating pair of one release of a kind in `handles` or `beside`, not Gaussian."""
-
-    def _profiles(self, events: Sequence[Release]) -> list[tuple[Profile, int]]:
-        """Pairs and how often each occurs; Gaussian releases on all rows are one, exactly."""
-        gaussian = [event for event in events if isinstance(event, GaussianRelease)]
-        mu = total_mu(gaussian)
-        profiles: dict[Profile, int] = {}
-        for event in events:
-            if not isinstance(event, GaussianRelease):
-                profile = self._profile(event)
-                profiles[profile] = profiles.get(profile, 0) + event.count
-        if mu:
-            profiles[Amplified(Shift(math.sqrt(2.0 * mu)), 1.0)] = 1
-        return list(profiles.items())
-
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
-        if any(event.mu == math.inf for event in events):
-            return 1.0
-        profiles = self._profiles(events)
-        return _composed(tuple(profiles), min(epsilon, LARGEST_EPSILON)) if profiles else 0.0
-
-    def _first_guess(
-        self,
-        once: tuple[Release, ...],
-        per_iteration: tuple[Release, ...],
-        epsilon: float,
-        delta: float,
-    ) -> int:
-        # As if losses were Gaussian with the variance that they have.
-        spent, each = (0.5 * self._variance(events, epsilon) for events in (once, per_iteration))
-        if math.inf in (spent, each):
-            return 1
-        target = math.log(delta)
-        mu = _last_below(lambda mu: log_delta(mu, epsilon) <= target, 4.0 * epsilon + 100.0)
-        guess = (mu - spent) / each if each > 0.0 else 1.0
-        return int(min(max(guess, 1.0), float(MOST_ITERATIONS)))
-
-    def _first_epsilon(self, events: tuple[Release, ...], delta: float) -> float:
-        mu, target = 0.5 * self._variance(events, 1.0), math.log(delta)
-        if mu == math.inf:
-            return 1.0
-        # From where on delta of a normal loss N(mu, 2 mu) is below its tail's bound
-        most = mu + 2.0 * math.sqrt(-mu * target) + 1e-9
-        return _last_below(lambda epsilon: log_delta(mu, epsilon) > target, most) or 1e-9
-
-    def _variance(self, events: tuple[Release, ...], epsilon: float) -> float:
-        """Variance of the sum of losses; inf where a loss is nearly always infinite."""
-        if any(event.mu == math.inf for event in events):
-            return math.inf
-        parts = [
-            (discretised(profile, grid_step(profile.scale, epsilon)), count)
-            for profile, count in self._profiles(events)
-        ]
-        if any(part.infinite >= 1.0 for part, _ in parts):
-            return math.inf
-        return math.fsum(count * part.moments(0.0)[2] for part, count in parts)
-
-
-def _last_below(holds: Callable[[float], bool], high: float) -> float:
-    """The number in [0, high] up to which a condition holds, nearly: for guesses."""
-    low = 0.0
-    while high - low > 1e-6 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
-def _composed(profiles: tuple[tuple[Profile, int], ...], epsilon: float) -> float:
-    """Delta of a composition, on a grid as fine as fits."""
-    step = grid_step(min(profile.scale for profile, _ in profiles), epsilon)
-    while True:
-        try:
-            return delta([(discretised(profile, step), count) for profile, count in profiles], epsilon)
-        except TooManyPoints:
-            step *= 2.0
-
-
-@dataclass(frozen=True)
-class BatchAccountant(LossDistributionAccountant):
-    """Releases about batches by their symmetric without-replacement profiles."""
-
-    def _profile(self, event: Release) -> Profile:
-        if isinstance(event, BarkerRelease):
-            return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
-        assert isinstance(event, SubsampledGaussianRelease)
-        return Amplified(Shift(1.0 / noise_multiplier(event)), event.sampling_fraction)
-
-
-def noise_multiplier(event: SubsampledGaussianRelease) -> float:
-    """The release's, at most `MOST_NOISE`: less noise than there is can only raise delta."""
-    return min(event.noise_multiplier, MOST_NOISE)
 
 
 def grid_step(scale: float, epsilon: float) -> float:

@@ -12,7 +12,7 @@ with e(j) the curve of what is released about the batch. All sums are in logs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from dpmc.privacy.accountants import Accountant, _largest
+from dpmc.privacy.accountants.base import MOST_ITERATIONS, Accountant, crossing
 from dpmc.privacy.events import (
     BarkerRelease,
     GaussianRelease,
     Release,
     SubsampledGaussianRelease,
-    counts,
     total_mu,
 )
 
@@ -52,22 +51,6 @@ class RenyiDivergence(Accountant):
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         orders, total = _sum_of_curves(events)
         return math.exp(min(0.0, float(np.min((orders - 1.0) * (total - epsilon)))))
-
-    def _first_guess(
-        self,
-        once: tuple[Release, ...],
-        per_iteration: tuple[Release, ...],
-        epsilon: float,
-        delta: float,
-    ) -> int:
-        orders, each = _sum_of_curves(per_iteration)
-        spent = np.zeros(orders.size)
-        if once:
-            first_orders, first = _sum_of_curves(once)
-            orders, left, right = np.intersect1d(orders, first_orders, return_indices=True)
-            each, spent = each[left], first[right]
-        quotient = float(np.max((epsilon + math.log(delta) / (orders - 1.0) - spent) / each))
-        return int(min(max(quotient, 1.0), 1e18))
 
     def _obstacle(self, event: Release) -> str | None:
         if isinstance(event, BarkerRelease) and event.batch_size < 16:
@@ -106,9 +89,9 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
     curve = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)
     allowed = epsilon + math.log(delta) / (orders - 1.0)
-    return (
-        _largest(lambda k: float(np.min(k * curve - allowed)), lambda _: 1) if np.max(allowed) >= 0.0 else 0
-    )
+    most = crossing(lambda k: float(np.min(k * curve - allowed)), 1, MOST_ITERATIONS, rises=True)
+    assert most is not None  # the curve is above 0
+    return most
 
 
 def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Array:
@@ -149,19 +132,15 @@ def _curve(event: Release) -> tuple[Array, Array]:
 def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
     """Orders that all events have, and their summed curve there."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
-    curves = [(*_curve(_single(event)), event.count) for event in events if not _is_gaussian(event)]
+    gaussian = [event for event in events if isinstance(event, GaussianRelease)]
+    curves = [
+        (*_curve(replace(event, count=1)), event.count)  # type: ignore[type-var]
+        for event in events
+        if not isinstance(event, GaussianRelease)
+    ]
     for number, (own, _, _) in enumerate(curves):
         orders = own if number == 0 else np.intersect1d(orders, own)
-    mu = total_mu(event for event in events if _is_gaussian(event)) or 0.0
-    total = orders * mu  # Theorem 2.11(1)
+    total = orders * (total_mu(gaussian) or 0.0)  # Theorem 2.11(1)
     for own, values, count in curves:
         total = total + count * values[np.searchsorted(own, orders)]
     return orders, total
-
-
-def _is_gaussian(event: Release) -> bool:
-    return isinstance(event, GaussianRelease)
-
-
-def _single(event: Release) -> Release:
-    return next(iter(counts((event,))))

@@ -17,8 +17,8 @@ from typing import ClassVar
 from numpy.polynomial.legendre import leggauss
 from scipy.special import erfcx
 
-from dpmc.privacy.accountants import Accountant
-from dpmc.privacy.accountants.zcdp import ROUNDED_UP, exp_rounded_up, guess_iterations
+from dpmc.privacy.accountants.base import Accountant
+from dpmc.privacy.accountants.rounding import ROUNDED_UP, exp_rounded_up
 from dpmc.privacy.events import GaussianRelease, Release, total_mu
 
 _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict=True))
@@ -27,8 +27,7 @@ _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict
 def log_delta(mu: float, epsilon: float) -> float:
     """ln delta(epsilon) <= 0 of a loss N(mu, 2 mu), for 0 <= mu <= inf and 0 <= epsilon < inf.
 
-    -inf where no release happened, or where x^2 overflows. Relative error
-    about 1e-13.
+    -inf where no release happened, or where x^2 overflows. Relative error about 1e-13.
     """
     if mu == 0.0:
         return -math.inf
@@ -74,13 +73,3 @@ class TightGaussian(Accountant):
         mu = total_mu(events)
         assert mu is not None  # every kind of release in `handles` has one
         return exp_rounded_up(log_delta(mu * ROUNDED_UP, epsilon))
-
-    def _first_guess(
-        self,
-        once: tuple[Release, ...],
-        per_iteration: tuple[Release, ...],
-        epsilon: float,
-        delta: float,
-    ) -> int:
-        # zCDP is never above the answer and is 1.3 to 1.8 times too small in the thesis's settings.
-        return guess_iterations(once, per_iteration, epsilon, delta)

@@ -1,0 +1,301 @@
+"""What all accountants share: which releases they bound, epsilon, and iterations for a budget.
+
+An accountant computes one function, delta at a given epsilon (`_delta`). The search for epsilon and for
+iterations is written once, here. What each accountant shows, and why: docs/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
+
+from dpmc.errors import DpmcError
+from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
+
+Number = TypeVar("Number", int, float)
+
+MOST_ITERATIONS = 10**18
+"""Where the search for iterations gives up: beyond it the noise multiplier cannot be meant."""
+
+
+class Accountant(ABC):
+    """Upper bounds on the privacy loss of adaptively composed releases.
+
+    A subclass is a frozen dataclass without fields; the package lists its instance in `ACCOUNTANTS`.
+
+    Attributes
+    ----------
+    name, version : written into every ledger; the version changes when any answer does, by more than
+        rounding (epsilon: than its resolution).
+    neighbours : the neighbour relation that its statements are about.
+    handles : the kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is
+        accepted by all: it makes delta 1 and epsilon infinite.
+    beside : further kinds that it can bound too, for runs that mix kinds.
+    epsilon_resolution : `epsilon` is rounded up by at most this relative amount; 0: to a double.
+    is_filter : whether the total stays valid if the kind and noise of the next release are chosen by the
+        answers so far. Every accountant is valid for releases fixed before the first one, in any order and
+        stopped at any time (docs/accounting.md).
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    neighbours: ClassVar[str] = "substitute"
+    handles: ClassVar[tuple[type[Release], ...]]
+    beside: ClassVar[tuple[type[Release], ...]] = ()
+    epsilon_resolution: ClassVar[float] = 0.0
+    is_filter: ClassVar[bool] = False
+
+    @abstractmethod
+    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+        """Delta in [0, 1] at epsilon >= 0 for merged events, all such as `can_bound` accepts.
+
+        It must not decrease when releases are added and not increase with epsilon.
+        """
+
+    def _mean_loss(self, events: tuple[Release, ...]) -> float:
+        """About half the variance of the loss; 0 if unknown. Changes the time of a search, not its answer."""
+        return total_mu(events) or 0.0
+
+    def _obstacle(self, event: Release) -> str | None:
+        """Reason why an event of a kind that it bounds has numbers for which it has no bound, else None."""
+        return None
+
+    def can_bound(self, events: Iterable[Release]) -> bool:
+        """Whether it has a bound for every one of these releases."""
+        return all(self._why_not(event) is None for event in events)
+
+    def is_meant_for(self, events: Iterable[Release]) -> bool:
+        """Whether it can bound all of these and is for at least one kind among them.
+
+        False, for example, for a subsampling accountant and Gaussian releases on all rows alone: it
+        could bound them, but another is exact. True if there is nothing to bound.
+        """
+        private = [event for event in events if not isinstance(event, NonPrivateRelease)]
+        return self.can_bound(private) and (
+            not private or any(isinstance(event, self.handles) for event in private)
+        )
+
+    def check(self, events: Iterable[Release]) -> None:
+        """Raise DpmcError, which says who can, unless this accountant can bound all of these releases."""
+        for event in events:
+            reason = self._why_not(event)
+            if reason is not None:
+                able = [a.name for a in ACCOUNTANTS.values() if a.can_bound((event,))]
+                raise DpmcError(
+                    f"release {event.name!r}: {reason}; accountants that can: {', '.join(able) or 'none'}"
+                )
+
+    def delta(self, events: Iterable[Release], epsilon: float) -> float:
+        """Smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-privacy.
+
+        Raises DpmcError unless 0 < epsilon < inf, and for releases that it cannot bound.
+        """
+        return self._delta_of(self._merged(events), checked_epsilon(epsilon))
+
+    def epsilon(self, events: Iterable[Release], delta: float, near: float | None = None) -> float:
+        """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
+
+        0.0 if the events are private with this delta alone. The answer is enclosed by neighbouring
+        doubles, or to `epsilon_resolution`; the upper end is returned. It is found sooner if it is
+        close to `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for releases that it cannot
+        bound.
+        """
+        return self._epsilon_of(self._merged(events), checked_delta(delta), near)
+
+    def iterations(
+        self,
+        once: Iterable[Release],
+        per_iteration: Iterable[Release],
+        epsilon: float,
+        delta: float,
+    ) -> int:
+        """Largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
+
+        0 if not even one iteration fits. The answer k is exact for the computed curve: k passes
+        `delta(...) <= delta` and k + 1 does not (Algorithm 2, with integers throughout).
+        Raises DpmcError for a bad budget, for releases that it cannot bound, and if an iteration
+        releases nothing (or so little that more than 10^18 fit): then no number is the largest.
+        """
+        first, each = self._merged(once), self._merged(per_iteration)
+        epsilon, delta = checked_epsilon(epsilon), checked_delta(delta)
+
+        def excess(k: int) -> float:
+            return _excess(self._delta_of(merge(first + repeat(each, k)), epsilon), delta)
+
+        if excess(0) > 0.0:
+            return 0
+        if not each:
+            raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
+        guess = _guessed_iterations(self._mean_loss(first), self._mean_loss(each), epsilon, delta)
+        most = crossing(excess, guess, MOST_ITERATIONS, rises=True)
+        if most is None:
+            raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
+        return most
+
+    # All seeds of a cell ask the same; a composition of loss distributions takes tenths of a second.
+    @lru_cache(maxsize=256)  # noqa: B019 - accountants are few, and live as long as the process
+    def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:
+        if not merged:
+            return 0.0
+        if any(isinstance(event, NonPrivateRelease) for event in merged):
+            return 1.0
+        return self._delta(merged, epsilon)
+
+    @lru_cache(maxsize=256)  # noqa: B019
+    def _epsilon_of(self, merged: tuple[Release, ...], delta: float, near: float | None) -> float:
+        if any(isinstance(event, NonPrivateRelease) for event in merged):
+            return math.inf
+        start = near or _guessed_epsilon(self._mean_loss(merged), delta)
+        found = crossing(
+            lambda epsilon: _excess(self._delta_of(merged, epsilon), delta),
+            start,
+            sys.float_info.max,
+            rises=False,
+            resolution=self.epsilon_resolution,
+        )
+        return math.inf if found is None else found
+
+    def _merged(self, events: Iterable[Release]) -> tuple[Release, ...]:
+        """The events, merged, after `check`."""
+        merged = merge(events)
+        self.check(merged)
+        return merged
+
+    def _why_not(self, event: Release) -> str | None:
+        """Reason why it cannot bound a release, else None."""
+        if isinstance(event, NonPrivateRelease):
+            return None
+        if not isinstance(event, self.handles + self.beside):
+            return f"accountant {self.name!r} cannot bound a {type(event).__name__}"
+        relation = getattr(event, "neighbours", self.neighbours)
+        if relation != self.neighbours:
+            return (
+                f"neighbours = {relation!r}: accountant {self.name!r} is about the relation "
+                f"{self.neighbours!r}"
+            )
+        obstacle = self._obstacle(event)
+        return None if obstacle is None else f"accountant {self.name!r} cannot bound it: {obstacle}"
+
+
+ACCOUNTANTS: dict[str, Accountant] = {}
+"""Every accountant by its name. The package's `__init__` fills it, for the accountants import this module."""
+
+
+def checked_epsilon(value: Any) -> float:
+    """`value` as a float; DpmcError unless it is a finite number greater than 0."""
+    if not _is_number(value) or not 0.0 < float(value) < math.inf:
+        raise DpmcError(f"epsilon = {value!r}: must be a finite number greater than 0")
+    return float(value)
+
+
+def checked_delta(value: Any) -> float:
+    """`value` as a float; DpmcError unless it lies strictly between 0 and 1."""
+    if not _is_number(value) or not 0.0 < float(value) < 1.0:
+        raise DpmcError(f"delta = {value!r}: must be a number between 0 and 1, both excluded")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _excess(found: float, allowed: float) -> float:
+    """ln (delta found / delta allowed), > 0 exactly if it is not within."""
+    if found <= allowed:
+        return min(0.0, math.log(found / allowed)) if found else -math.inf
+    return max(math.ulp(0.0), math.log(found / allowed))
+
+
+def _guessed_iterations(spent: float, each: float, epsilon: float, delta: float) -> int:
+    """About the iterations for a normal loss of these means: 1.5 times those of zCDP."""
+    log_inverse = -math.log(delta)
+    root = epsilon / (math.sqrt(epsilon + log_inverse) + math.sqrt(log_inverse))
+    found = (1.5 * root * root - spent) / each if each else 1.0
+    return int(min(max(found, 1.0), MOST_ITERATIONS)) if math.isfinite(found) else 1
+
+
+def _guessed_epsilon(mean: float, delta: float) -> float:
+    """About the epsilon of a normal loss of this mean, by zCDP."""
+    found = mean + 2.0 * math.sqrt(mean) * math.sqrt(-math.log(delta))
+    return found if 0.0 < found < math.inf else 1.0
+
+
+def crossing(
+    excess: Callable[[Number], float], start: Number, most: Number, rises: bool, resolution: float = 0.0
+) -> Number | None:
+    """The last number in [0, most] with excess <= 0 before those with more; None if it is beyond `most`.
+
+    The excess rises or falls. Integers are searched exactly, floats to `resolution` times the answer, at
+    least to neighbouring doubles. 0 if no number from there on has an excess of the other kind.
+    """
+    number, found, growth = start, excess(start), 1.125
+    fits = found <= 0.0
+    upwards = fits == rises
+    while True:  # away from the start, in growing steps
+        other = _further(number, growth, upwards, most)
+        if other == number:
+            return None if upwards else number
+        at_other = excess(other)
+        if (at_other <= 0.0) != fits:
+            break
+        number, found, growth = other, at_other, growth * growth
+    within, at_within, beyond, at_beyond = number, found, other, at_other
+    if not fits:
+        within, at_within, beyond, at_beyond = beyond, at_beyond, within, at_within
+    return _last_within(excess, within, beyond, at_within, at_beyond, resolution)
+
+
+def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
+    """A number `growth` times as large or small, between 0 and `most`; another one if there is one."""
+    if isinstance(number, int):
+        return min(int(min(number * growth, most)) + 1, most) if upwards else max(int(number / growth) - 1, 0)
+    return min(number * growth, most) if upwards else number / growth
+
+
+def _last_within(
+    excess: Callable[[Number], float],
+    within: Number,
+    beyond: Number,
+    at_within: float,
+    at_beyond: float,
+    resolution: float,
+) -> Number:
+    """The crossing between two numbers with their excess: false position (Illinois), at times bisection."""
+    steps, moved = 0, 0
+    while True:
+        steps += 1
+        span = at_within - at_beyond
+        part = at_within / span if span and math.isfinite(span) and steps % 12 else 0.5
+        asked = _between(within, beyond, part, resolution)
+        if asked is None:
+            return within
+        found = excess(asked)
+        if found <= 0.0:
+            within, at_within = asked, found
+            at_beyond *= 0.5 if moved > 0 else 1.0  # the other end stayed twice: its weight is halved
+            moved = 1
+        else:
+            beyond, at_beyond = asked, found
+            at_within *= 0.5 if moved < 0 else 1.0
+            moved = -1
+
+
+def _between(within: Number, beyond: Number, part: float, resolution: float) -> Number | None:
+    """A number about that part of the way from one to the other; None if they are near enough."""
+    low, high = min(within, beyond), max(within, beyond)
+    if isinstance(low, int):
+        asked, middle = within + int(part * (beyond - within)), (low + high) // 2
+        asked = min(max(asked, low + 1), high - 1)
+    else:
+        # Nearer to an end than half of what they may be apart is wasted.
+        margin = max(0.5 * resolution * high, math.ulp(high))
+        asked, middle = within + part * (beyond - within), low + 0.5 * (high - low)
+        asked = min(max(asked, low + margin), high - margin)
+    if high - low <= resolution * high or not low < middle < high:
+        return None
+    return asked if low < asked < high else middle

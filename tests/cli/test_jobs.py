@@ -1,0 +1,156 @@
+"""Sampling jobs of several ε and seeds: the same bits as one by one, also after a kill."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmc import datasets
+from dpmc.cli import main
+from dpmc.privacy import accountants
+from dpmc.privacy.events import from_json
+from dpmc.storage import read_chain
+
+ROOT = Path(__file__).parents[2]
+CELL = ("sample", "--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--data", "circle.nc")
+PATTERN = "eps-{epsilon}/seed-{seed}.nc"
+
+#: `dpmc`, killed after so many finished runs.
+KILLED = """
+import os, signal, sys
+from dpmc import cli, storage
+
+write, left = storage.write_chains, int(sys.argv.pop(1))
+
+def write_and_die(path, chains):
+    global left
+    write(path, chains)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+storage.write_chains = write_and_die
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the project's config, as the current one, and a small data file."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    datasets.build("circle", "circle", "fresh-0", n=200).write(tmp_path / "circle.nc")
+    return tmp_path
+
+
+def run(*arguments: str) -> None:
+    assert main((*CELL, "--quiet", *arguments)) == 0
+
+
+def chains(folder: str) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*.nc")}
+
+
+def refused(capsys, *arguments: str) -> str:
+    assert main((*CELL, *arguments)) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_several_epsilons_have_the_bits_of_each_alone(folder):
+    run("--epsilon", "8", "1.0", "4", "--seed", "2", "0", "--output", f"all/{PATTERN}")
+    for epsilon in ("1", "4", "8"):
+        for seed in ("0", "2"):
+            run("--epsilon", epsilon, "--seed", seed, "--output", f"one/eps-{epsilon}/seed-{seed}.nc")
+    assert chains("all") == chains("one") and len(set(chains("all").values())) == 6
+    assert {read_chain(f"all/eps-{epsilon}/seed-0.nc").attrs["epsilon"] for epsilon in (1, 4, 8)} == {
+        "1",
+        "4",
+        "8",
+    }
+
+
+def test_epsilon_and_seeds_are_read_off_the_output_names(folder):
+    names = [f"read/eps-{epsilon}/seed-{seed}.nc" for epsilon in (4, 1) for seed in (0, 1)]
+    run("--output", *names)
+    run("--epsilon", "4", "1", "--seed", "0", "1", "--output", f"given/{PATTERN}")
+    assert chains("read") == chains("given") and len(chains("read")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--epsilon", "1", "1.0", "--seed", "0", "--output", PATTERN), "--epsilon: 1 1 must be different"),
+        (
+            ("--output", "seed-0.nc"),
+            "--epsilon: needed, since the output 'seed-0.nc' is not in a folder eps-",
+        ),
+        (
+            ("--output", "eps-1/0.nc"),
+            "--seed: needed, since the output 'eps-1/0.nc' is not named seed-<n>.nc",
+        ),
+        (("--output", "eps-x/seed-0.nc"), "epsilon: "),
+        (("--output", "eps-1/seed-0.nc", "eps-2/seed-1.nc"), "--output: 2 files for 2 seeds at 2 epsilons"),
+        (
+            ("--output", "eps-1/seed-0.nc", "eps-2/seed-1.nc", "eps-1/seed-1.nc", "eps-2/seed-0.nc"),
+            "--output: eps-2/seed-1.nc: stands where epsilon 1, seed 1 is expected",
+        ),
+        (("--epsilon", "1", "2", "--seed", "0", "--output", "c-{seed}.nc"), "is named twice"),
+    ],
+)
+def test_mistakes_are_told(folder, capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+    assert not chains("eps-1") and not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("written", "kept", "checkpoint_seconds"),
+    [(1, 0, "1e9"), (3, 3, "1e9"), (5, 3, "1e9"), (6, 6, "1e9"), (1, 0, "0"), (4, 0, "0"), (6, 6, "0")],
+)
+def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_seconds):
+    """Runs that finished after the last checkpoint are made again; without one, finished cells stay."""
+    job = ("--epsilon", "1", "4", "--seed", "0", "1", "2", "--checkpoint-seconds", checkpoint_seconds)
+    run(*job, "--output", f"whole/{PATTERN}")
+    command = [sys.executable, "-c", KILLED, str(written), *CELL, *job, "--output", f"killed/{PATTERN}"]
+    assert subprocess.run(command, check=False).returncode == -9
+    assert not list(Path("killed").rglob("seed-*.nc"))
+    waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-*.nc")}
+    assert len(waiting) == written
+    run(*job, "--output", f"killed/{PATTERN}")
+    assert chains("killed") == chains("whole")
+    assert not list(Path("killed").rglob(".*"))
+    made = {path.stat().st_ino for path in Path("killed").rglob("*.nc")}
+    assert len(made & waiting) >= kept
+
+
+def test_what_waits_belongs_to_its_settings(folder):
+    """Other hyperparameters: nothing of the killed job is taken."""
+    job = ("--epsilon", "1", "4", "--seed", "0", "--output", PATTERN)
+    command = [sys.executable, "-c", KILLED, "1", *CELL, *job]
+    assert subprocess.run(command, check=False).returncode == -9
+    (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
+    run(*job, "--hyperparameters", "own.yaml")
+    told = json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])
+    assert told["tau"] == 0.1
+
+
+def test_runs_at_several_epsilons_on_somebodys_data_say_what_they_cost(folder, capsys):
+    problem = datasets.build("circle", "circle", "fresh-0", n=200)
+    Path("rows.csv").write_text("\n".join(",".join(map(str, row)) for row in problem.rows))
+    cell = (*CELL[:7], "--data", "rows.csv", "--quiet")
+    assert main((*cell, "--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)) == 0
+    said = capsys.readouterr().err
+    files = list(folder.glob("eps-*/*.nc"))
+    events = [
+        e for file in files for e in from_json(json.loads(read_chain(file).attrs["ledger"])["performed"])
+    ]
+    about = read_chain(files[0]).attrs
+    together = accountants.get(about["accountant"]).epsilon(events, about["delta"])
+    numbers = said.split("together ")[1].split(",")[0]
+    assert "2 seeds at each of 2 epsilons spend epsilon" in said and len(events) >= 4
+    assert together <= float(numbers) < together + 0.002
