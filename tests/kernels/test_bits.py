@@ -35,7 +35,7 @@ def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
         return left.pop(0) if len(left) > 1 else left[0]
 
     monkeypatch.setattr(sampling, "FIRST_BLOCK", 1000)
-    monkeypatch.setattr(sampling.Job, "_longest_block", next_size)
+    monkeypatch.setattr(sampling.Loop, "_longest_block", next_size)
 
 
 def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> None:
