@@ -12,11 +12,10 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit
 
-from dpmc.algorithms import algorithm_class
-from dpmc.algorithms.common import Settings
-from dpmc.compiler import compilable
 from kernels import ladder
-from kernels.ladder import Kernel, Setting
+from kernels.cells import read
+from kernels.ladder import Kernel
+from kernels.problems import Setting, normal_uniforms
 
 MOST_KEPT = 24  # of each row; rates are below 4, the rest is 1e-12
 NODES = 2001
@@ -35,34 +34,32 @@ class Normal(NamedTuple):
         return self.centre + np.sqrt(self.variance) * generator.standard_normal((size, len(self.centre)))
 
 
-@compilable
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line:
     """ln p(x|θ) = θ·x but for a term of x, so that ‖x‖ bounds a row; θ ~ N(0, prior_variance I), d = 2."""
 
     prior_variance: float
+    dimension: int = 2
 
-    @property
-    def dimension(self) -> int:
-        return 2
+    def log_prior(self, theta: np.ndarray) -> Any:
+        return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
-        return -0.5 * (theta[0] ** 2 + theta[1] ** 2) / self.prior_variance
-
-    def statistics(self, rows):  # type: ignore[no-untyped-def]
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
         return rows
 
-    def ratio(self, theta, proposal, alpha):  # type: ignore[no-untyped-def]
-        for k in range(alpha.shape[0]):
-            alpha[k] = proposal[k] - theta[k]
-        return 0.0
+    def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return proposal - theta, np.zeros(len(theta))
 
-    def log_likelihood(self, theta, rows):  # type: ignore[no-untyped-def]
-        return rows @ theta
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.tile(np.eye(2), (len(theta), 1, 1)), np.zeros(theta.shape)
 
-    def row_bounds(self, rows):  # type: ignore[no-untyped-def]
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(rows @ theta)
+
+    def row_bounds(self, rows: np.ndarray) -> np.ndarray:
         return np.sqrt((rows**2).sum(axis=1))
 
-    def posterior(self, rows, temperature):  # type: ignore[no-untyped-def]
+    def posterior(self, rows: np.ndarray, temperature: float) -> Normal:
         return Normal(self.prior_variance * temperature * rows.sum(axis=0), self.prior_variance)
 
 
@@ -72,7 +69,7 @@ class LineSetting(Setting):
 
     def uniforms(self, theta: np.ndarray) -> np.ndarray:
         law = self.posterior
-        return ladder.normal_uniforms((theta - law.centre) / np.sqrt(law.variance))
+        return normal_uniforms((theta - law.centre) / np.sqrt(law.variance))
 
 
 ROWS = np.array([[1.0, 0.3], [-0.6, 0.5], [0.4, -0.9]])
@@ -178,25 +175,23 @@ class Case:
         values = {**self.values, "proposal_sd": np.where(step > 0.0, step, 1.0).tolist()}
         if self.method == "tuna-mh":
             del values["variant"]
-        settings = Settings(values, 2, "tests")
-        algorithm = algorithm_class(self.method).read(settings)
-        settings.finish()
-        return Kernel(algorithm, setting=self.setting)
+        return Kernel(read(self.method, values), self.setting)
 
-    def record(self, kernel: Kernel, back: bool, count: int, seed: int = 3) -> Any:
-        """What `count` tests of the move, or of the move back, recorded."""
+    def one_test(self, kernel: Kernel, back: bool, count: int) -> tuple[np.ndarray, Any]:
+        """Accept bits of `count` tests of the move, or of the move back, and the private data after it."""
         start, end = self.ends[::-1] if back else self.ends
-        given = ladder.numbers(kernel.algorithm, np.random.default_rng(seed + back), count, 1, 2)
-        given.draws.normal[:] = np.sign(end - start)
-        door = kernel.door_of(self.setting)
-        return ladder.run(kernel, door, np.repeat(start[None], count, axis=0), given)
+        given = ladder.numbers(kernel, np.random.default_rng(3 + back), count, 1)
+        given.normal[:] = np.sign(end - start)
+        private = ladder.private_data(kernel, given)
+        path = ladder.run(kernel, np.repeat(start[None], count, axis=0), given, private=private)
+        return path.accepted[0], private
 
-    def frequency_p(self, kernel: Kernel, count: int = 200_000) -> float:
+    def frequency_p(self, count: int = 200_000) -> float:
         """p-value that the kernel accepts as often as the paper's formulas say, there and back."""
-        square = 0.0
+        square, kernel = 0.0, self.kernel
         for back in (False, True):
             ends = self.ends[::-1] if back else self.ends
             wanted = acceptance(self.method, self.values, self.setting, *ends)
-            found = self.record(kernel, back, count).accepted.mean()
+            found = self.one_test(kernel, back, count)[0].mean()
             square += (found - wanted) ** 2 / max(wanted * (1.0 - wanted) / count, 1e-20)
         return float(stats.chi2.sf(square, 2))

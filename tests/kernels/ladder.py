@@ -1,10 +1,10 @@
 """The test ladder: checks that any kernel of the library must pass and any faulty one must fail.
 
-A `Kernel` is an algorithm with the classes of its door and noise source; a fault is the same kernel
-with a piece of its text changed (`Kernel.mutated`) and goes through the very same checks. Each
-check returns a number (an error, a p-value) or a list of complaints and leaves the verdict to the
-caller; the limits used throughout are below. To add an algorithm, add it to `KERNELS` and
-`COMPILED` (and, if it neither walks nor leaps, teach `reversed_move` how its move is undone).
+A `Kernel` is an algorithm with the small problem on which it is checked. A fault is a module's text with a
+piece exchanged (`sown`); the kernel then goes through the very same checks. Each check returns a number (an
+error, a p-value) or a list of complaints and leaves the verdict to the caller; the limits used throughout
+are below. To add an algorithm, add it to `KERNELS` and `STATIONARY` (and, if it neither walks nor leaps,
+teach `reversed_move` how its move is undone).
 
 Kernels that look at batches keep the posterior only as far as a batch's sum is normal and its estimated
 variance the right one. Their settings make that good: n = b², for which the estimate is unbiased (a batch
@@ -14,16 +14,20 @@ of the log ratio of variance about 1. What is left is below the checks' resoluti
 
 import importlib
 import re
-from dataclasses import dataclass, field, replace
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy import stats
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from dpmc import sampling
-from dpmc.algorithms.common import Draws, Record, State
+from dpmc import evaluators
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.algorithms.dp_hmc import DPHMC
 from dpmc.algorithms.dp_penalty import DPPenalty
@@ -32,132 +36,30 @@ from dpmc.algorithms.hmc import HMC
 from dpmc.algorithms.minibatch_penalty import MinibatchPenalty
 from dpmc.algorithms.minibatch_penalty_guided import MinibatchPenaltyGuided
 from dpmc.algorithms.rwmh import RWMH
-from dpmc.compiler import compiled
-from dpmc.evaluators.batch import BatchEvaluator
-from dpmc.models.banana import Banana
-from dpmc.models.circle import Circle
-from dpmc.models.gaussian import Gaussian
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
-from dpmc.privacy.mechanisms import Door
-from dpmc.privacy.noise import LabNoise
+from dpmc.base import Draws, State
+from dpmc.evaluators import kernels, poisson
+from dpmc.privacy import mechanisms, noise
+from kernels.problems import (
+    BATCHED,
+    CORNERS,
+    LARGE,
+    RING,
+    SLANTED,
+    SMALL,
+    WEAK,
+    WEAK_BATCHED,
+    Setting,
+    bent,
+    normal_uniforms,
+)
 
 #: A right kernel stays below the errors and above the p-value; a fault must be below FAULT_P.
 IMBALANCE = 1e-3
 RETURN_ERROR = 1e-10
-SHARED = (
-    "accept",
-    "settle",
-    "walk",
-    "guided_walk",
-    "draw_momentum",
-    "kick",
-    "drift",
-    "kinetic_energy",
-    "barker_correction",
-)
 VOLUME_ERROR = 1e-6
 P_VALUE = 1e-4
 FAULT_P = 1e-8
-
-
-# --- small problems with a known posterior -------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A small problem whose posterior is known exactly."""
-
-    model: Any
-    rows: np.ndarray  # (n, d_x)
-    temperature: float
-    along_axes: bool = False  # walks are to move one component by exactly its proposal_sd
-
-    @property
-    def n(self) -> int:
-        return len(self.rows)
-
-    @property
-    def posterior(self) -> Any:
-        return self.model.posterior(self.rows, self.temperature)
-
-    def log_posterior(self, theta: np.ndarray) -> float:
-        """T Σ ln p(x_j|θ) + ln p(θ), straight from the model's formulas."""
-        likelihood = self.model.log_likelihood(theta, self.rows).sum()
-        return float(self.temperature * likelihood + self.model.log_prior(theta))
-
-    def uniforms(self, theta: np.ndarray) -> np.ndarray:
-        """Statistics (N, q) of draws (N, d), each uniform on (0, 1) under the exact posterior."""
-        if isinstance(self.model, Circle):
-            law, sd = self.posterior, np.sqrt(self.posterior.square_variance)
-            below = ndtr(-law.square_mean / sd)
-            u = (ndtr(((theta**2).sum(axis=1) - law.square_mean) / sd) - below) / (1.0 - below)
-            angle = np.arctan2(theta[:, 1], theta[:, 0]) / (2.0 * np.pi) + 0.5
-            return np.column_stack([u, angle])
-        if isinstance(self.model, Gaussian):
-            root = np.linalg.cholesky(self.posterior.spread)
-            return normal_uniforms(np.linalg.solve(root, (theta - self.posterior.centre).T).T)
-        return normal_uniforms(
-            (bent(self.model, theta) - self.posterior.mu) / np.sqrt(self.posterior.variance)
-        )
-
-
-def bent(model: Banana, theta: np.ndarray) -> np.ndarray:
-    """φ(θ) of draws (N, d): normal with independent components under prior and posterior."""
-    phi = np.array(theta)
-    phi[:, 1] += model.a * (theta[:, 0] - model.m) ** 2 + model.b
-    return phi
-
-
-def normal_uniforms(z: np.ndarray) -> np.ndarray:
-    """Margins, squared length, sum and difference of standard normal z (N, 2), made uniform."""
-    pairs = np.column_stack([z[:, 0] + z[:, 1], z[:, 0] - z[:, 1]]) / np.sqrt(2.0)
-    return np.column_stack([ndtr(z), ndtr(pairs), stats.chi2.cdf((z**2).sum(axis=1), 2)])
-
-
-def banana(n: int, temperature: float) -> Setting:
-    """A bent Gaussian with every constant of the model different from 0 and from 1."""
-    model = Banana(0.4, 0.3, -0.2, np.array([2.0, 0.5]), 4.0)
-    rows = model.simulate(np.random.default_rng(7), np.array([0.5, -0.3]), n)
-    return Setting(model, rows, temperature)
-
-
-def weighty_prior(n: int, temperature: float, prior_variance: float) -> Setting:
-    """As `banana`, with a prior that is felt beside many rows."""
-    model = banana(1, 1.0).model._replace(prior_variance=prior_variance)
-    return Setting(model, model.simulate(np.random.default_rng(10), np.array([0.5, -0.3]), n), temperature)
-
-
-def corners(n: int, temperature: float, half_side: float) -> Setting:
-    """A Gaussian with unit covariance whose rows are the four corners of a square, n/4 each.
-
-    A move along an axis has log ratios of two values only, so batch noise comes near the largest that a
-    clip bound allows, and no row is clipped.
-    """
-    model = Gaussian(np.eye(2), 0.04, 0.04)
-    square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    rows = np.array([0.2, -0.1]) + half_side * np.tile(square, (n // 4, 1))
-    return Setting(model, rows, temperature, along_axes=True)
-
-
-def circle(n: int, temperature: float) -> Setting:
-    model = Circle(0.02)
-    return Setting(model, model.simulate(np.random.default_rng(8), np.zeros(2), n), temperature)
-
-
-def gaussian(n: int, temperature: float) -> Setting:
-    model = Gaussian(np.array([[0.8, -0.9], [-0.9, 2.0]]), 4.0, 4.0)
-    rows = model.simulate(np.random.default_rng(9), np.array([0.5, -0.3]), n)
-    return Setting(model, rows, temperature)
-
-
-SMALL = banana(5, 0.6)  # for plain Python
-LARGE = banana(60, 0.2)  # for compiled runs
-RING = circle(60, 0.2)
-SLANTED = gaussian(60, 0.2)
-WEAK = banana(6, 0.2)  # data and prior weigh about the same
-BATCHED = weighty_prior(2500, 0.02, 0.3)  # for batches of 50: nT/b = 1
-CORNERS = corners(10_000, 0.005, 2.07)  # for batches of 100: nT/b = 0.5
-WEAK_BATCHED = weighty_prior(900, 1.0, 0.0015)  # n/σ² = 450 and 1800, 1/σ_0² = 667
+ROUND = 20  #: iterations whose random numbers are held at a time
 
 
 # --- kernels and their faults --------------------------------------------------------------------
@@ -165,314 +67,344 @@ WEAK_BATCHED = weighty_prior(900, 1.0, 0.0015)  # n/σ² = 450 and 1800, 1/σ_0�
 
 @dataclass(frozen=True)
 class Kernel:
-    """An algorithm with its hyperparameters, and the classes that stand between it and the rows."""
+    """An algorithm with its hyperparameters, and a small problem for it."""
 
     algorithm: Any
-    door: Any = Door
-    noise: Any = LabNoise
-    python: bool = False  # run the text as it stands in place of compiling it
-    setting: Setting = field(default=SMALL, repr=False)  # where the checks run in plain Python
-    batches: Any = None  # a BatchEvaluator in place of the library's
+    setting: Setting = field(default=SMALL, repr=False)
 
-    def evaluator_of(self, setting: Setting) -> Any:
-        """What serves the kernel; in plain Python, all but the sums over batches, which take long."""
-        if self.batches is not None:
-            return self.batches.build(setting.model.statistics(setting.rows))
-        evaluator = sampling.build_evaluator(self.algorithm, setting)
-        if self.python and isinstance(evaluator, BatchEvaluator):
-            return CompiledBatches(evaluator)
-        return evaluator
+    @property
+    def is_barker(self) -> bool:
+        return hasattr(self.algorithm, "clip_factor")
 
-    def door_of(self, setting: Setting, evaluator: Any = None) -> Any:
-        if evaluator is None:
-            evaluator = self.evaluator_of(setting)
-        return self.door(setting.model, evaluator, setting.temperature, setting.n)
+    def but(self, **changes: Any) -> "Kernel":
+        """The same with other hyperparameters."""
+        return replace(self, algorithm=replace(self.algorithm, **changes))
 
-    def mutated(self, module: str, *changes: tuple[str, str]) -> "Kernel":
-        """The same kernel, in plain Python, with pieces of a module's text exchanged."""
-        names = mutant(module, *changes)
-        algorithm = type(self.algorithm)
-        if algorithm.__name__ in names and names[algorithm.__name__].__module__ == names["__name__"]:
-            return replace(self, algorithm=names[algorithm.__name__](*self.algorithm), python=True)
-        if not {"accept", "kick", "cdf"}.isdisjoint(names):  # shared: algorithms import them by name
-            own = mutant(algorithm.__module__)
-            own |= {name: names[name] for name in SHARED if name in names}
-            return replace(self, algorithm=own[algorithm.__name__](*self.algorithm), python=True)
-        if "BatchEvaluator" in names:
-            return replace(self, batches=names["BatchEvaluator"], python=True)
-        if "Door" in names:
-            return replace(self, door=names["Door"], python=True)
-        return replace(self, noise=names["LabNoise"], python=True)
-
-
-class CompiledBatches:
-    """Compiled sums over batches, for a kernel in plain Python."""
-
-    def __init__(self, evaluator: BatchEvaluator) -> None:
-        self._evaluator = evaluator
-
-    def batch_sums(self, model: Any, *arguments: Any) -> None:
-        compiled_batch_sums(self._evaluator, model, *arguments)
-
-
-def _batch_sums(evaluator, model, theta, proposal, bound, words, i, sums, squares, counts):  # type: ignore[no-untyped-def]
-    evaluator.batch_sums(model, theta, proposal, bound, words, i, sums, squares, counts)
-
-
-compiled_batch_sums = compiled(_batch_sums)
+    def anew(self) -> "Kernel":
+        """The same hyperparameters in the class as it is now, with a fault sown into it or not."""
+        kind = type(self.algorithm)
+        now = getattr(sys.modules[kind.__module__], kind.__name__)
+        return replace(
+            self, algorithm=now(**{f.name: getattr(self.algorithm, f.name) for f in fields(self.algorithm)})
+        )
 
 
 def mutant(module: str, *changes: tuple[str, str]) -> dict[str, Any]:
-    """Run a module's text with pieces exchanged, in plain Python, and return what it defines.
+    """Run a module's text with pieces exchanged, nothing compiled, and return what it defines.
 
     A piece that no longer occurs is an error: the fault must be written anew for the new text.
     """
     path = Path(importlib.import_module(module).__file__ or "")
-    text = re.sub(r"^@compilable.*\n", "", path.read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^@njit.*\n", "", path.read_text(), flags=re.MULTILINE)
     for old, new in changes:
         assert old in text, f"{module} has no text {old!r} any more: write this fault anew"
         text = text.replace(old, new)
-    names: dict[str, Any] = {"__name__": f"{module}_mutant"}
-    exec(compile(text, f"<mutant of {path.name}>", "exec"), names)
-    return names
+    found = types.ModuleType(module)
+    exec(compile(text, f"<mutant of {path.name}>", "exec"), vars(found))
+    return vars(found)
+
+
+@contextmanager
+def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
+    """Put `mutant`'s functions and classes wherever dpmc has imported the module's own."""
+    names = mutant(module, *changes)
+    own = {
+        name: value
+        for name, value in vars(importlib.import_module(module)).items()
+        if getattr(value, "__module__", None) == module
+    }
+    places = [
+        (vars(where), name, value)
+        for label, where in list(sys.modules.items())
+        if label.split(".")[0] == "dpmc"
+        for name, value in list(vars(where).items())
+        if name in own and value is own[name]
+    ]
+    for space, name, _ in places:
+        space[name] = names[name]
+    try:
+        yield
+    finally:
+        for space, name, value in places:
+            space[name] = value
 
 
 def lengths(*values: float) -> np.ndarray:
     return np.array(values)
 
 
-#: Every kernel, for plain Python on its own small setting. Clip bounds are out of reach, so the posterior is
-#: invariant; τ is such that noise of a log ratio has an sd near 1, and that of a gradient is felt.
+WALK = {"proposal_sd": lengths(0.9, 0.7)}
+LEAP = {"steps": 3, "mass": lengths(2.5, 0.4)}
+#: Clip bounds are out of reach, so the posterior is invariant; τ is such that noise of a log ratio has an sd
+#: near 1, and that of a gradient is felt.
 KERNELS: dict[str, Kernel] = {
-    "rwmh": Kernel(RWMH(np.inf, lengths(0.9, 0.7)), python=True),
-    "hmc": Kernel(HMC(3, lengths(0.85, 0.33), lengths(2.5, 0.4), np.inf, np.inf), python=True),
-    "dp-penalty": Kernel(DPPenalty(0.004, 100.0, lengths(0.9, 0.7)), python=True),
-    "dp-penalty-guided": Kernel(DPPenaltyGuided(0.004, 100.0, lengths(1.1, 0.9)), python=True),
+    "rwmh": Kernel(RWMH(**WALK)),
+    "hmc": Kernel(HMC(step_size=lengths(0.85, 0.33), **LEAP)),
+    "dp-penalty": Kernel(DPPenalty(tau=0.004, clip=100.0, **WALK)),
+    "dp-penalty-guided": Kernel(DPPenaltyGuided(tau=0.004, clip=100.0, proposal_sd=lengths(1.1, 0.9))),
     "dp-hmc": Kernel(
-        DPHMC(0.004, 0.001, 3, lengths(0.55, 0.23), lengths(2.5, 0.4), 100.0, 400.0, False),
-        python=True,
+        DPHMC(tau_l=0.004, tau_g=0.001, clip_l=100.0, clip_g=400.0, step_size=lengths(0.55, 0.23), **LEAP)
     ),
     "minibatch-penalty": Kernel(
-        MinibatchPenalty(0.01, 50, 10.0, lengths(0.12, 0.06), 3.0), python=True, setting=BATCHED
+        MinibatchPenalty(tau=0.01, batch_size=50, clip=10.0, proposal_sd=lengths(0.12, 0.06)), BATCHED
     ),
     "minibatch-penalty-guided": Kernel(
-        MinibatchPenaltyGuided(0.01, 50, 10.0, lengths(0.18, 0.1), 2.0), python=True, setting=BATCHED
+        MinibatchPenaltyGuided(
+            tau=0.01, batch_size=50, clip=10.0, proposal_sd=lengths(0.18, 0.1), sensitivity="tight"
+        ),
+        BATCHED,
     ),
-    "dp-barker": Kernel(DPBarker(100, 0.99, lengths(0.07, 0.07)), python=True, setting=CORNERS),
+    "dp-barker": Kernel(DPBarker(batch_size=100, clip_factor=0.99, proposal_sd=lengths(0.07, 0.07)), CORNERS),
 }
 BATCHES = tuple(name for name, kernel in KERNELS.items() if kernel.algorithm.batch_size)
 #: Not known to leave the posterior invariant: only what concerns releases and bits is tested.
-REUSING = Kernel(KERNELS["dp-hmc"].algorithm._replace(reuse_gradients=True), python=True)
+REUSING = KERNELS["dp-hmc"].but(reuse_gradients=True)
 
-#: The same, compiled, on LARGE (n = 60, T = 0.2), and some on RING.
-COMPILED: dict[str, tuple[Kernel, Setting]] = {
-    "rwmh": (Kernel(RWMH(np.inf, lengths(0.6, 0.3))), LARGE),
-    "hmc": (Kernel(HMC(3, lengths(0.25, 0.12), lengths(1.3, 0.7), np.inf, np.inf)), LARGE),
-    "dp-penalty": (Kernel(DPPenalty(0.005, 100.0, lengths(0.6, 0.3))), LARGE),
-    "dp-penalty-guided": (Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.4))), LARGE),
-    "dp-hmc": (
-        Kernel(DPHMC(0.00125, 0.00125, 3, lengths(0.25, 0.12), lengths(1.3, 0.7), 400.0, 400.0, False)),
-        LARGE,
+STEPS = {"steps": 3, "step_size": lengths(0.25, 0.12), "mass": lengths(1.3, 0.7)}
+QUIET = {"tau_l": 0.00125, "tau_g": 0.00125, "clip_l": 400.0, "clip_g": 400.0}
+#: For the test of stationarity.
+STATIONARY: dict[str, Kernel] = {
+    "rwmh": Kernel(RWMH(proposal_sd=lengths(0.6, 0.3)), LARGE),
+    "hmc": Kernel(HMC(**STEPS), LARGE),
+    "dp-penalty": Kernel(DPPenalty(tau=0.005, clip=100.0, proposal_sd=lengths(0.6, 0.3)), LARGE),
+    "dp-penalty-guided": Kernel(DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.4)), LARGE),
+    "dp-hmc": Kernel(DPHMC(**QUIET, **STEPS), LARGE),
+    "dp-penalty-guided on the circle": Kernel(
+        DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.8)), RING
     ),
-    "dp-penalty-guided on the circle": (
-        Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.8, 0.8))),
+    "dp-penalty-guided on a slanted Gaussian": Kernel(
+        DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.6, 0.4)), SLANTED
+    ),
+    "dp-hmc on the circle": Kernel(
+        DPHMC(**{**QUIET, **STEPS, "step_size": lengths(0.1, 0.1)}),
         RING,
     ),
-    "dp-penalty-guided on a slanted Gaussian": (
-        Kernel(DPPenaltyGuided(0.005, 100.0, lengths(0.6, 0.4))),
-        SLANTED,
-    ),
-    "dp-hmc on the circle": (
-        Kernel(DPHMC(0.00125, 0.00125, 3, lengths(0.1, 0.1), lengths(1.3, 0.7), 400.0, 400.0, False)),
-        RING,
-    ),
-    **{name: (replace(KERNELS[name], python=False), KERNELS[name].setting) for name in BATCHES},
+    **{name: KERNELS[name] for name in BATCHES},
 }
 #: For the joint test: data and prior weigh about the same. Rows drawn by the tempered likelihood make
 #: batch noise of variance n/b k², k the step in sds of the likelihood alone: steps are short, runs long.
-JOINT: dict[str, tuple[Kernel, Setting]] = {
-    **{name: (replace(kernel, python=False), WEAK) for name, kernel in KERNELS.items()},
-    "minibatch-penalty": (
-        Kernel(MinibatchPenalty(0.0005, 30, 10.0, lengths(0.008, 0.004), 3.0)),
+JOINT: dict[str, Kernel] = {
+    **{name: replace(kernel, setting=WEAK) for name, kernel in KERNELS.items()},
+    "minibatch-penalty": Kernel(
+        MinibatchPenalty(tau=0.0005, batch_size=30, clip=10.0, proposal_sd=lengths(0.008, 0.004)),
         WEAK_BATCHED,
     ),
-    "minibatch-penalty-guided": (
-        Kernel(MinibatchPenaltyGuided(0.0005, 30, 10.0, lengths(0.012, 0.006), 3.0)),
+    "minibatch-penalty-guided": Kernel(
+        MinibatchPenaltyGuided(tau=0.0005, batch_size=30, clip=10.0, proposal_sd=lengths(0.012, 0.006)),
         WEAK_BATCHED,
     ),
-    "dp-barker": (
-        Kernel(DPBarker(300, 1.0, lengths(0.0042, 0.0021))),
+    "dp-barker": Kernel(
+        DPBarker(batch_size=300, clip_factor=1.0, proposal_sd=lengths(0.0042, 0.0021)),
         replace(WEAK_BATCHED, along_axes=True),
     ),
 }
 
 
+def joint_cases(*names: str) -> list[Any]:
+    """Names of kernels in `JOINT`; that with the largest batches takes long."""
+    return [pytest.param(n, marks=pytest.mark.slow) if n == "dp-barker" else n for n in names]
+
+
 # --- running -------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class Numbers:
     """All random numbers of m iterations of some chains."""
 
-    draws: Draws
-    ratio_normals: np.ndarray  # (chains, m)
-    gradient_normals: np.ndarray  # (chains, m, stages, d)
-    extra: np.ndarray  # (chains, e)
+    normal: np.ndarray  # (m, chains, normals)
+    uniform: np.ndarray  # (m, chains, uniforms)
+    log_uniform: np.ndarray  # (m, chains)
+    words: np.ndarray  # (m, chains, words)
+    ratio_normals: np.ndarray  # (m, chains)
+    gradient_normals: np.ndarray  # (m, chains, stages, d)
+    carried: np.ndarray  # (chains, e)
 
-    def repeated(self, chains: int) -> "Numbers":
-        """One chain's numbers, for many chains."""
-
-        def many(array: np.ndarray) -> np.ndarray:
-            return np.repeat(array, chains, axis=0)
-
-        draws = Draws(*(many(array) for array in self.draws))
-        return Numbers(draws, many(self.ratio_normals), many(self.gradient_normals), many(self.extra))
+    def repeated(self, times: int) -> "Numbers":
+        """Each chain's numbers for so many chains, one beside the other."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Numbers(**{k: np.repeat(a, times, axis=0 if k == "carried" else 1) for k, a in arrays.items()})
 
 
 def numbers(
-    algorithm: Any,
-    generator: np.random.Generator,
-    chains: int,
-    m: int,
-    d: int,
-    along_axes: bool = False,
+    kernel: Kernel, generator: np.random.Generator, chains: int, m: int, setting: Setting | None = None
 ) -> Numbers:
     """Draw what m iterations need; what an algorithm carries along starts as it says."""
-    normal = generator.standard_normal((chains, m, algorithm.normals))
-    if along_axes:
-        one_axis(normal)
-    stages = algorithm.evaluations[1] + 1 if algorithm.evaluations[1] else 0
-    extra = np.zeros((chains, algorithm.extras))
-    if algorithm.extras:
-        for c in range(chains):
-            extra[c] = algorithm.first_extra(generator)
+    setting = setting or kernel.setting
+    d = setting.model.dimension
+    needs = kernel.algorithm.needs(d)
+    normal = generator.standard_normal((m, chains, needs.normals))
+    carried = [kernel.algorithm.first_carried(d, generator) for _ in range(chains)]
     return Numbers(
-        Draws(
-            normal,
-            generator.random((chains, m, algorithm.uniforms)),
-            np.log(generator.random((chains, m))),
-            generator.integers(0, 2**64, (chains, m, sampling.words_of(algorithm)), dtype=np.uint64),
-        ),
-        generator.standard_normal((chains, m)),
-        generator.standard_normal((chains, m, stages, d)),
-        extra,
+        one_axis(normal) if setting.along_axes else normal,
+        generator.random((m, chains, needs.uniforms)),
+        np.log(generator.random((m, chains))),
+        generator.integers(0, 2**64, (m, chains, needs.words), dtype=np.uint64),
+        generator.standard_normal((m, chains)),
+        generator.standard_normal((m, chains, needs.noise_vectors, d)),
+        np.array(carried).reshape(chains, needs.carried),
     )
 
 
-def one_axis(normal: np.ndarray) -> None:
-    """Make moves (…, d) of exactly 1 or −1 in one component, each equally likely; 0 in the others."""
+def one_axis(normal: np.ndarray) -> np.ndarray:
+    """Moves (…, d) of exactly 1 or −1 in the largest component, 0 in the others."""
     largest = np.abs(normal).argmax(axis=-1)[..., None]
-    signs = np.sign(np.take_along_axis(normal, largest, axis=-1))
-    normal[:] = 0.0
-    np.put_along_axis(normal, largest, signs, axis=-1)
+    moves = np.zeros_like(normal)
+    np.put_along_axis(moves, largest, np.sign(np.take_along_axis(normal, largest, axis=-1)), axis=-1)
+    return moves
 
 
-def run(kernel: Kernel, door: Any, start: np.ndarray, given: Numbers, noise: Any = None) -> Record:
-    """Run all iterations that `given` has numbers for, from `start` (chains, d)."""
-    m = given.draws.log_u.shape[1]
-    record = Record.empty(len(start), m, start.shape[1])
-    state = State(start.copy(), given.extra.copy())
-    noise = noise or kernel.noise(given.ratio_normals, given.gradient_normals)
-    advance = sampling.run_iterations if kernel.python else sampling.compiled_iterations
-    with np.errstate(over="ignore", invalid="ignore"):
-        advance(kernel.algorithm, door, noise, given.draws, state, record)
-    return record
+@dataclass
+class History:
+    """What m iterations of some chains did."""
+
+    theta: np.ndarray  # (m, chains, d)
+    accepted: np.ndarray  # (m, chains)
+    diverging: np.ndarray  # (m, chains)
+    ratio_clipped: np.ndarray  # (m, chains)
+    gradient_clipped: np.ndarray  # (m, chains)
+    carried: np.ndarray  # (chains, e) at the end
+
+
+def private_data(
+    kernel: Kernel, given: Numbers, setting: Setting | None = None, evaluator: Any = None, source: Any = None
+) -> Any:
+    """The kernel's rows with the noise and the batches of `given`, unless told otherwise."""
+    setting = setting or kernel.setting
+    source = source or noise.LabNoise(given.ratio_normals, given.gradient_normals)
+    evaluator = evaluator or evaluators.build(setting.model, setting.rows)
+    clip, bounded = kernel.algorithm.public_clip, None
+    if clip is not None:
+        bounded = poisson.bounded_rows(setting.model, setting.rows, setting.temperature, clip)
+    return mechanisms.PrivateData(evaluator, setting.temperature, source, given.words, bounded)
+
+
+def steps(
+    kernel: Kernel, start: np.ndarray, given: Numbers, model: Any, private: Any, log_uniform: Any = None
+) -> Iterator[State]:
+    """Run all iterations that `given` has numbers for, from `start` (chains, d); yield each one's state.
+
+    `log_uniform` stands in for ln u of every iteration, such as a `Probe`.
+    """
+    never = np.zeros(len(start), bool)
+    state = State(start.copy(), given.carried.copy(), never, never)
+    for i in range(len(given.normal)):
+        private.begin(i)
+        u = given.log_uniform[i] if log_uniform is None else log_uniform
+        with np.errstate(over="ignore", invalid="ignore"):
+            draws = Draws(given.normal[i], given.uniform[i], u)
+            state = kernel.algorithm.step(state, model, private, draws)
+        yield state
+
+
+def run(
+    kernel: Kernel,
+    start: np.ndarray,
+    given: Numbers,
+    setting: Setting | None = None,
+    private: Any = None,
+    log_uniform: Any = None,
+) -> History:
+    """What all iterations that `given` has numbers for did, on the kernel's own rows by default."""
+    setting = setting or kernel.setting
+    private = private_data(kernel, given, setting) if private is None else private
+    found, state = [], None
+    for state in steps(kernel, start, given, setting.model, private, log_uniform):
+        counts = np.copy(private.ratio_clipped), np.copy(private.gradient_clipped)
+        found.append((state.theta.copy(), state.accepted.copy(), state.diverging.copy(), *counts))
+    return History(*(np.array(parts) for parts in zip(*found, strict=True)), state.carried)
 
 
 class Probe:
     """Stands for ln u in the acceptance test: sees what it is compared with, and accepts."""
 
+    __array_ufunc__ = None
     compared: Any = None
 
-    def __lt__(self, log_ratio: Any) -> bool:
-        self.compared = float(log_ratio)
-        return True
+    def __lt__(self, log_ratio: Any) -> np.ndarray:
+        self.compared = np.array(log_ratio)
+        return np.ones(self.compared.shape, bool)
 
 
-def probes(chains: int) -> np.ndarray:
-    found = np.empty((chains, 1), dtype=object)
-    for c in range(chains):
-        found[c, 0] = Probe()
-    return found
+class Spy:
+    """Passes every call on, and remembers its name, arguments and answer."""
 
-
-class SpyDoor:
-    """A door that remembers where gradients were asked for, and its answers."""
-
-    def __init__(self, door: Any) -> None:
-        self._door = door
-        self.gradients: list[tuple[np.ndarray, np.ndarray]] = []
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.calls: list[tuple[str, tuple[Any, ...], Any]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._door, name)
+        value = getattr(self.inner, name)
+        if not callable(value):
+            return value
 
-    def noisy_gradient(
-        self,
-        theta: Any,
-        clip: Any,
-        tau: Any,
-        noise: Any,
-        i: int,
-        stage: int,
-        answer: Any,
-        clipped: Any,
-    ) -> None:
-        self._door.noisy_gradient(theta, clip, tau, noise, i, stage, answer, clipped)
-        self.gradients.append((theta.copy(), answer.copy()))
+        def call(*arguments: Any) -> Any:
+            answer = value(*arguments)
+            self.calls.append((name, tuple(np.copy(a) for a in arguments), answer))
+            return answer
 
-    def exact_gradient(self, theta: Any, clip: Any, i: int, answer: Any, clipped: Any) -> None:
-        self._door.exact_gradient(theta, clip, i, answer, clipped)
-        self.gradients.append((theta.copy(), answer.copy()))
+        return call
+
+    def of(self, *names: str) -> list[tuple[Any, ...]]:
+        """Arguments and answer of the calls with one of these names, in their order."""
+        return [(*arguments, answer) for name, arguments, answer in self.calls if name in names]
 
 
 # --- moves there and back ------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class Move:
-    """One proposed move with frozen numbers, and where it led."""
+    """Moves of some chains with frozen numbers, and where they led."""
 
-    start: np.ndarray  # (d,)
-    given: Numbers  # for one chain and one iteration
-    end: np.ndarray  # (d,)
-    momentum: np.ndarray | None  # (d,) at the end, for leapfrog methods
-    kinetic: float  # ½pᵀM⁻¹p at the start minus that at the end
+    start: np.ndarray  # (chains, d)
+    given: Numbers  # for one iteration
+    end: np.ndarray  # (chains, d)
+    momentum: np.ndarray | None  # (chains, d) at the end, for leapfrog methods
+    kinetic: np.ndarray  # (chains,) ½pᵀM⁻¹p at the start minus that at the end
 
 
-def move(kernel: Kernel, setting: Setting, start: np.ndarray, given: Numbers) -> Move:
-    """Propose from `start` with frozen numbers; a probe accepts whatever is proposed."""
-    door = SpyDoor(kernel.door_of(setting))
-    given = replace(given, draws=given.draws._replace(log_u=probes(1)))
-    if is_barker(kernel):  # no ln u: noise beyond any log ratio accepts
-        given = replace(given, ratio_normals=np.full((1, 1), 1e3))
-    end = run(kernel, door, start[None], given).theta[0, 0]
-    if not door.gradients:
-        return Move(start, given, end, None, 0.0)
+def move(kernel: Kernel, start: np.ndarray, given: Numbers) -> Move:
+    """Propose from `start` (chains, d) with frozen numbers; a probe accepts whatever is proposed."""
+    if kernel.is_barker:  # no ln u: noise beyond any log ratio accepts
+        given = replace(given, ratio_normals=np.full_like(given.ratio_normals, 1e3))
+    spy = Spy(private_data(kernel, given))
+    end = run(kernel, start, given, private=spy, log_uniform=Probe()).theta[0]
+    gradients = spy.of("gradient", "exact_gradient")
+    if not gradients:
+        return Move(start, given, end, None, np.zeros(len(start)))
     mass, step = kernel.algorithm.mass, kernel.algorithm.step_size
-    first = np.sqrt(mass) * given.draws.normal[0, 0]
-    before, last = door.gradients[-2][0][0], door.gradients[-1]
-    momentum = (last[0][0] - before) * mass / step + 0.5 * step * last[1][0]
-    kinetic = 0.5 * float((first**2 / mass).sum() - (momentum**2 / mass).sum())
+    before, last, answer = gradients[-2][0], gradients[-1][0], gradients[-1][-1]
+    first = np.sqrt(mass) * given.normal[0]
+    slope = answer + kernel.setting.model.log_prior_gradient(last)
+    momentum = (last - before) * mass / step + 0.5 * step * slope
+    kinetic = 0.5 * ((first**2 / mass).sum(axis=1) - (momentum**2 / mass).sum(axis=1))
     return Move(start, given, end, momentum, kinetic)
-
-
-def is_barker(kernel: Kernel) -> bool:
-    return hasattr(kernel.algorithm, "clip_factor")
 
 
 def reversed_move(kernel: Kernel, made: Move) -> Numbers:
     """The numbers by which the same kernel proposes to go back."""
-    given, algorithm = made.given, kernel.algorithm
-    draws, extra, gradients = given.draws, given.extra, given.gradient_normals
+    given = made.given
     if made.momentum is not None:  # flip the momentum, meet the same gradient noise in reverse order
-        draws = draws._replace(normal=(-made.momentum / np.sqrt(algorithm.mass))[None, None])
-        used = algorithm.steps + 1
-        gradients = np.concatenate([gradients[:, :, used - 1 :: -1], gradients[:, :, used:]], axis=2)
-    elif algorithm.one_component:  # the walk turns around: the same length, the other direction
-        extra = -extra
-    else:
-        draws = draws._replace(normal=-draws.normal)
-    return Numbers(draws, given.ratio_normals, gradients, extra)
+        normal = (-made.momentum / np.sqrt(kernel.algorithm.mass))[None]
+        return replace(given, normal=normal, gradient_normals=given.gradient_normals[:, :, ::-1])
+    if given.carried.shape[1]:  # the walk turns around: the same length, the other direction
+        return replace(given, carried=-given.carried)
+    return replace(given, normal=-given.normal)
+
+
+def moves(kernel: Kernel, pairs: int, seed: int) -> Move:
+    """Random moves from posterior draws."""
+    generator = np.random.default_rng(seed)
+    start = kernel.setting.posterior.draws(generator, pairs)
+    return move(kernel, start, numbers(kernel, generator, pairs, 1))
+
+
+def wanted_ratios(kernel: Kernel, made: Move) -> np.ndarray:
+    """ln π(there) − ln π(here) (chains,), with the momentum's for leapfrog methods."""
+    pairs = zip(made.start, made.end, strict=True)
+    law = kernel.setting.log_posterior
+    return np.array([law(there) - law(here) for here, there in pairs]) + made.kinetic
 
 
 def imbalance(kernel: Kernel, pairs: int = 4, nodes: int = 801) -> float:
@@ -482,27 +414,20 @@ def imbalance(kernel: Kernel, pairs: int = 4, nodes: int = 801) -> float:
     ratio's noise, a probe reads what ln u is compared with, and min(1, e^x) is integrated over z.
     π includes the momentum for leapfrog methods, whose gradient noise is frozen.
     """
-    setting, generator = kernel.setting, np.random.default_rng(20)
     z = np.linspace(-9.0, 9.0, nodes)
     weight = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi) * (z[1] - z[0])
 
-    def log_acceptance(start: np.ndarray, given: Numbers) -> float:
-        many = given.repeated(nodes)
-        many.draws = many.draws._replace(log_u=probes(nodes))
-        many.ratio_normals = z[:, None].copy()
-        run(kernel, kernel.door_of(setting), np.repeat(start[None], nodes, axis=0), many)
-        compared = np.array([probe.compared for probe in many.draws.log_u[:, 0]])
-        chance = (weight * np.exp(np.minimum(compared, 0.0))).sum()
-        return float(np.log(max(chance, 1e-300)))  # a fault may make it 0
+    def log_acceptance(start: np.ndarray, given: Numbers) -> np.ndarray:
+        many, probe = given.repeated(nodes), Probe()
+        many = replace(many, ratio_normals=np.tile(z, pairs)[None])
+        run(kernel, np.repeat(start, nodes, axis=0), many, log_uniform=probe)
+        chance = np.exp(np.minimum(probe.compared.reshape(pairs, nodes), 0.0)) @ weight
+        return np.log(np.maximum(chance, 1e-300))  # a fault may make it 0
 
-    worst = 0.0
-    for start in setting.posterior.draws(generator, pairs):
-        made = move(kernel, setting, start, numbers(kernel.algorithm, generator, 1, 1, len(start)))
-        there = log_acceptance(start, made.given)
-        back = log_acceptance(made.end, reversed_move(kernel, made))
-        wanted = setting.log_posterior(made.end) - setting.log_posterior(start) + made.kinetic
-        worst = max(worst, abs(there - back - wanted))
-    return worst
+    made = moves(kernel, pairs, 20)
+    there = log_acceptance(made.start, made.given)
+    back = log_acceptance(made.end, reversed_move(kernel, made))
+    return float(np.abs(there - back - wanted_ratios(kernel, made)).max())
 
 
 def batch_balance(kernel: Kernel, pairs: int = 4, more: int = 1) -> float:
@@ -515,78 +440,60 @@ def batch_balance(kernel: Kernel, pairs: int = 4, more: int = 1) -> float:
     pair's log ratio is seen to 1 % (Barker: 3 %, of which the correction's error is a third at most); `more`
     times as many batches sharpen that.
     """
-    setting, generator = kernel.setting, np.random.default_rng(20)
-    batches = more * (10_000 if is_barker(kernel) else 4000)
+    generator, law = np.random.default_rng(20), kernel.setting.posterior
+    batches = more * (10_000 if kernel.is_barker else 4000)
 
     def acceptances(start: np.ndarray, given: Numbers) -> np.ndarray:
-        many = given.repeated(batches)
-        words = generator.integers(0, 2**64, many.draws.words.shape, dtype=np.uint64)
-        many.draws = many.draws._replace(words=words, log_u=probes(batches))
-        starts = np.repeat(start[None], batches, axis=0)
-        if is_barker(kernel):
-            many.ratio_normals = generator.standard_normal((batches, 1))
-            many.draws = many.draws._replace(uniform=generator.random((batches, 1, 1)))
-            return run(kernel, kernel.door_of(setting), starts, many).accepted[:, 0].astype(float)
+        many, starts = given.repeated(batches), np.repeat(start, batches, axis=0)
+        many = replace(many, words=generator.integers(0, 2**64, many.words.shape, dtype=np.uint64))
+        if kernel.is_barker:
+            normals, uniform = generator.standard_normal((1, batches)), generator.random((1, batches, 1))
+            return run(kernel, starts, replace(many, ratio_normals=normals, uniform=uniform)).accepted[0]
         compared = []
         for z in (-1.0, 1.0):
-            many.ratio_normals = np.full((batches, 1), z)
-            run(kernel, kernel.door_of(setting), starts, many)
-            compared.append(np.array([probe.compared for probe in many.draws.log_u[:, 0]]))
+            probe = Probe()
+            run(kernel, starts, replace(many, ratio_normals=np.full((1, batches), z)), log_uniform=probe)
+            compared.append(probe.compared)
         m, sd = 0.5 * (compared[1] + compared[0]), 0.5 * (compared[1] - compared[0])
         sd = np.maximum(sd, 1e-9)  # a fault may leave the noise out
         return ndtr(m / sd) + np.exp(m + 0.5 * sd**2 + log_ndtr(-sd - m / sd))
 
     total = 0.0
-    law = setting.posterior
     starts = law.draws(generator, pairs)
-    if is_barker(kernel):
+    if kernel.is_barker:
         starts = law.mean() + 3.3 * np.sqrt(np.diag(law.covariance())) * np.sign(starts - law.mean())
     for start in starts:
-        given = numbers(kernel.algorithm, generator, 1, 1, len(start), setting.along_axes)
-        made = move(kernel, setting, start, given)
-        there = acceptances(start, made.given)
+        made = move(kernel, start[None], numbers(kernel, generator, 1, 1))
+        there = acceptances(made.start, made.given)
         back = acceptances(made.end, reversed_move(kernel, made))
-        wanted = setting.log_posterior(made.end) - setting.log_posterior(start)
         found = np.log(max(there.mean(), 1e-9)) - np.log(max(back.mean(), 1e-9))
         variance = sum(a.var() / max(a.mean(), 1e-3) ** 2 / batches for a in (there, back))
-        total += (found - wanted) ** 2 / max(variance, 1e-9)
+        total += (found - wanted_ratios(kernel, made)[0]) ** 2 / max(variance, 1e-9)
     return float(stats.chi2.sf(total, pairs))
 
 
 def return_error(kernel: Kernel) -> float:
     """How far from its start a frozen move ends that is made and then undone."""
-    setting = kernel.setting
-    generator = np.random.default_rng(21)
-    worst = 0.0
-    for start in setting.posterior.draws(generator, 5):
-        made = move(kernel, setting, start, numbers(kernel.algorithm, generator, 1, 1, len(start)))
-        undone = move(kernel, setting, made.end, reversed_move(kernel, made))
-        worst = max(worst, float(np.abs(undone.end - start).max()))
-        if undone.momentum is not None:
-            first = np.sqrt(kernel.algorithm.mass) * made.given.draws.normal[0, 0]
-            worst = max(worst, float(np.abs(undone.momentum + first).max()))
-    return worst
+    made = moves(kernel, 5, 21)
+    undone = move(kernel, made.end, reversed_move(kernel, made))
+    worst = np.abs(undone.end - made.start).max()
+    if undone.momentum is not None:
+        first = np.sqrt(kernel.algorithm.mass) * made.given.normal[0]
+        worst = max(worst, np.abs(undone.momentum + first).max())
+    return float(worst)
 
 
 def volume_error(kernel: Kernel) -> float:
     """|det − 1| of a leapfrog trajectory (θ, p) → (θ', p') with frozen noise, by differences."""
-    setting = kernel.setting
-    generator = np.random.default_rng(22)
-    start = setting.posterior.draws(generator, 1)[0]
-    d, root = len(start), np.sqrt(kernel.algorithm.mass)
-    given = numbers(kernel.algorithm, generator, 1, 1, d)
-    point = np.concatenate([start, root * given.draws.normal[0, 0]])
-
-    def trajectory(place: np.ndarray) -> np.ndarray:
-        draws = given.draws._replace(normal=(place[d:] / root)[None, None])
-        made = move(kernel, setting, place[:d], replace(given, draws=draws))
-        assert made.momentum is not None
-        return np.concatenate([made.end, made.momentum])
-
-    h = 1e-5
-    steps = h * np.eye(2 * d)
-    columns = [(trajectory(point + e) - trajectory(point - e)) / (2.0 * h) for e in steps]
-    return abs(float(np.linalg.det(np.array(columns))) - 1.0)
+    made, root, h = moves(kernel, 1, 22), np.sqrt(kernel.algorithm.mass), 1e-5
+    point = np.concatenate([made.start[0], root * made.given.normal[0, 0]])
+    d = len(root)
+    places = point + h * np.concatenate([np.eye(2 * d), -np.eye(2 * d)])
+    given = replace(made.given.repeated(4 * d), normal=(places[:, d:] / root)[None])
+    found = move(kernel, places[:, :d].copy(), given)
+    assert found.momentum is not None
+    ends = np.concatenate([found.end, found.momentum], axis=1)
+    return abs(float(np.linalg.det((ends[: 2 * d] - ends[2 * d :]) / (2.0 * h))) - 1.0)
 
 
 # --- stationarity --------------------------------------------------------------------------------
@@ -600,33 +507,61 @@ def smallest_p(uniforms: np.ndarray) -> float:
     count = len(uniforms)
     scores = ndtri(np.clip(uniforms, 1e-300, 1.0 - 1e-16))
     mean = 2.0 * stats.norm.sf(np.abs(scores.sum(axis=0)) / np.sqrt(count))
-    square = stats.chi2.cdf((scores**2).sum(axis=0), count)
-    variance = 2.0 * np.minimum(square, stats.chi2.sf((scores**2).sum(axis=0), count))
+    square = (scores**2).sum(axis=0)
+    variance = 2.0 * np.minimum(stats.chi2.cdf(square, count), stats.chi2.sf(square, count))
     whole = [stats.kstest(column, "uniform").pvalue for column in uniforms.T]
     p = np.concatenate([mean, variance, whole])
     return min(1.0, float(p.min()) * len(p))
 
 
-def invariance(
-    kernel: Kernel, setting: Setting, chains: int = 1000, iterations: int = 20, seed: int = 1
-) -> float:
+def invariance(kernel: Kernel, chains: int = 1000, iterations: int = 20, seed: int = 1) -> float:
     """p-value: chains started from exact posterior draws keep that law."""
     generator = np.random.default_rng(seed)
-    start = setting.posterior.draws(generator, chains)
-    given = numbers(kernel.algorithm, generator, chains, iterations, start.shape[1], setting.along_axes)
-    record = run(kernel, kernel.door_of(setting), start, given)
-    assert record.ratio_clipped.sum() == record.gradient_clipped.sum() == 0, "rows were clipped"
-    moved = (record.theta[:, -1] != start).any(axis=1).mean()
+    start = kernel.setting.posterior.draws(generator, chains)
+    path = run(kernel, start, numbers(kernel, generator, chains, iterations))
+    assert path.ratio_clipped.sum() == path.gradient_clipped.sum() == 0, "rows were clipped"
+    moved = (path.theta[-1] != start).any(axis=1).mean()
     assert moved > 0.5, f"only {moved:.0%} of the chains moved: this test would prove nothing"
-    return smallest_p(setting.uniforms(record.theta[:, -1]))
+    return smallest_p(kernel.setting.uniforms(path.theta[-1]))
+
+
+class ManyDataSets:
+    """An evaluator with a data set of its own for each chain, straight from the model's affine form."""
+
+    def __init__(self, model: Any, rows: np.ndarray) -> None:
+        chains, self.n, _ = rows.shape
+        self.model = model
+        table = model.statistics(rows.reshape(chains * self.n, -1))
+        self.columns = [column.reshape(chains, self.n).copy() for column in table.T]
+
+    def _clipped_ratios(self, theta: Any, proposal: Any, bound: Any, columns: Any) -> tuple[Any, Any]:
+        alpha, gamma = self.model.ratio_form(theta, proposal)
+        ratios = gamma[:, None] + sum(alpha[:, [q]] * column for q, column in enumerate(columns))
+        kept = np.clip(ratios, -bound[:, None], bound[:, None])
+        return kept, (kept != ratios).sum(axis=1)
+
+    def ratio_sums(self, theta: Any, proposal: Any, bound: Any) -> tuple[Any, Any]:
+        kept, counts = self._clipped_ratios(theta, proposal, bound, self.columns)
+        return kept.sum(axis=1), counts
+
+    def gradient_sums(self, theta: Any, bound: float) -> tuple[Any, Any]:
+        linear, constant = self.model.gradient_form(theta)
+        rows = np.einsum("cdk,kcn->cnd", linear, self.columns) + constant[:, None]
+        norms = np.sqrt((rows**2).sum(axis=2))
+        factors = bound / np.maximum(norms, bound) if np.isfinite(bound) else np.ones_like(norms)
+        return (factors[..., None] * rows).sum(axis=1), (norms > bound).sum(axis=1)
+
+    def batch_ratio_sums(self, theta: Any, proposal: Any, bound: Any, words: Any) -> tuple[Any, Any, Any]:
+        chosen = kernels.draw_batches(words, self.n)
+        columns = [np.take_along_axis(column, chosen, axis=1) for column in self.columns]
+        kept, counts = self._clipped_ratios(theta, proposal, bound, columns)
+        return kept.sum(axis=1), kept.shape[1] * kept.var(axis=1), counts
 
 
 def joint_test(
     kernel: Kernel,
-    setting: Setting,
     replicates: int = 1000,
     iterations: int = 20,
-    seed: int = 2,
     model: Any = None,
     temperature: float | None = None,
 ) -> float:
@@ -636,282 +571,25 @@ def joint_test(
     both independent of each other. Every replicate is independent, so the p-value is exact. `model`
     and `temperature` are what the kernel is told; they default to the truth.
     """
-    truth, told = setting.model, model or setting.model
-    hot = truth._replace(variance=truth.variance / setting.temperature)  # p(x|θ)^T is normal again
-    generator = np.random.default_rng(seed)
-    d = truth.dimension
-    phi = np.sqrt(truth.prior_variance) * generator.standard_normal((replicates, d))
-    start = phi.copy()
+    setting, generator = kernel.setting, np.random.default_rng(2)
+    truth, n = setting.model, setting.n
+    told = replace(setting, model=model or truth, temperature=temperature or setting.temperature)
+    hot = replace(truth, variance=truth.variance / setting.temperature)  # p(x|θ)^T is normal again
+    start = np.sqrt(truth.prior_variance) * generator.standard_normal((replicates, truth.dimension))
     start[:, 1] -= truth.a * (start[:, 0] - truth.m) ** 2 + truth.b
-    end, centred, square = np.empty((3, replicates, d))
-    for r in range(replicates):
-        rows = hot.simulate(generator, start[r], setting.n)
-        assumed = Setting(told, rows, setting.temperature if temperature is None else temperature)
-        given = numbers(kernel.algorithm, generator, 1, iterations, d, setting.along_axes)
-        record = run(kernel, kernel.door_of(assumed), start[r : r + 1], given)
-        assert not (kernel.algorithm.batch_size and record.ratio_clipped.any()), "rows were clipped"
-        end[r] = record.theta[0, -1]
-        after = bent(truth, end[r : r + 1])[0]
-        centred[r] = (rows - after).mean(axis=0) * np.sqrt(setting.n / hot.variance)
-        square[r] = ((rows - after) ** 2 / hot.variance).sum(axis=0)
-    prior = bent(truth, end) / np.sqrt(truth.prior_variance)
+    rows = np.array([hot.simulate(generator, theta, n) for theta in start])
+    evaluator, carried, theta = ManyDataSets(told.model, rows), None, start
+    for _ in range(0, iterations, ROUND):
+        given = numbers(kernel, generator, replicates, min(ROUND, iterations))
+        given = given if carried is None else replace(given, carried=carried)
+        path = run(kernel, theta, given, told, private_data(kernel, given, told, evaluator))
+        theta, carried = path.theta[-1], path.carried
+        assert not (kernel.algorithm.batch_size and path.ratio_clipped.any()), "rows were clipped"
+    after = bent(truth, theta)
+    rest = rows - after[:, None]
+    centred = rest.mean(axis=1) * np.sqrt(n / hot.variance)
+    square = (rest**2 / hot.variance).sum(axis=1)
+    prior = after / np.sqrt(truth.prior_variance)
     mixed = (prior + centred) / np.sqrt(2.0)  # independent standard normals, if all is right
-    parts = [normal_uniforms(prior), ndtr(centred), ndtr(mixed), stats.chi2.cdf(square, setting.n)]
+    parts = [normal_uniforms(prior), ndtr(centred), ndtr(mixed), stats.chi2.cdf(square, n)]
     return smallest_p(np.column_stack(parts))
-
-
-# --- releases ------------------------------------------------------------------------------------
-
-
-class SpyEvaluator:
-    """Remembers what was asked about the rows."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.ratios: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self.gradients: list[float] = []
-
-    def ratio_sums(self, model: Any, theta: Any, proposal: Any, bound: Any, sums: Any, counts: Any) -> None:
-        self.ratios.append((theta.copy(), proposal.copy(), bound.copy()))
-        self._inner.ratio_sums(model, theta, proposal, bound, sums, counts)
-
-    def gradient_sums(self, model: Any, theta: Any, bound: Any, sums: Any, counts: Any) -> None:
-        self.gradients.append(float(bound))
-        self._inner.gradient_sums(model, theta, bound, sums, counts)
-
-
-class SpyBatches:
-    """Remembers what was asked about batches, and the variances."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.asked: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def batch_sums(
-        self,
-        model: Any,
-        theta: Any,
-        proposal: Any,
-        bound: Any,
-        words: Any,
-        i: int,
-        sums: Any,
-        squares: Any,
-        counts: Any,
-    ) -> None:
-        self._inner.batch_sums(model, theta, proposal, bound, words, i, sums, squares, counts)
-        self.asked.append((theta.copy(), proposal.copy(), bound.copy(), words[:, i].copy(), squares.copy()))
-
-
-class SpyNoise:
-    """Remembers which noise was asked for."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.ratios: list[tuple[int, int, float]] = []
-        self.gradients: list[tuple[int, int, int, float]] = []
-
-    def corrected(self, c: int, i: int, sd: float) -> float:
-        self.ratios.append((c, i, float(sd)))
-        return float(self._inner.corrected(c, i, sd))
-
-    def centred(self, c: int, i: int, sd: float) -> float:
-        self.ratios.append((c, i, float(sd)))
-        return float(self._inner.centred(c, i, sd))
-
-    def vector(self, c: int, i: int, stage: int, sd: float, out: np.ndarray) -> None:
-        self.gradients.append((c, i, stage, float(sd)))
-        self._inner.vector(c, i, stage, sd, out)
-
-
-def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float | None]:
-    """Releases of this name that an iteration declares, and their multiplier (None: exact)."""
-    once, each = algorithm.releases(n)
-    events = [e for e in (once if first else ()) + tuple(each) if e.name == name]
-    multipliers = {e.noise_multiplier if isinstance(e, GaussianRelease) else None for e in events}
-    assert len(multipliers) <= 1, f"several multipliers for {name}"
-    return sum(e.count for e in events), multipliers.pop() if multipliers else None
-
-
-def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
-    """What the kernel's performed releases have different from its declared ones; empty if nothing.
-
-    The plain-Python text runs with spies as evaluator and noise source. Every question about the
-    rows must be declared, bounded by clip‖θ − θ'‖₂ (or the gradient's clip), and answered with
-    fresh noise of sd T · multiplier · 2 · bound.
-    """
-    if kernel.algorithm.batch_size:
-        return batch_release_faults(kernel, chains, m)
-    algorithm, setting = kernel.algorithm, kernel.setting
-    generator = np.random.default_rng(23)
-    start = setting.posterior.draws(generator, chains)
-    given = numbers(algorithm, generator, chains, m, start.shape[1])
-    noise = SpyNoise(kernel.noise(given.ratio_normals, given.gradient_normals))
-    evaluator = SpyEvaluator(sampling.build_evaluator(algorithm, setting))
-    door = kernel.door_of(setting, evaluator)
-    state, record = State(start.copy(), given.extra.copy()), Record.empty(chains, m, start.shape[1])
-    clip_ratio = getattr(algorithm, "clip_l", getattr(algorithm, "clip", None))
-    faults: list[str] = []
-
-    def compare(what: str, found: Any, wanted: Any) -> None:
-        if not np.allclose(found, wanted, rtol=1e-12, atol=0.0):
-            faults.append(f"iteration {i}: {what}: {found}, declared {wanted}")
-
-    for i in range(m):
-        for log in (evaluator.ratios, evaluator.gradients, noise.ratios, noise.gradients):
-            log.clear()
-        algorithm.iterate(door, noise, given.draws, i, state, record)
-        ratios, ratio_multiplier = declared(algorithm, setting.n, "log-ratio", i == 0)
-        gradients, gradient_multiplier = declared(algorithm, setting.n, "gradient", i == 0)
-        compare("log ratios asked", len(evaluator.ratios), ratios)
-        compare("gradients asked", len(evaluator.gradients), gradients)
-        for bound in evaluator.gradients:
-            compare("gradient bound", bound, algorithm.clip_g)
-        sds = []
-        for theta, proposal, bound in evaluator.ratios:
-            distance = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
-            if getattr(algorithm, "as_coded", False):
-                distance = np.abs((theta - proposal).sum(axis=1))
-            wanted = clip_ratio * distance if np.isfinite(clip_ratio) else np.full(chains, np.inf)
-            compare("log-ratio bound", bound, wanted)
-            if ratio_multiplier is not None:
-                sds.append(setting.temperature * ratio_multiplier * 2.0 * wanted)
-        for c in range(chains):
-            found = [sd for chain, _, sd in noise.ratios if chain == c]
-            compare("log ratios with noise", len(found), ratios if ratio_multiplier else 0)
-            for sd, wanted in zip(found, sds, strict=False):
-                compare("sd of a log ratio", sd, wanted[c])
-            vectors = [sd for chain, _, _, sd in noise.gradients if chain == c]
-            compare("gradients with noise", len(vectors), gradients if gradient_multiplier else 0)
-            for sd in vectors:
-                compare(
-                    "sd of a gradient",
-                    sd,
-                    setting.temperature * gradient_multiplier * 2.0 * algorithm.clip_g,
-                )
-        places = [entry[:-1] for entry in noise.ratios + noise.gradients]
-        if len(set(places)) < len(places) or any(place[1] != i for place in places):
-            faults.append(f"iteration {i}: noise used more than once")
-    return faults
-
-
-def batch_release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
-    """As `release_faults`, for kernels that look at batches.
-
-    One release an iteration: a batch of the declared size, by that iteration's own words; rows bounded by
-    c = clip‖θ − θ'‖₂ with noise sd multiplier · (2nTc/b + factor (1 − 1/b)(nTc/b)²), or, for Barker's
-    test, by clip_factor √b/(nT) with noise variance 2 less the batch's.
-    """
-    algorithm, setting = kernel.algorithm, kernel.setting
-    generator = np.random.default_rng(23)
-    start = setting.posterior.draws(generator, chains)
-    given = numbers(algorithm, generator, chains, m, start.shape[1], setting.along_axes)
-    noise = SpyNoise(kernel.noise(given.ratio_normals, given.gradient_normals))
-    evaluator = SpyBatches(kernel.evaluator_of(setting))
-    door = kernel.door_of(setting, evaluator)
-    state, record = State(start.copy(), given.extra.copy()), Record.empty(chains, m, start.shape[1])
-    once, each = algorithm.releases(setting.n)
-    kind = BarkerRelease if is_barker(kernel) else SubsampledGaussianRelease
-    wanted = (kind, algorithm.batch_size, setting.n, 1, "substitute")
-    declared_now = [(type(e), e.batch_size, e.n, e.count, e.neighbours) for e in each]
-    faults = [] if (once, declared_now) == ((), [wanted]) else [f"declared {once}, {each}"]
-
-    def compare(what: str, found: Any, wanted: Any) -> None:
-        if np.shape(found) != np.shape(wanted) or not np.allclose(found, wanted, rtol=1e-12, atol=0.0):
-            faults.append(f"iteration {i}: {what}: {found}, declared {wanted}")
-
-    b = float(algorithm.batch_size)
-    scale = setting.temperature * setting.n / b
-    for i in range(m):
-        evaluator.asked.clear()
-        noise.ratios.clear()
-        algorithm.iterate(door, noise, given.draws, i, state, record)
-        compare("batches asked", len(evaluator.asked), 1)
-        for theta, proposal, bound, words, squares in evaluator.asked:
-            compare("words", words, given.draws.words[:, i])
-            if is_barker(kernel):
-                c = np.full(chains, algorithm.clip_factor / (scale * np.sqrt(b)))
-                sds = np.sqrt(2.0 - scale**2 * squares)
-            else:
-                c = algorithm.clip * np.sqrt(((theta - proposal) ** 2).sum(axis=1))
-                variance_part = algorithm.variance_factor * (1.0 - 1.0 / b) * (scale * c) ** 2
-                sds = each[0].noise_multiplier * (2.0 * scale * c + variance_part)
-            compare("bound of a row", bound, c)
-            compare("sd", [sd for _, _, sd in sorted(noise.ratios)], sds)
-        if [(c, at) for c, at, _ in sorted(noise.ratios)] != [(c, i) for c in range(chains)]:
-            faults.append(f"iteration {i}: noise of {noise.ratios}")
-    return faults
-
-
-def attained_batch_multiplier(kernel: Kernel) -> tuple[float, float]:
-    """Noise multiplier found from outside, and the declared one, of a minibatch penalty release.
-
-    In the worst batch all rows are clipped, to the same side, and one of them moves to the other side: the
-    larger of the two changes is the sensitivity attained, joint for sum and variance.
-    """
-    algorithm, setting = kernel.algorithm, kernel.setting
-    generator = np.random.default_rng(24)
-    start = setting.posterior.draws(generator, 1)
-    given = numbers(algorithm, generator, 1, 1, start.shape[1])
-    given.draws.words[:] = 0  # the batch's first row is row 0; drawn anew, it would be all of them
-
-    def answer(side: float, changed: bool, z: float) -> float:
-        rows = np.full(setting.rows.shape, side * 1e9)
-        if changed:
-            rows[0] *= -1.0
-        probe = probes(1)
-        numbers_now = replace(
-            given, draws=given.draws._replace(log_u=probe), ratio_normals=np.full((1, 1), z)
-        )
-        run(kernel, kernel.door_of(replace(setting, rows=rows)), start, numbers_now)
-        return float(probe[0, 0].compared)
-
-    change = max(abs(answer(side, True, 0.0) - answer(side, False, 0.0)) for side in (1.0, -1.0))
-    sd = 0.5 * (answer(1.0, False, 1.0) - answer(1.0, False, -1.0))
-    return sd / change, algorithm.releases(setting.n)[1][0].noise_multiplier
-
-
-def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
-    """Noise multiplier found from outside, and the declared one, for each release of one iteration.
-
-    Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides.
-    The change of the noiseless answer is the sensitivity attained; the change of the answer from
-    noise z = −1 to z = 1 is twice the sd.
-    """
-    if kernel.algorithm.batch_size:
-        return {"batch log-ratio": attained_batch_multiplier(kernel)}
-    algorithm, setting = kernel.algorithm, kernel.setting
-    generator = np.random.default_rng(24)
-    start = setting.posterior.draws(generator, 1)
-    given = numbers(algorithm, generator, 1, 1, start.shape[1])
-
-    def answers(side: float, z: float) -> tuple[float, np.ndarray]:
-        rows = setting.rows.copy()
-        rows[0] = side * 1e9
-        door = SpyDoor(kernel.door_of(Setting(setting.model, rows, setting.temperature)))
-        gradient_normals = np.zeros_like(given.gradient_normals)
-        gradient_normals[:, :, :1, 0] = z
-        probe = probes(1)
-        numbers_now = replace(
-            given,
-            draws=given.draws._replace(log_u=probe),
-            ratio_normals=np.full((1, 1), z),
-            gradient_normals=gradient_normals,
-        )
-        run(kernel, door, start, numbers_now)
-        first = door.gradients[0][1][0] if door.gradients else np.zeros(start.shape[1])
-        return probe[0, 0].compared, first
-
-    found = {}
-    (low, low_gradient), (high, high_gradient) = answers(1.0, 0.0), answers(-1.0, 0.0)
-    (minus, minus_gradient), (plus, plus_gradient) = answers(1.0, -1.0), answers(1.0, 1.0)
-    _, ratio_multiplier = declared(algorithm, setting.n, "log-ratio", True)
-    count, gradient_multiplier = declared(algorithm, setting.n, "gradient", True)
-    if ratio_multiplier is not None and not count:
-        # where gradients come first, a changed row changes the proposal too, and nothing is seen
-        found["log-ratio"] = (0.5 * abs(plus - minus) / abs(high - low), ratio_multiplier)
-    if gradient_multiplier is not None:
-        change = np.sqrt(((high_gradient - low_gradient) ** 2).sum())
-        sd = 0.5 * np.abs(plus_gradient - minus_gradient).max()
-        found["gradient"] = (sd / change, gradient_multiplier)
-    return found

@@ -1,4 +1,4 @@
-"""Chains by each evaluator against the dense one: the same decisions, the same positions to rounding."""
+"""Chains by each evaluator against the generic one: the same decisions, the same positions to rounding."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,63 +6,38 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc import evaluators
-from dpmc.evaluators.affine import AffineEvaluator
-from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.models.gaussian import Gaussian
+from dpmc.problem import Problem
 from dpmc.sampling import Cell, sample
 from dpmc.storage import Chains
-from evaluators.test_evaluators import without_sorting, without_tree
-from kernels.cells import HYPERPARAMETERS, cell, problem
+from kernels.cells import HYPERPARAMETERS, LANGEVIN, MIXTURE, cell, problem
+from kernels.problems import SLANT
 
-build = evaluators.build
-CELLS = [
-    (method, name)
-    for method in ("rwmh", "hmc", "dp-penalty", "dp-penalty-guided", "dp-hmc")
-    for name in ("banana", "circle")
-]
-
-
-def dense(model: Any, rows: np.ndarray, *_: Any) -> Any:
-    """Every row is read; one statistic, which is always sorted, gets zeros beside it."""
-    statistics = model.statistics(rows)
-    if statistics.shape[1] == 1:
-        statistics = np.column_stack([statistics, np.zeros(len(rows))])
-    return without_tree(without_sorting(AffineEvaluator.build(statistics, False)))
-
-
-def tree(model: Any, rows: np.ndarray, *_: Any) -> Any:
-    """Every sum goes through the tree; one statistic alone is always sorted."""
-    evaluator = build(model, rows, gradients=True)
-    return evaluator if evaluator.blocks.shape[1] == 1 else without_sorting(evaluator)
+FULL = ("rwmh", "hmc", "dp-penalty", "dp-penalty-guided", "dp-hmc")
 
 
 class Plain:
     """The model as a user would write it, without its affine form."""
 
     def __init__(self, model: Any) -> None:
-        self.model = model
-        for name in ("dimension", "log_likelihood", "log_prior", "log_prior_gradient"):
-            setattr(self, name, getattr(model, name))
+        self.model, self.dimension = model, model.dimension
+        for name in ("log_likelihood", "log_prior", "log_prior_gradient", "row_bounds"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        if hasattr(model, "gradient_form"):
+            self.log_likelihood_gradient = self._gradient
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        statistics = self.model.statistics(rows)
-        linear, constant = np.zeros((len(theta), statistics.shape[1])), np.zeros(len(theta))
-        self.model.gradient(theta, linear, constant)
-        return statistics @ linear.T + constant
-
-
-def run(chosen: Cell, builder: Any, monkeypatch: Any) -> Chains:
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluators, "build", builder)
-        return sample(chosen, [0])[0]
+    def _gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        linear, constant = self.model.gradient_form(theta[None])
+        return np.asarray(self.model.statistics(rows) @ linear[0].T + constant[0])
 
 
-def furthest(one: Chains, other: Chains, chosen: Cell) -> float:
-    """Largest |Δθ| in posterior standard deviations; infinite if a decision differs."""
-    if (one.accepted != other.accepted).any():
-        return np.inf
-    sd = np.sqrt(np.diag(chosen.problem.posterior_covariance))
-    return float(np.max(np.abs(one.draws - other.draws) / sd))
+def slanted() -> Problem:
+    """A Gaussian, on which batches have two statistics."""
+    on = problem()
+    on.model = replace(SLANT, precision=np.array([[0.8, -0.3], [-0.3, 1.0]]))
+    assert isinstance(on.model, Gaussian)
+    return on
 
 
 def small(method: str, name: str) -> Cell:
@@ -75,29 +50,40 @@ def small(method: str, name: str) -> Cell:
     return cell(method, problem(name, n=1100), iterations=60, **lengths)
 
 
-@pytest.mark.parametrize(("method", "name"), CELLS)
-@pytest.mark.parametrize("evaluator", ["as built", "tree"])
-def test_a_chain_is_the_dense_one(evaluator: str, method: str, name: str, monkeypatch: Any) -> None:
-    chosen = small(method, name)
-    reference = run(chosen, dense, monkeypatch)
-    found = run(chosen, {"as built": build, "tree": tree}[evaluator], monkeypatch)
-    assert 0 < reference.accepted.sum()
-    assert furthest(found, reference, chosen) <= 1e-9
+CELLS: dict[str, Cell] = {
+    **{f"{method} on the {name}": small(method, name) for method in FULL for name in ("banana", "circle")},
+    **{method: cell(method) for method in ("minibatch-penalty", "minibatch-penalty-guided", "dp-barker")},
+    **{method: cell(method) for method in (*MIXTURE, "dp-fast-mh", "dp-fast-mh-full")},
+    **{method: cell(method, slanted()) for method in LANGEVIN},
+}
 
 
-@pytest.mark.parametrize("method", ["dp-penalty", "dp-hmc"])
-def test_a_plain_model_has_the_same_chain(method: str, monkeypatch: Any) -> None:
-    chosen = small(method, "banana")
-    plain = replace(chosen, problem=replace(chosen.problem, model=Plain(chosen.problem.model)))
-    found = run(plain, lambda model, rows, *_: GenericEvaluator(rows), monkeypatch)
-    assert furthest(found, run(chosen, dense, monkeypatch), chosen) <= 1e-9
+def furthest(one: Chains, other: Chains, chosen: Cell) -> float:
+    """Largest |Δθ| in posterior standard deviations; infinite if a decision or a count differs."""
+    if (one.accepted != other.accepted).any() or (one.totals != other.totals).any():
+        return np.inf
+    sd = np.sqrt(np.diag(chosen.problem.posterior_covariance))
+    return float(np.max(np.abs(one.draws - other.draws) / sd))
 
 
-def test_a_row_that_is_a_little_off_is_seen(monkeypatch: Any) -> None:
+def plain(chosen: Cell) -> Chains:
+    on = replace(chosen.problem, model=Plain(chosen.problem.model))
+    found = sample(replace(chosen, problem=on), [0])[0]
+    assert found.attributes["evaluator"].endswith("generic")
+    return found
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_chain_is_the_plain_model_s(name: str) -> None:
+    chosen = CELLS[name]
+    found = sample(chosen, [0])[0]
+    assert not found.attributes["evaluator"].endswith("generic")
+    assert 0 < found.totals[0]
+    assert furthest(found, plain(chosen), chosen) <= 1e-9
+
+
+def test_a_row_that_is_a_little_off_is_seen() -> None:
     chosen = small("dp-hmc", "banana")
-
-    def moved(model: Any, rows: np.ndarray, *_: Any) -> Any:
-        return build(model, np.vstack([rows[1:], rows[:1] + 1e-5]))
-
-    found = run(chosen, moved, monkeypatch)
-    assert furthest(found, run(chosen, dense, monkeypatch), chosen) > 1e-9
+    rows = np.vstack([chosen.problem.rows[1:], chosen.problem.rows[:1] + 1e-5])
+    moved = replace(chosen, problem=replace(chosen.problem, rows=rows))
+    assert furthest(sample(moved, [0])[0], plain(chosen), chosen) > 1e-9

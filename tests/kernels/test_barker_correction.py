@@ -12,7 +12,6 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 
-from dpmc.compiler import compiled
 from dpmc.privacy import barker_correction
 from dpmc.privacy.barker_correction import CUMULATIVE, PROBABILITIES, VALUES
 
@@ -114,40 +113,26 @@ def test_batch_noise_and_its_filling_give_the_same_acceptance(batch_variance: fl
 # Draws
 
 
-def fill(uniforms, out):
-    for k in range(uniforms.shape[0]):
-        out[k] = barker_correction.barker_correction(uniforms[k])
-
-
-def draws(uniforms: np.ndarray, compiled_too: bool = False) -> np.ndarray:
-    out = np.empty(len(uniforms))
-    (compiled(fill) if compiled_too else fill)(uniforms, out)
-    return out
-
-
 def test_quantile_at_its_edges() -> None:
     edges = np.array([0.0, *CUMULATIVE, np.nextafter(1.0, 0.0)])
-    np.testing.assert_array_equal(draws(edges), [*VALUES, VALUES[-1]])
-    np.testing.assert_array_equal(draws(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1])
+    np.testing.assert_array_equal(barker_correction.barker_correction(edges), [*VALUES, VALUES[-1]])
+    np.testing.assert_array_equal(
+        barker_correction.barker_correction(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1]
+    )
 
 
 def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:
     count = 1_000_000
-    found = draws((np.arange(count) + 0.5) / count)
+    found = barker_correction.barker_correction((np.arange(count) + 0.5) / count)
     for value, probability in zip(*TABLE, strict=True):
         assert np.mean(found == value) == pytest.approx(probability, abs=1.01 / count)
-
-
-def test_compiled_draws_are_the_same() -> None:
-    uniforms = np.r_[0.0, CUMULATIVE, np.random.default_rng(5).random(10_000), np.nextafter(1.0, 0.0)]
-    np.testing.assert_array_equal(draws(uniforms, compiled_too=True), draws(uniforms))
 
 
 def test_noise_with_drawn_correction_is_logistic_as_far_as_can_be_told() -> None:
     generator = np.random.default_rng(20)
     count = 200_000
     noise = math.sqrt(2.0) * generator.standard_normal(count)
-    total = noise + draws(generator.random(count))
+    total = noise + barker_correction.barker_correction(generator.random(count))
     assert stats.kstest(total, barker_correction.noisy_cdf).pvalue > 1e-3
     assert stats.kstest(total, stats.logistic.cdf).statistic < STATED + 1.95 / math.sqrt(count)
     assert abs(total.mean()) < 4.0 * math.sqrt(3.29 / count)

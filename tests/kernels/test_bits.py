@@ -1,4 +1,4 @@
-"""Equal bits: however a run is cut into blocks, computed beside others, stopped and resumed."""
+"""Equal bits: however a run is cut into blocks, computed beside others, thinned, stopped and resumed."""
 
 import json
 from dataclasses import replace
@@ -7,16 +7,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.stats import qmc
 
 from dpmc import sampling, storage
 from dpmc.errors import DpmcError
-from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.privacy.events import NonPrivateRelease
+from dpmc.randomness import stream
+from dpmc.run import stream_names
 from dpmc.sampling import Cell, sample
-from kernels.cells import HYPERPARAMETERS, cell, problem
+from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell, problem
 
 each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
+SLOW_TO_ACCOUNT_FOR = "dp-fast-mh"  #: its other variants run the same code
+each_quick_method = pytest.mark.parametrize(
+    "method", [m for m in HYPERPARAMETERS if m != SLOW_TO_ACCOUNT_FOR]
+)
 ARRAYS = [field for field in storage.Chains.__dataclass_fields__ if field != "attributes"]
+COUNTS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped")
 
 
 def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
@@ -26,8 +34,8 @@ def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
     def next_size(*_: Any) -> int:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr(sampling, "_first_block", next_size)
-    monkeypatch.setattr(sampling, "_next_block", next_size)
+    monkeypatch.setattr(sampling, "FIRST_BLOCK", 1000)
+    monkeypatch.setattr(sampling.Loop, "_longest_block", next_size)
 
 
 def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> None:
@@ -38,16 +46,13 @@ def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> Non
         assert a.attributes == b.attributes
 
 
-def in_plain_python(monkeypatch: Any) -> None:
-    monkeypatch.setattr(sampling, "compiled_iterations", sampling.run_iterations)
-
-
 @each_method
 def test_block_size_changes_nothing(method: str, monkeypatch: Any) -> None:
-    whole = sample(cell(method), [0, 1])
-    for sizes in ([1], [3, 1, 7, 2], [39, 5], [1000]):
+    chosen = cell(method, most_draws=7)
+    whole = sample(chosen, [0, 1])
+    for sizes in ([1], [3, 1, 7, 2], [39, 5]):
         blocks_of(monkeypatch, sizes)
-        assert_same(sample(cell(method), [0, 1]), whole)
+        assert_same(sample(chosen, [0, 1]), whole)
 
 
 def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> None:
@@ -62,18 +67,43 @@ def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> No
 
 @each_method
 def test_seeds_computed_together_or_alone_are_the_same(method: str) -> None:
-    together = sample(cell(method), [0, 3, 1, 7])
-    for place, seed in enumerate([0, 3, 1, 7]):
-        assert_same(sample(cell(method), [seed]), [together[place]])
-    assert not np.array_equal(together[0].draws, together[1].draws)
+    chosen = cell(method, chains=2)
+    together = sample(chosen, [0, 3, 1, 5])
+    for place, seed in enumerate([0, 3, 1, 5]):
+        assert_same(sample(chosen, [seed]), [together[place]])
+    chains = [chain.tobytes() for run in together for chain in run.draws]
+    assert len(set(chains)) == 8
+
+
+def of_three_lengths(method: str) -> list[Cell]:
+    """Cells of one method whose chains leave a job one after the other."""
+    budgets = {"1": 13, "2": 40, "3": 26}
+    return [
+        cell(method, chains=2, epsilon=epsilon, epsilon_kind="per-iteration", iterations=iterations)
+        for epsilon, iterations in budgets.items()
+    ]
+
+
+@each_quick_method
+def test_cells_computed_together_or_alone_are_the_same(method: str, monkeypatch: Any) -> None:
+    together = sample(of_three_lengths(method), [0, 3])
+    assert [run.attributes["iterations"] for run in together] == [13, 13, 40, 40, 26, 26]
+    alone = [run for one in of_three_lengths(method) for run in sample(one, [0, 3])]
+    assert_same(together, alone)
+    blocks_of(monkeypatch, [5, 11, 2])
+    assert_same(sample(of_three_lengths(method)[::-1], [3, 0])[::-1], alone)
 
 
 def killed_and_resumed(
-    chosen: Cell, seeds: list[int], path: Path, generator: np.random.Generator, monkeypatch: Any
+    cells: list[Cell], seeds: list[int], path: Path, generator: np.random.Generator, monkeypatch: Any
 ) -> list[storage.Chains]:
     """Run in blocks of random sizes with a checkpoint at each, killed at three random places."""
     blocks_of(monkeypatch, generator.integers(1, 9, 60).tolist())
     kills = sorted(generator.choice(range(1, 40), 3, replace=False).tolist())
+    kept: dict[tuple[str, int], storage.Chains] = {}
+
+    def finished(of: Cell, chains: storage.Chains) -> None:
+        kept[of.epsilon, chains.attributes["seed"]] = chains
 
     def kill(done: int, total: int) -> None:
         if kills and done >= kills[0]:
@@ -82,9 +112,11 @@ def killed_and_resumed(
 
     for _ in range(4):
         try:
-            return sample(chosen, seeds, path, checkpoint_seconds=-1.0, progress=kill)
+            sample(cells, seeds, path, checkpoint_seconds=-1.0, progress=kill, finished=finished)
         except KeyboardInterrupt:
             assert path.exists() or not kills
+        else:
+            return [kept[one.epsilon, seed] for one in cells for seed in seeds]
     raise AssertionError("killed more often than asked for")
 
 
@@ -93,14 +125,18 @@ def killed_and_resumed(
 def test_a_killed_run_goes_on_as_if_nothing_had_been(
     method: str, chains: int, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    generator = np.random.default_rng(chains)
-    chosen = cell(method, chains=chains, thin=3, epsilon=budgeted(method))
+    chosen = cell(method, chains=chains, thin=chains, epsilon=budgeted(method))
     whole = sample(chosen, [0, 2])
-    for attempt in range(3):
-        checkpoint = tmp_path / f"{attempt}"
-        finished = killed_and_resumed(chosen, [0, 2], checkpoint, generator, monkeypatch)
-        assert_same(finished, whole)
-        assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
+    checkpoint, generator = tmp_path / "c", np.random.default_rng(chains)
+    assert_same(killed_and_resumed([chosen], [0, 2], checkpoint, generator, monkeypatch), whole)
+    assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
+
+
+@each_quick_method
+def test_a_killed_job_goes_on_with_what_is_left(method: str, tmp_path: Path, monkeypatch: Any) -> None:
+    cells, generator = of_three_lengths(method), np.random.default_rng(7)
+    whole = sample(cells, [0, 2])
+    assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
@@ -108,50 +144,60 @@ def test_a_resumption_that_forgot_its_streams_would_be_seen(
     method: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     whole = sample(cell(method), [0])
-    monkeypatch.setattr(sampling, "set_state", lambda generator, text: None)
+    monkeypatch.setattr("dpmc.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
-    finished = killed_and_resumed(cell(method), [0], tmp_path / "c", generator, monkeypatch)
+    finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
+    with pytest.raises(AssertionError):
+        assert_same(finished, whole)
+
+
+def test_a_resumption_that_forgot_its_jitter_would_be_seen(tmp_path: Path, monkeypatch: Any) -> None:
+    whole = sample(cell("dp-hmc jittered"), [0])
+    monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
+    generator = np.random.default_rng(1)
+    finished = killed_and_resumed([cell("dp-hmc jittered")], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):
         assert_same(finished, whole)
 
 
 def budgeted(method: str) -> str:
     _, each = cell(method).algorithm.releases(60)
-    return "inf" if any(isinstance(event, NonPrivateRelease) for event in each) else "1000000"
+    exact = any(isinstance(event, NonPrivateRelease) for event in each)
+    return "inf" if exact or method == SLOW_TO_ACCOUNT_FOR else "1000000"
 
 
-@each_method
-def test_compiled_equals_plain_python(method: str, monkeypatch: Any) -> None:
-    ours = sample(cell(method), [0, 1])
-    in_plain_python(monkeypatch)
-    theirs = sample(cell(method), [0, 1])
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a.draws, b.draws, rtol=1e-9, atol=1e-9)
-        for name in ("accepted", "diverging", "ratio_clipped", "gradient_clipped"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+# Thinning
 
 
-@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-barker"])
-def test_the_generic_evaluator_gives_the_same_chains(method: str, monkeypatch: Any) -> None:
-    ours = sample(cell(method), [0])
-    monkeypatch.setattr(sampling.evaluators, "build", lambda model, rows, *_: GenericEvaluator(rows))
-    theirs = sample(cell(method), [0])
-    assert theirs[0].attributes["evaluator"] == "generic"
-    np.testing.assert_allclose(ours[0].draws, theirs[0].draws, rtol=1e-9)
-    np.testing.assert_array_equal(ours[0].ratio_clipped, theirs[0].ratio_clipped)
-
-
-@pytest.mark.parametrize("thin", [1, 3, 7, 40, 41])
-def test_thinning_keeps_some_of_the_same_draws_and_counts_all(thin: int, monkeypatch: Any) -> None:
-    whole = sample(cell("dp-penalty"), [0])[0]
+@pytest.mark.parametrize(
+    ("how", "thin"),
+    [
+        *(({"thin": thin}, thin) for thin in (1, 3, 7, 40, 41)),
+        *(
+            ({"most_draws": most}, thin)
+            for most, thin in ((40, 1), (21, 1), (20, 2), (13, 3), (5, 8), (1, 40))
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
+def test_thinning_keeps_some_of_the_same_draws_and_counts_all(
+    method: str, how: dict[str, int], thin: int, monkeypatch: Any
+) -> None:
+    whole = sample(cell(method), [0])[0]
     blocks_of(monkeypatch, [4, 9, 1])
-    thinned = sample(cell("dp-penalty", thin=thin), [0])[0]
+    thinned = sample(cell(method, **how), [0])[0]
+    assert thinned.attributes["thin"] == thin
+    assert thinned.attributes["iterations"] == 40
     np.testing.assert_array_equal(thinned.draws, whole.draws[:, thin - 1 :: thin])
     np.testing.assert_array_equal(thinned.totals, whole.totals)
     kept = 40 // thin
-    for name in ("accepted", "diverging", "ratio_clipped", "gradient_clipped"):
+    for name in COUNTS:
         windows = getattr(whole, name)[:, : kept * thin].reshape(1, kept, thin).sum(axis=2)
         np.testing.assert_array_equal(getattr(thinned, name), windows)
+
+
+# Budgets and ledgers
 
 
 def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -> None:
@@ -221,3 +267,67 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(DpmcError, match="cut-off: cannot be read as a checkpoint"):
         sample(cell("rwmh"), [0], path)
+
+
+# Random numbers
+
+
+def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any) -> None:
+    kind = type(cell("dp-hmc jittered").algorithm)
+    seen = []
+
+    def spy(self: Any, state: Any, model: Any, private: Any, draws: Any) -> Any:
+        seen.append(draws.uniform[:, 0].copy())
+        return state
+
+    monkeypatch.setattr(kind, "step", spy)
+    blocks_of(monkeypatch, [7, 30])
+    chosen = cell("dp-hmc jittered", chains=3, iterations=256)
+    sample(chosen, [0, 2])
+    points = np.array(seen).T
+    assert points.shape == (6, 256)
+    assert ((points > 0.0) & (points < 1.0)).all()
+    for chain in points:  # base 2: of any 2^k points from the first on, one in each 2^k-th of (0, 1)
+        assert sorted(np.floor(256 * chain).astype(int)) == list(range(256))
+        assert sorted(np.floor(16 * chain[:16]).astype(int)) == list(range(16))
+    assert len({chain.tobytes() for chain in points}) == 6
+    names = stream_names(chosen, 2, 1, "jitter")
+    seed = int(stream(*names).integers(2**63))
+    alone = qmc.Halton(d=1, scramble=True, rng=seed).random(256)[:, 0]
+    np.testing.assert_array_equal(points[4], alone)
+
+
+def test_without_jitter_nothing_is_drawn_for_it(monkeypatch: Any) -> None:
+    monkeypatch.setattr(qmc, "Halton", None)
+    sample(cell("dp-mala"), [0])
+    assert sample(cell("dp-hmc jittered", jitter="none"), [0])[0].draws.shape == (1, 40, 2)
+
+
+def test_momenta_start_as_standard_normals_and_the_thermostat_at_the_diffusion() -> None:
+    algorithm = cell("dp-sgnht", diffusion=2.5).algorithm
+    first = np.stack([algorithm.first_carried(2, np.random.default_rng(seed)) for seed in range(2000)])
+    assert first.shape == (2000, 3)
+    assert (first[:, 2] == 2.5).all()
+    assert stats.kstest(first[:, :2].ravel(), "norm").pvalue > 1e-4
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        ("dp-sgld", {"drift": "half"}),
+        ("dp-sgnht", {"order": "new"}),
+        ("dp-hmc jittered", {"jitter": "sobol"}),
+    ],
+)
+def test_unknown_options_are_named(method: str, change: dict[str, str]) -> None:
+    key, value = next(iter(change.items()))
+    with pytest.raises(DpmcError, match=f"tests: {key}: '{value}' must be one of"):
+        cell(method, **change)
+
+
+@pytest.mark.parametrize("method", [*LANGEVIN, "dp-hmc jittered", "dp-mala"])
+def test_what_departs_from_the_algorithm_says_so(method: str) -> None:
+    assert ("as published" in cell(method).algorithm.note) == ("published" in method)

@@ -17,6 +17,8 @@ from dpmc.sampling import Cell, sample
 from kernels.cells import HYPERPARAMETERS, MIXTURE, cell, problem
 
 GOLDEN = Path(__file__).with_name("golden.json")
+CELLS = {f"{m} on the {'mixture' if m in MIXTURE else 'banana'}": cell(m) for m in HYPERPARAMETERS}
+CELLS |= {f"{m} on the circle": cell(m, problem("circle")) for m in ("dp-penalty-guided", "dp-hmc")}
 
 
 def numbers(chosen: Cell) -> list[float]:
@@ -25,17 +27,6 @@ def numbers(chosen: Cell) -> list[float]:
     weights = np.arange(1, run.draws.size + 1).reshape(run.draws.shape) / run.draws.size
     sums = [float((run.draws * weights).sum()), float((run.draws**2).sum())]
     return [*run.draws[0, -1].tolist(), *sums, *run.totals[:, 0].tolist()]
-
-
-def cells() -> dict[str, Cell]:
-    named = {
-        f"{method} on the {'mixture' if method in MIXTURE else 'banana'}": cell(method)
-        for method in HYPERPARAMETERS
-    }
-    ring = problem("circle")
-    for method in ("dp-penalty-guided", "dp-hmc"):
-        named[f"{method} on the circle"] = cell(method, ring)
-    return named
 
 
 def difference(name: str, chosen: Cell) -> str:
@@ -48,21 +39,21 @@ def difference(name: str, chosen: Cell) -> str:
     return "" if same else f"draws have changed: raise draws_version above {version}"
 
 
-@pytest.mark.parametrize("name", cells())
+@pytest.mark.parametrize("name", CELLS)
 def test_draws_are_those_of_their_version(name: str) -> None:
-    assert difference(name, cells()[name]) == ""
+    assert difference(name, CELLS[name]) == ""
 
 
 def test_changed_draws_are_seen() -> None:
-    name, chosen = next(iter(cells().items()))
-    changed = chosen.algorithm._replace(proposal_sd=chosen.algorithm.proposal_sd * (1.0 + 1e-6))
-    assert "draws have changed" in difference(name, replace(chosen, algorithm=changed))
+    name, chosen = next(iter(CELLS.items()))
+    wider = replace(chosen.algorithm, proposal_sd=chosen.algorithm.proposal_sd * (1.0 + 1e-6))
+    assert "draws have changed" in difference(name, replace(chosen, algorithm=wider))
     assert "draws have changed" in difference(name, replace(chosen, method="other streams"))
 
 
 if __name__ == "__main__":
     found = {
         name: {"draws_version": chosen.algorithm.draws_version, "numbers": numbers(chosen)}
-        for name, chosen in cells().items()
+        for name, chosen in CELLS.items()
     }
     GOLDEN.write_text(json.dumps(found, indent=1) + "\n")

@@ -2,72 +2,101 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmc import evaluators
+from dpmc.privacy import noise
 from dpmc.sampling import sample
 from kernels import ladder
-from kernels.cells import HYPERPARAMETERS, cell
+from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell
 from kernels.ladder import KERNELS, Kernel
+from kernels.problems import Setting
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+
+
+def three_chains(kernel: Kernel) -> tuple[np.ndarray, ladder.Numbers]:
+    start = kernel.setting.posterior.draws(np.random.default_rng(1), 3)
+    return start, ladder.numbers(kernel, np.random.default_rng(2), 3, 6)
 
 
 @each_kernel
 @pytest.mark.parametrize("bad", [1e40, -1e200, np.inf, -np.inf, np.nan])
 def test_only_the_iteration_that_diverges_is_lost(kernel: Kernel, bad: float) -> None:
-    start = kernel.setting.posterior.draws(np.random.default_rng(1), 3)
-    given = ladder.numbers(kernel.algorithm, np.random.default_rng(2), 3, 6, 2)
-    given.draws.normal[1, 3] = bad
-    record = ladder.run(kernel, kernel.door_of(kernel.setting), start, given)
-    assert np.argwhere(record.diverging).tolist() == [[1, 3]]
-    assert record.accepted[1, 3] == 0
-    np.testing.assert_array_equal(record.theta[1, 3], record.theta[1, 2])
-    assert np.isfinite(record.theta).all()
-    given.draws.normal[1, 3] = 0.1
-    other = ladder.run(kernel, kernel.door_of(kernel.setting), start, given)
-    np.testing.assert_array_equal(record.theta[[0, 2]], other.theta[[0, 2]])
+    start, given = three_chains(kernel)
+    given.normal[3, 1] = bad
+    path = ladder.run(kernel, start, given)
+    assert np.argwhere(path.diverging).tolist() == [[3, 1]]
+    assert not path.accepted[3, 1]
+    np.testing.assert_array_equal(path.theta[3, 1], path.theta[2, 1])
+    assert np.isfinite(path.theta).all()
+    given.normal[3, 1] = 0.1
+    other = ladder.run(kernel, start, given)
+    np.testing.assert_array_equal(path.theta[:, [0, 2]], other.theta[:, [0, 2]])
+
+
+@pytest.mark.parametrize("method", LANGEVIN)
+@pytest.mark.parametrize("bad", [1e80, np.inf, np.nan])
+def test_only_the_step_that_diverges_is_not_made(method: str, bad: float, monkeypatch: Any) -> None:
+    whole = sample(cell(method, iterations=6), [0, 1])
+    vectors, calls = noise.LabNoise.vectors, iter(range(6))
+
+    def sick(self: Any, sd: Any, stage: int) -> np.ndarray:
+        answer = vectors(self, sd, stage)
+        if next(calls) == 3:
+            answer[1] = bad
+        return answer
+
+    monkeypatch.setattr(noise.LabNoise, "vectors", sick)
+    found = sample(cell(method, iterations=6), [0, 1])
+    np.testing.assert_array_equal(found[0].draws, whole[0].draws)
+    assert found[1].diverging.tolist() == [[0, 0, 0, 1, 0, 0]]
+    assert found[1].accepted.tolist() == [[1, 1, 1, 0, 1, 1]]
+    np.testing.assert_array_equal(found[1].draws[0, 3], found[1].draws[0, 2])
+    assert np.isfinite(found[1].draws).all()
 
 
 @pytest.mark.parametrize("method", HYPERPARAMETERS)
 def test_a_chain_that_always_diverges_pays_and_stays(method: str) -> None:
-    key = "step_size" if "hmc" in method else "proposal_sd"
-    lost = sample(cell(method, chains=2, **{key: 1e60}), [0])[0]
+    moves = method in LANGEVIN  # without an acceptance test
+    key = "proposal_sd" if "proposal_sd" in HYPERPARAMETERS[method] else "step_size"
+    far = {key: 1e80, "accountant": "rdp"} if moves else {key: 1e60}
+    lost = sample(cell(method, chains=2, **far), [0])[0]
     kept = sample(cell(method, chains=2), [0])[0]
-    assert lost.totals[0].tolist() == [0, 0]
-    assert lost.totals[1].tolist() == [40, 40]
+    assert lost.totals[:2].tolist() == [[0, 0], [40, 40]]
+    assert kept.totals[1].tolist() == [0, 0]
     assert (lost.draws == lost.start[:, None]).all()
     spent = [json.loads(run.attributes["ledger"])["performed"] for run in (lost, kept)]
-    assert spent[0] == spent[1]
-    assert kept.totals[1].tolist() == [0, 0]
+    assert [event["count"] for event in spent[0]] == [event["count"] for event in spent[1]]
+    assert moves or spent[0] == spent[1]  # the multiplier of a Langevin step depends on its size
+
+
+class Miscounting(ladder.Spy):
+    """An evaluator that counts 1000 clipped rows too many."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.inner, name)
+        if not name.endswith("_sums"):
+            return value
+
+        def call(*arguments: Any) -> Any:
+            *answer, counts = value(*arguments)
+            return (*answer, counts + 1000)
+
+        return call
 
 
 @each_kernel
 def test_private_diagnostics_are_not_read(kernel: Kernel) -> None:
     # whatever the clip counts hold, the chain is the same
-    start = kernel.setting.posterior.draws(np.random.default_rng(1), 3)
-    given = ladder.numbers(kernel.algorithm, np.random.default_rng(2), 3, 6, 2)
-    wanted = ladder.run(kernel, kernel.door_of(kernel.setting), start, given)
-
-    class Miscounting:
-        def __init__(self, inner: object) -> None:
-            self._inner = inner
-
-        def ratio_sums(self, model, theta, proposal, bound, sums, counts):  # type: ignore[no-untyped-def]
-            self._inner.ratio_sums(model, theta, proposal, bound, sums, counts)
-            counts += 1000
-
-        def batch_sums(self, model, theta, proposal, bound, words, i, sums, squares, counts):  # type: ignore[no-untyped-def]
-            self._inner.batch_sums(model, theta, proposal, bound, words, i, sums, squares, counts)
-            counts += 1000
-
-        def gradient_sums(self, model, theta, bound, sums, counts):  # type: ignore[no-untyped-def]
-            self._inner.gradient_sums(model, theta, bound, sums, counts)
-            counts += 1000
-
-    door = kernel.door_of(kernel.setting)
-    found = ladder.run(kernel, kernel.door_of(kernel.setting, Miscounting(door.evaluator)), start, given)
+    start, given = three_chains(kernel)
+    wanted = ladder.run(kernel, start, given)
+    evaluator = Miscounting(evaluators.build(kernel.setting.model, kernel.setting.rows))
+    private = ladder.private_data(kernel, given, evaluator=evaluator)
+    found = ladder.run(kernel, start, given, private=private)
     np.testing.assert_array_equal(found.theta, wanted.theta)
     assert (found.ratio_clipped - wanted.ratio_clipped == 1000).all()
 
@@ -77,16 +106,16 @@ class HalfLine:
 
     dimension = 2
 
-    def log_prior(self, theta):  # type: ignore[no-untyped-def]
-        return 0.0
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
+        return np.zeros(theta.shape[:-1])
 
-    def log_prior_gradient(self, theta, out):  # type: ignore[no-untyped-def]
-        out[:] = 0.0
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        return np.zeros_like(theta)
 
-    def log_likelihood(self, theta, rows):  # type: ignore[no-untyped-def]
-        return -0.5 * (rows[:, 0] - theta[0]) ** 2 + (0.0 if theta[0] > 0.0 else np.nan)
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(-0.5 * (rows[:, 0] - theta[0]) ** 2 + (0.0 if theta[0] > 0.0 else np.nan))
 
-    def log_likelihood_gradient(self, theta, rows):  # type: ignore[no-untyped-def]
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return np.column_stack([rows[:, 0] - theta[0], 0.0 * rows[:, 0]])
 
 
@@ -94,14 +123,13 @@ class HalfLine:
 def test_no_chain_moves_to_where_the_likelihood_is_not_a_number(kernel: Kernel) -> None:
     batches = kernel.algorithm.batch_size > 0
     n = 2500 if batches else 8
-    setting = ladder.Setting(HalfLine(), np.random.default_rng(3).normal(0.3, 1.0, (n, 2)), 4.0 / n)
+    setting = Setting(HalfLine(), np.random.default_rng(3).normal(0.3, 1.0, (n, 2)), 4.0 / n)
     if batches:  # of a size with which all rows together outweigh noise and correction
         changes = {"batch_size": 400, "clip": 100.0, "proposal_sd": ladder.lengths(0.7, 0.7)}
-        fields = {key: value for key, value in changes.items() if key in kernel.algorithm._fields}
-        kernel = replace(kernel, algorithm=kernel.algorithm._replace(**fields))
-    given = ladder.numbers(kernel.algorithm, np.random.default_rng(4), 20, 20, 2)
-    start = np.full((20, 2), 0.5)
-    record = ladder.run(kernel, kernel.door_of(setting), start, given)
-    assert (record.theta[:, :, 0] > 0.0).all()
-    assert record.accepted.any()
-    assert record.ratio_clipped.max() == (kernel.algorithm.batch_size or n)  # all rows spoke against it
+        kernel = kernel.but(**{k: v for k, v in changes.items() if hasattr(kernel.algorithm, k)})
+    kernel = replace(kernel, setting=setting)
+    given = ladder.numbers(kernel, np.random.default_rng(4), 20, 20)
+    path = ladder.run(kernel, np.full((20, 2), 0.5), given)
+    assert (path.theta[:, :, 0] > 0.0).all()
+    assert path.accepted.any()
+    assert path.ratio_clipped.max() == (kernel.algorithm.batch_size or n)  # all rows spoke against it

@@ -6,8 +6,11 @@ import pytest
 
 from dpmc import sampling
 from dpmc.privacy.events import repeat
-from kernels import cells, ladder, paper_cells
+from dpmc.privacy.noise import LabNoise
+from kernels import cells
+from kernels.ladder import sown
 
+CELL = "dpmc.cell"
 FORGOTTEN = {
     "the budget of each chain": (
         "return repeat(once, self.chains), repeat(each, self.chains)",
@@ -18,59 +21,39 @@ FORGOTTEN = {
 METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0, "dp-mala": 60.0}
 
 
-class Counting:
-    """A noise source that counts how often noise was asked for, by chain."""
+def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
+    """How many iterations' noisy answers a run of so many chains really got, and ε of them.
 
-    asked: dict[int, int]
-
-    def __init__(self, ratio_normals: Any, gradient_normals: Any) -> None:
-        self._ratio, self._gradient = ratio_normals, gradient_normals
-
-    def corrected(self, c: int, i: int, sd: float) -> float:
-        self.asked[c] = self.asked.get(c, 0) + 1
-        return float(sd * self._ratio[c, i] - 0.5 * sd * sd)
-
-    def vector(self, c: int, i: int, stage: int, sd: float, out: Any) -> None:
-        self.asked[c] = self.asked.get(c, 0) + 1
-        out[:] = sd * self._gradient[c, i, stage]
-
-
-def told(method: str, chains: int, change: tuple[str, str] | None = None) -> tuple[int, float]:
-    """How many noisy answers a run of so many chains really got, and ε of them by the cell's accountant.
-
-    Counted where noise is drawn, not in the ledger. `change` is a piece of the loop's text and what stands
-    there instead.
+    Answers are counted where noise is drawn, not in the ledger; ε is by the cell's accountant.
     """
-    loop: Any = sampling
-    if change is not None:
-        names = ladder.mutant("dpmc.sampling", change)
-        loop = type("Loop", (), {"Cell": names["Cell"], "sample": staticmethod(names["sample"])})
-        space = names
-    else:
-        space = vars(sampling)
-    room = cells if method in cells.HYPERPARAMETERS else paper_cells
-    usual = room.cell(method, cells.problem(n=30), iterations=None, epsilon=str(METHODS[method]), delta=1e-3)
-    cell = loop.Cell(**{**vars(usual), "chains": chains})
-    counting = type("Counting", (Counting,), {"asked": {}})
-    kept = {name: space[name] for name in ("LabNoise", "compiled_iterations")}
-    space.update({"LabNoise": counting, "compiled_iterations": space["run_iterations"]})
-    try:
-        loop.sample(cell, [0])
-    finally:
-        space.update(kept)
+    answers = []
+
+    def counted(name: str) -> Any:
+        draw = getattr(LabNoise, name)
+
+        def call(self: Any, *arguments: Any) -> Any:
+            answer = draw(self, *arguments)
+            answers.append(len(answer))
+            return answer
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("corrected", "vectors"):
+            patch.setattr(LabNoise, name, counted(name))
+        fields = {"iterations": None, "epsilon": str(METHODS[method]), "delta": 1e-3, "chains": chains}
+        cell = cells.cell(method, cells.problem(n=30), **fields)
+        sampling.sample(cell, [0])
     once, each = cell.algorithm.releases(30)
-    per_iteration = sum(event.count for event in each)
-    answers = sum(counting.asked.values())
-    assert set(counting.asked.values()) == {answers // chains}  # every chain as many as the others
-    iterations = answers // per_iteration
-    assert once == ()
-    return iterations, usual.judge().epsilon(repeat(each, iterations), 1e-3)
+    assert once == () and set(answers) == {chains}
+    iterations = sum(answers) // sum(event.count for event in each)
+    return iterations, cell.resolved_accountant().epsilon(repeat(each, iterations), 1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_four_chains_have_the_budget_of_one(method: str) -> None:
-    one, spent_by_one = told(method, 1)
-    four, spent_by_four = told(method, 4)
+def test_four_chains_have_the_budget_of_one(method: str, monkeypatch: Any) -> None:
+    one, spent_by_one = spent(method, 1, monkeypatch)
+    four, spent_by_four = spent(method, 4, monkeypatch)
     assert one >= 16
     assert one - 4 < four <= one
     assert four % 4 == 0
@@ -79,13 +62,17 @@ def test_four_chains_have_the_budget_of_one(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
 @pytest.mark.parametrize("change", FORGOTTEN.values(), ids=FORGOTTEN)
-def test_chains_that_each_spend_the_budget_are_caught(method: str, change: tuple[str, str]) -> None:
-    one, _ = told(method, 1)
-    four, spent = told(method, 4, change)
+def test_chains_that_each_spend_the_budget_are_caught(
+    method: str, change: tuple[str, str], monkeypatch: Any
+) -> None:
+    one, _ = spent(method, 1, monkeypatch)
+    with sown(CELL, change):
+        four, epsilon = spent(method, 4, monkeypatch)
     assert four > one
-    assert spent > METHODS[method]
+    assert epsilon > METHODS[method]
 
 
-def test_text_run_anew_without_a_fault_is_not_blamed() -> None:
-    same = ("self.chains), repeat(each, self.chains)",) * 2
-    assert told("dp-penalty", 4, same) == told("dp-penalty", 4)
+def test_text_run_anew_without_a_fault_is_not_blamed(monkeypatch: Any) -> None:
+    usual = spent("dp-penalty", 4, monkeypatch)
+    with sown(CELL):
+        assert spent("dp-penalty", 4, monkeypatch) == usual

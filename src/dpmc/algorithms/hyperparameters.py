@@ -176,10 +176,10 @@ def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
 
 def describe(cls: Any) -> list[tuple[str, str, str, str]]:
     """Key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
-    rows = []
+    found = []
     for field in (*dataclasses.fields(cls), *calibration_fields(cls)):
         rule: Rule = field.metadata["rule"]
         default = "" if field.default in (MISSING, None) else str(field.default).lower()
         words = rule.words + (f"; only with {rule.when[0]}: {rule.when[1]}" if rule.when else "")
-        rows.append((field.name, rule.meaning, words, default))
-    return rows
+        found.append((field.name, rule.meaning, words, default))
+    return found

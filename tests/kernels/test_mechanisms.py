@@ -1,0 +1,176 @@
+"""Mechanisms alone see rows: algorithms mention none; the noise has the law that mechanisms promise."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmc.algorithms
+from dpmc import evaluators
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.privacy import noise
+from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.mechanisms import PrivateData
+from dpmc.sampling import sample
+from kernels import cells, ladder
+from kernels.ladder import sown
+from kernels.problems import BANANA
+
+FILES = sorted(Path(dpmc.algorithms.__file__).parent.glob("*.py"))
+PRIVATE = {
+    "evaluator",
+    "evaluators",
+    "kernels",
+    "rows",
+    "statistics",
+    "ratio_sums",
+    "gradient_sums",
+    "batch_ratio_sums",
+    "batch_gradient_sums",
+    "row_ratios",
+    "row_bounds",
+    "ratio_form",
+    "gradient_form",
+    "bounded_rows",
+    "draw_batches",
+    "log_likelihood",
+    "log_likelihood_gradient",
+    "problem",
+    "Problem",
+    "__dict__",
+    "asdict",
+}
+EXACT = {"exact_log_ratio", "exact_gradient"}
+
+
+def mentioned(text: str) -> set[str]:
+    """All names, attributes, arguments and imported modules of a Python text."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)  # as in getattr(private, "rows")
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.ImportFrom):
+            names.update((node.module or "").split("."), *(a.name.split(".") for a in node.names))
+        elif isinstance(node, ast.Import):
+            names.update(*(alias.name.split(".") for alias in node.names))
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_algorithm_mentions_rows(path: Path) -> None:
+    assert not mentioned(path.read_text()) & PRIVATE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "private.evaluator.f(a)",
+        "getattr(private, 'evaluator')",
+        "from dpmc import evaluators",
+        "def f(rows): pass",
+    ],
+)
+def test_a_mention_would_be_seen(line: str) -> None:
+    assert mentioned(line) & PRIVATE
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_exact_answers_are_declared_as_exact(name: str) -> None:
+    algorithm = cells.cell(name).algorithm
+    once, each = algorithm.releases(60)
+    exact = any(isinstance(event, NonPrivateRelease) for event in (*once, *each))
+    if name in ("tuna-mh", "dp-fast-mh", "dp-fast-mh-full"):  # exact or not by its variant
+        assert exact == (getattr(algorithm, "variant", "") != "corrected")
+        return
+    path = Path(__import__(algorithm_class(name).__module__, fromlist=["x"]).__file__)
+    assert bool(mentioned(path.read_text()) & EXACT) == exact
+
+
+def noise_p(sd: float = 1.7) -> float:
+    """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²)."""
+    normals = np.random.default_rng(3).standard_normal((2, 90_000))
+    source = noise.LabNoise(normals, np.empty((2, 90_000, 0, 2)))
+    source.begin(1)
+    return float(stats.kstest(source.corrected(sd), stats.norm(-0.5 * sd * sd, sd).cdf).pvalue)
+
+
+def test_noise_of_a_log_ratio_is_normal_with_its_correction() -> None:
+    assert noise_p() > 1e-4
+
+
+@pytest.mark.parametrize("wrong", ["+ 0.5 * sd * sd", "- 0.48 * sd * sd", "- 0.5 * sd"])
+def test_noise_with_a_wrong_correction_is_seen(wrong: str) -> None:
+    with sown("dpmc.privacy.noise", ("- 0.5 * sd * sd", wrong)):
+        assert noise_p() < 1e-8
+
+
+def test_gradient_noise_is_normal_and_its_own_for_each_component() -> None:
+    normals = np.random.default_rng(4).standard_normal((5, 2, 4, 3))
+    source = noise.LabNoise(np.empty((5, 2)), normals)
+    for i in range(5):
+        source.begin(i)
+        for stage in range(4):
+            np.testing.assert_array_equal(source.vectors(2.5, stage), 2.5 * normals[i, :, stage])
+
+
+@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-barker", "dp-hmc"])
+def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, list[Any]] = {}
+
+    def spy(self: Any, state: Any, model: Any, private: Any, draws: Any) -> Any:
+        ones = np.ones(len(state.theta))
+        found = {
+            "proposal": draws.normal,
+            "accept": stats.norm.ppf(np.exp(draws.log_uniform)),
+            "ratio noise": private._noise.centred(ones),
+        }
+        if method == "dp-hmc":
+            found["gradient noise"] = np.array([private._noise.vectors(1.0, stage) for stage in range(4)])
+        if method in ladder.BATCHES:
+            words = private._words
+            assert words.dtype == np.uint64
+            found["batch, high bits"] = stats.norm.ppf((words >> np.uint64(32)) / 2**32 + 2.0**-33)
+            found["batch, low bits"] = stats.norm.ppf((words % np.uint64(2**32)) / 2**32 + 2.0**-33)
+        if method == "dp-barker":
+            found["correction"] = stats.norm.ppf(draws.uniform)
+        for name, values in found.items():
+            seen.setdefault(name, []).append(np.ravel(values))
+        return state
+
+    monkeypatch.setattr(algorithm_class(method), "step", spy)
+    sample(cells.cell(method, iterations=6000), [0, 1])
+    samples = {name: np.concatenate(values) for name, values in seen.items()}
+    for name, sample_ in samples.items():
+        assert stats.kstest(sample_, "norm").pvalue > 1e-4, name
+    length = min(len(values) for values in samples.values())
+    together = np.corrcoef([values[:length] for values in samples.values()])
+    assert np.abs(together - np.eye(len(samples))).max() < 5.0 / np.sqrt(length)
+
+
+def test_clip_counts_and_sums_on_hand_made_rows() -> None:
+    # log ratios of a unit normal from θ = 0 to (1, 0): x_1 − ½ = 0.5, 2.5, −5.5; clipped to ±2
+    model = type(BANANA)(a=0.0, b=0.0, m=-0.2, variance=np.ones(2), prior_variance=4.0)
+    rows = np.array([[1.0, 0.0], [3.0, 0.0], [-5.0, 0.0]])
+    source = noise.LabNoise(np.ones((1, 1)), np.zeros((1, 1, 1, 2)))
+    private = PrivateData(evaluators.build(model, rows), 0.5, source, np.empty((1, 1, 0), np.uint64))
+    private.begin(0)
+    theta, proposal = np.zeros((1, 2)), np.array([[1.0, 0.0]])
+    assert private.exact_log_ratio(theta, proposal, 2.0) == 0.5 * (0.5 + 2.0 - 2.0)
+    assert private.ratio_clipped.tolist() == [2]
+    sd = 0.5 * 2.0 * 0.1 * np.sqrt(3.0) * 2.0
+    answer = private.penalty_log_ratio(theta, proposal, 2.0, 0.1)
+    assert answer == pytest.approx(0.25 + sd - 0.5 * sd**2, rel=1e-14)
+    assert private.ratio_clipped.tolist() == [4]
+    np.testing.assert_allclose(
+        private.exact_gradient(theta, 2.0), [[0.5 * (1.0 + 2.0 - 2.0), 0.0]], atol=1e-15
+    )
+    assert private.gradient_clipped.tolist() == [2]
