@@ -49,7 +49,7 @@ class Generic:
 
 
 class Mixed:
-    """An affine form in which every component has all statistics, so that large terms cancel with rounding."""
+    """An affine form in which every component has all statistics: large terms cancel with rounding."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
