@@ -43,7 +43,7 @@ def catalogue(patch: pytest.MonkeyPatch) -> None:
     gauss = Definition(Gaussian(np.diag(1.0 / scales), 1e4, 1e4), 2000, None, (0.0,) * 10)
     made = {BANANA: banana(1000.0), WIDE: banana(1e6), GAUSS: gauss}
     for name, definition in made.items():
-        patch.setitem(models._CATALOGUE, name, lambda definition=definition: definition)
+        patch.setitem(_CATALOGUE, name, lambda definition=definition: definition)
 
 
 class PaperStudy(Study):
