@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc import datasets, models
+from dpmc import datasets
 from dpmc.figures.chains import Cell, files_of
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
+from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
