@@ -1,13 +1,16 @@
 """A model whose methods return what they must not is refused before any budget is reserved."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 
 from dpmc import cli, models, sampling
 from dpmc.errors import DpmcError
+from dpmc.privacy.ledger import Ledger
 from dpmc.studies import load_study
 
 #: A regression of y on x, as it should be; what follows changes one of its lines.
@@ -29,12 +32,13 @@ class Own:
     def log_prior(self, theta):
         return -0.5 * (theta**2).sum()
 
-    def log_prior_gradient(self, theta, out):
-        out[:] = -theta
+    def log_prior_gradient(self, theta):
+        return -theta
 """
 LINE = "return -0.5 * (y - theta[0] - x @ theta[1:]) ** 2"
 GRADIENT = "return (y - theta[0] - x @ theta[1:])[:, None] * np.column_stack([np.ones(len(y)), x])"
 PRIOR = "return -0.5 * (theta**2).sum()"
+SLOPE = "return -theta"
 
 #: What is wrong: the line, what stands in its place, and words of the message.
 WRONG = {
@@ -80,6 +84,21 @@ WRONG = {
     ),
     "a prior a component": (PRIOR, "return -0.5 * theta**2", "log_prior: returned shape (2,), must be ()"),
     "a prior that is None": (PRIOR, "pass", "log_prior: returned NoneType"),
+    "a prior's gradient that is one number": (
+        SLOPE,
+        "return -theta.sum()",
+        "log_prior_gradient: returned shape (), must be (2,)",
+    ),
+    "a prior's gradient that returns nothing": (
+        SLOPE,
+        "theta *= -1",
+        "log_prior_gradient: returned NoneType",
+    ),
+    "a prior's gradient that writes, as it once did": (
+        "log_prior_gradient(self, theta):\n        return -theta",
+        "log_prior_gradient(self, theta, out):\n        out[:] = -theta",
+        "log_prior_gradient: must take theta alone, and return the gradient (d,)",
+    ),
 }
 
 
@@ -95,16 +114,30 @@ def folder(tmp_path: Path, monkeypatch: Any) -> Path:
     return tmp_path
 
 
-def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml") -> int:
-    """Run `dpmc sample` on a model of this text; return its exit code."""
-    name = f"own_{abs(hash(text)) % 10**12}"
+def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml", name: str = "") -> int:
+    """Run `dpmc sample` on a model of this text; return its exit code. Random streams depend on the name."""
+    name = name or f"own_{abs(hash(text)) % 10**12}"
+    sys.modules.pop(name, None)
     Path(f"{name}.py").write_text(text)
     study = Path(__file__).parents[2] / "config" / "studies" / "thesis.yaml"
     arguments = (
         f"sample --study {study} --model {name}:Own --method {method} --epsilon 20 --iterations 5 --seed 0"
     )
-    files = f"--data rows.csv --hyperparameters {settings} --output chain.nc --quiet"
+    files = f"--data rows.csv --hyperparameters {settings} --output chain.nc --quiet --force"
     return cli.main([*arguments.split(), *files.split()])
+
+
+def spied(monkeypatch: Any) -> list[Any]:
+    """A list of what ledgers reserve from now on."""
+    reserved: list[Any] = []
+    reserve = Ledger.reserve
+
+    def noting(ledger: Ledger, events: Any) -> None:
+        reserved.append(ledger)
+        reserve(ledger, events)
+
+    monkeypatch.setattr(Ledger, "reserve", noting)
+    return reserved
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -113,19 +146,67 @@ def test_a_wrong_result_is_refused_before_any_release(
 ) -> None:
     old, new, words = WRONG[name]
     assert old in MODEL
-    released: list[int] = []
-    monkeypatch.setattr(sampling, "_advance", lambda *_: released.append(1))
+    reserved = spied(monkeypatch)
     method = ("dp-hmc", "hmc.yaml") if "gradient" in words else ("dp-penalty", "walk.yaml")
     assert sample(MODEL.replace(old, new), *method) == 2
     message = capsys.readouterr().err.strip()
     assert message.startswith("dpmc: error: model: ") and "\n" not in message
     assert words in message
-    assert released == [] and not Path("chain.nc").exists()
+    assert reserved == [] and not Path("chain.nc").exists()
 
 
 @pytest.mark.parametrize(("method", "settings"), [("dp-penalty", "walk.yaml"), ("dp-hmc", "hmc.yaml")])
-def test_a_right_model_runs(method: str, settings: str, folder: Path) -> None:
+def test_a_right_model_runs(method: str, settings: str, folder: Path, monkeypatch: Any) -> None:
+    reserved = spied(monkeypatch)
     assert sample(MODEL, method, settings) == 0
+    assert reserved
+
+
+#: The same model by its affine form: statistics are all products of (y, 1, x).
+AFFINE = """
+    def statistics(self, rows):
+        y, x = rows.T
+        return np.column_stack([y, x * y, x, x**2])
+
+    def ratio_form(self, theta, proposal):
+        (a, b), (c, d) = theta.T, proposal.T
+        return np.stack([c - a, d - b, a * b - c * d, 0.5 * (b**2 - d**2)], axis=1), 0.5 * (a**2 - c**2)
+
+    def gradient_form(self, theta):
+        a, b = theta.T
+        zero, one = 0.0 * a, 0.0 * a + 1.0
+        first, second = [one, zero, -b, zero], [zero, one, -a, -b]
+        return np.moveaxis(np.array([first, second]), 2, 0), np.stack([-a, zero], axis=1)
+"""
+
+
+@pytest.mark.parametrize(("method", "settings"), [("dp-penalty", "walk.yaml"), ("dp-hmc", "hmc.yaml")])
+def test_an_affine_form_of_ones_own_gives_the_same_chain(method: str, settings: str, folder: Path) -> None:
+    chains = []
+    for text in (MODEL, MODEL + AFFINE):
+        assert sample(text, method, settings, "own_of_one_name") == 0
+        with netCDF4.Dataset("chain.nc") as file:
+            chains.append(np.array(file["posterior"]["theta"][:]))
+    assert np.ptp(chains[0], axis=1).max() > 0.0
+    np.testing.assert_allclose(chains[0], chains[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("axis=1), 0.5 * (a**2", "axis=0), 0.5 * (a**2", "ratio_form: returned shape (4, 2), must be (2, 2)"),
+        ("0.5 * (a**2 - c**2)", "0.0", "ratio_form: returned shape (), must be (2,)"),
+        ("np.stack([-a, zero], axis=1)", "-a", "gradient_form: returned shape (2,), must be (2, 2)"),
+        ("return np.column_stack([y, x * y, x, x**2])", "return x", "statistics: returned shape"),
+        ("return np.column_stack([y, x * y, x, x**2])", "return self.t", "statistics failed (AttributeError"),
+    ],
+)
+def test_a_wrong_affine_form_is_refused(old: str, new: str, words: str, folder: Path, capsys: Any) -> None:
+    assert old in AFFINE
+    assert sample(MODEL + AFFINE.replace(old, new)) == 2
+    message = capsys.readouterr().err.strip()
+    assert message.startswith("dpmc: error: model: ") and "\n" not in message
+    assert words in message
 
 
 def test_a_shape_that_goes_wrong_later_is_refused_when_it_does(folder: Path, capsys: Any) -> None:
@@ -166,8 +247,8 @@ def test_the_library_s_own_callers_are_told_too() -> None:
     class Wrong:
         dimension = 1
 
-        def log_prior(self, theta: Any) -> float:
-            return 0.0
+        def log_prior(self, theta: Any) -> Any:
+            return np.zeros(theta.shape[:-1])
 
         def log_likelihood(self, theta: Any, rows: Any) -> Any:
             return rows @ theta[:, None] * np.ones(len(rows))

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc import datasets, models
+from dpmc import datasets
 from dpmc.figures.chains import Cell, files_of
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
+from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
@@ -43,7 +44,7 @@ def catalogue(patch: pytest.MonkeyPatch) -> None:
     gauss = Definition(Gaussian(np.diag(1.0 / scales), 1e4, 1e4), 2000, None, (0.0,) * 10)
     made = {BANANA: banana(1000.0), WIDE: banana(1e6), GAUSS: gauss}
     for name, definition in made.items():
-        patch.setitem(models._CATALOGUE, name, lambda definition=definition: definition)
+        patch.setitem(_CATALOGUE, name, lambda definition=definition: definition)
 
 
 class PaperStudy(Study):

@@ -56,8 +56,8 @@ class Normal:
     def log_prior(self, theta):
         return -0.005 * (theta**2).sum()
 
-    def log_prior_gradient(self, theta, out):
-        out[:] = -0.01 * theta
+    def log_prior_gradient(self, theta):
+        return -0.01 * theta
 
     def simulate(self, generator, theta, n):
         return theta + generator.standard_normal((n, 2))

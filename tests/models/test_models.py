@@ -1,5 +1,6 @@
 """Models: formulas against each other, finite differences and numerical integration."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,12 @@ from scipy import integrate, stats
 
 from dpmc import models
 from dpmc.errors import DpmcError
-from dpmc.models import WithDefaults
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian
+from dpmc.models.logistic import Logistic
+from dpmc.models.mixture import Mixture
+from dpmc.models.own import OwnModel
 
 BANANA = Banana(0.7, 0.4, -0.3, np.array([2.0, 0.5, 1.3]), 3.0)
 STRAIGHT = Banana(0.0, 0.0, 0.0, np.array([1.5, 0.7]), 10.0)
@@ -24,11 +27,24 @@ MODELS = {
     "gaussian": GAUSSIAN,
     "circle": CIRCLE,
 }
+OWN = OwnModel(  # priors of a user's class are for one position
+    SimpleNamespace(
+        dimension=2,
+        log_prior=lambda theta: -float(theta[0]) * theta[1],
+        log_prior_gradient=lambda theta: [-theta[1], -theta[0]],
+    ),
+    "mine:Mine",
+)
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def some_rows(model: Any, n: int = 12) -> np.ndarray:
     return model.simulate(np.random.default_rng(3), np.full(model.dimension, 0.4), n)
+
+
+def positions(model: Any, seed: int, *shape: int) -> np.ndarray:
+    """Some θ (*shape, d)."""
+    return np.random.default_rng(seed).normal(0.0, 1.5, (*shape, model.dimension))
 
 
 def slopes(function: Any, theta: np.ndarray) -> np.ndarray:
@@ -40,37 +56,42 @@ def slopes(function: Any, theta: np.ndarray) -> np.ndarray:
 
 @each_model
 def test_affine_ratio_is_the_difference_of_log_likelihoods(model: Any) -> None:
-    rows, generator = some_rows(model), np.random.default_rng(1)
-    statistics = model.statistics(rows)
-    for _ in range(20):
-        theta, proposal = generator.normal(0.0, 1.5, (2, model.dimension))
-        alpha = np.zeros(statistics.shape[1])
-        gamma = model.ratio(theta, proposal, alpha)
-        wanted = model.log_likelihood(proposal, rows) - model.log_likelihood(theta, rows)
-        np.testing.assert_allclose(statistics @ alpha + gamma, wanted, rtol=1e-11, atol=1e-11)
+    rows, (theta, proposal) = some_rows(model), positions(model, 1, 2, 20)
+    slope, offset = model.ratio_form(theta, proposal)
+    found = slope @ model.statistics(rows).T + offset[:, None]
+    for c in range(20):
+        wanted = model.log_likelihood(proposal[c], rows) - model.log_likelihood(theta[c], rows)
+        np.testing.assert_allclose(found[c], wanted, rtol=1e-11, atol=1e-11)
 
 
 @each_model
 def test_affine_gradient_is_the_slope_of_the_log_likelihood(model: Any) -> None:
-    rows, generator = some_rows(model), np.random.default_rng(2)
-    statistics = model.statistics(rows)
-    for _ in range(10):
-        theta = generator.normal(0.0, 1.5, model.dimension)
-        linear = np.zeros((model.dimension, statistics.shape[1]))
-        constant = np.zeros(model.dimension)
-        model.gradient(theta, linear, constant)
-        wanted = slopes(lambda at: model.log_likelihood(at, rows), theta)
-        np.testing.assert_allclose((statistics @ linear.T + constant).T, wanted, rtol=1e-6, atol=1e-6)
+    rows, theta = some_rows(model), positions(model, 2, 10)
+    linear, constant = model.gradient_form(theta)
+    for c in range(10):
+        wanted = slopes(lambda at: model.log_likelihood(at, rows), theta[c])
+        found = linear[c] @ model.statistics(rows).T + constant[c][:, None]
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 @each_model
 def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
-    generator = np.random.default_rng(4)
-    for _ in range(10):
-        theta = generator.normal(0.0, 1.5, model.dimension)
-        found = np.full(model.dimension, np.nan)
-        model.log_prior_gradient(theta, found)
+    for theta in positions(model, 4, 10):
+        found = model.log_prior_gradient(theta)
         np.testing.assert_allclose(found, slopes(model.log_prior, theta), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", [*MODELS.values(), Logistic(3, 1.0), Mixture(2.0, 3.0), OWN], ids=str)
+def test_priors_serve_positions_with_any_leading_axes(model: Any) -> None:
+    theta = positions(model, 5, 2, 3)
+    before = theta.copy()
+    priors, gradients = model.log_prior(theta), model.log_prior_gradient(theta)
+    assert priors.shape == (2, 3)
+    assert gradients.shape == theta.shape
+    for place in np.ndindex(2, 3):
+        assert priors[place] == model.log_prior(theta[place])
+        np.testing.assert_array_equal(gradients[place], model.log_prior_gradient(theta[place]))
+    np.testing.assert_array_equal(theta, before)
 
 
 @each_model
@@ -117,7 +138,7 @@ def test_gaussian_posterior_is_likelihood_to_the_temperature_times_prior() -> No
         for theta in points
     ]
     np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-9)
-    other = GAUSSIAN._replace(exact_prior_variance=7.0).posterior(rows, temperature)
+    other = replace(GAUSSIAN, exact_prior_variance=7.0).posterior(rows, temperature)
     precision = np.linalg.inv(posterior.covariance()) - np.linalg.inv(other.covariance())
     np.testing.assert_allclose(precision, (1.0 / 3.0 - 1.0 / 7.0) * np.eye(3), atol=1e-10)
 
@@ -128,7 +149,7 @@ def test_banana_moments_by_integration() -> None:
     posterior = model.posterior(rows, temperature)
     x, y = np.linspace(-6.0, 6.0, 801), np.linspace(-22.0, 8.0, 1501)
     grid = np.stack(np.meshgrid(x, y, indexing="ij"))
-    means = np.stack([grid[0], model.bend(grid)])
+    means = np.stack([grid[0], model.bend(np.moveaxis(grid, 0, -1))])
     square = sum(((r[:, None, None] - means) ** 2 / model.variance[:, None, None]).sum(0) for r in rows)
     weight = np.exp(-0.5 * temperature * square - 0.5 * (means**2).sum(0) / model.prior_variance)
     weight /= weight.sum()
@@ -220,13 +241,20 @@ def test_a_model_of_ones_own_is_loaded(tmp_path: Any, monkeypatch: Any) -> None:
 
 
 def test_what_a_model_leaves_out_is_flat_or_refused() -> None:
-    bare = WithDefaults(SimpleNamespace(dimension=1))
-    out = np.full(1, 7.0)
-    bare.log_prior_gradient(np.zeros(1), out)
-    assert out[0] == 0.0
-    with pytest.raises(DpmcError, match="no log_likelihood_gradient"):
+    bare = OwnModel(SimpleNamespace(dimension=1), "mine:Bare")
+    assert (bare.log_prior(np.ones((3, 1))) == np.zeros(3)).all()
+    assert (bare.log_prior_gradient(np.ones((3, 1))) == np.zeros((3, 1))).all()
+    with pytest.raises(DpmcError, match="mine:Bare has no log_likelihood_gradient"):
         bare.log_likelihood_gradient(np.zeros(1), np.zeros((2, 1)))
-    curved = WithDefaults(SimpleNamespace(log_prior=lambda theta: -float(theta[0])))
-    assert curved.log_prior(np.ones(1)) == -1.0
+    curved = OwnModel(SimpleNamespace(log_prior=lambda theta: -float(theta[0])), "mine:Curved")
+    assert (curved.log_prior(np.array([[1.0], [3.0]])) == [-1.0, -3.0]).all()
     with pytest.raises(DpmcError, match="no log_prior_gradient"):
-        curved.log_prior_gradient(np.zeros(1), out)
+        curved.log_prior_gradient(np.zeros(1))
+
+
+def test_a_prior_gradient_of_ones_own_is_not_asked_for_where_the_position_has_diverged() -> None:
+    """It need not stand such numbers; the proposal is rejected anyway."""
+    theta = np.array([[1.0, 2.0], [np.nan, 0.0], [1e40, 0.0]])
+    np.testing.assert_array_equal(
+        OWN.log_prior_gradient(theta), [[-2.0, -1.0], [np.nan, np.nan], [np.nan, np.nan]]
+    )

@@ -100,7 +100,7 @@ class AffineEvaluator:
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
-        alpha, gamma = self._model.ratio_form(theta, proposal)
+        alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
             sums, counts = kernels.sorted_ratio_sums(*self._sorted, alpha, gamma, bound)
@@ -129,7 +129,8 @@ class AffineEvaluator:
         first = self._first_read(np.abs(offset), reach, largest, bound)
         sums, counts = kernels.block_ratio_sums(by.blocks, by.n, first, alpha, gamma, bound)
         unread = np.minimum(first * kernels.BLOCK, by.n)
-        return sums + (alpha * by.sums[first]).sum(axis=1) + offset * unread, counts
+        settled = (alpha * by.sums[first]).sum(axis=1) + offset * unread
+        return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def _first_read(
         self, offset: np.ndarray, reach: np.ndarray, largest: np.ndarray, bound: Any
@@ -146,7 +147,7 @@ class AffineEvaluator:
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         """Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
-        linear, constant = self._model.gradient_form(theta)
+        linear, constant = _plain(self._model.gradient_form(theta))
         k = linear.shape[2]
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
@@ -182,19 +183,30 @@ class AffineEvaluator:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
-        ratios = kernels.affine_row_ratios(self._table, chosen, *self._model.ratio_form(theta, proposal))
+        form = _plain(self._model.ratio_form(theta, proposal))
+        ratios = kernels.affine_row_ratios(self._table, chosen, *form)
         return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
         """Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
-        chosen, form = kernels.draw_batches(words, self.n), self._model.gradient_form(theta)
+        chosen, form = kernels.draw_batches(words, self.n), _plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        form = self._model.ratio_form(theta[None], proposal[None])
+        form = _plain(self._model.ratio_form(theta[None], proposal[None]))
         found: np.ndarray = kernels.affine_row_ratios(self._table, chosen[None], *form)[0]
         return found
+
+
+def _plain(form: Sums) -> Sums:
+    """Slopes and offsets of a form, contiguous.
+
+    A view of one chain is contiguous and a view of many is not: numba compiles different code for the two,
+    and a chain's bits would depend on its company.
+    """
+    slopes, offsets = form
+    return np.ascontiguousarray(slopes, dtype=float), np.ascontiguousarray(offsets, dtype=float)
 
 
 def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -44,8 +44,9 @@ def clip(ratio, bound):
 
 @njit(**ROW_SUMS)
 def clip_factor(square, bound):
-    """min(1, bound/‖g‖) for ‖g‖² = `square`, without a branch; an unclipped g keeps its factor of 1."""
-    return bound / math.sqrt(max(square, bound * bound))
+    """min(1, bound/‖g‖) for ‖g‖² = `square`; the bound may be infinite."""
+    factor = bound / math.sqrt(square)
+    return factor if square > bound * bound else 1.0
 
 
 # --- all rows, one statistic with a coefficient: sorted columns ------------------------------------
@@ -175,8 +176,8 @@ def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):
             least, most = min(ends[0], ends[1]), max(ends[0], ends[1])
             reach = abs(a) * max(abs(low[s]), abs(high[s])) + abs(b * middle) + abs(g)
             if not reach <= WELL_CONDITIONED * limit:
-                part, beyond = read_ratios(strips, s, 0, size, a, b, g, limit)
-                total += part
+                part, beyond = read_ratios(strips, s, 0, size, alpha[c], gamma[c], limit)
+                total += sign * part
                 clipped += beyond
                 continue
             first, last = b * strips[s, 1, 0], b * strips[s, 1, size - 1]
@@ -198,18 +199,22 @@ def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):
                 total += b * (prefix[s, 1, outer] - prefix[s, 1, inner]) + (b * middle + g) * (outer - inner)
             total += limit * ((size - above) - below)
             clipped += (size - above) + below
-            part, beyond = read_ratios(strips, s, below, inner, a, b, g, limit)
-            more, further = read_ratios(strips, s, outer, above, a, b, g, limit)
-            total += part + more
+            part, beyond = read_ratios(strips, s, below, inner, alpha[c], gamma[c], limit)
+            more, further = read_ratios(strips, s, outer, above, alpha[c], gamma[c], limit)
+            total += sign * (part + more)
             clipped += beyond + further
         sums[c], counts[c] = sign * total, clipped
     return sums, counts
 
 
 @njit(**ROW_SUMS)
-def read_ratios(strips, s, first, end, a, b, g, bound):
-    """Sum clip(a x + b y + g, ±bound) over rows first to end − 1 of a strip, and count the clipped."""
+def read_ratios(strips, s, first, end, alpha, gamma, bound):
+    """Sum clip(α·(x, y) + γ, ±bound) over rows first to end − 1 of a strip, and count the clipped.
+
+    The sign of α stays: NaN is to count against the proposal.
+    """
     total, clipped = 0.0, 0
+    a, b, g = alpha[0], alpha[1], gamma
     for j in range(first, end):
         ratio = a * strips[s, 0, j] + b * strips[s, 1, j] + g
         kept = clip(ratio, bound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,24 +25,15 @@ def log_posterior(problem: Problem, points: Floats) -> Floats:
     """Return T Σ_j ln p(x_j|θ) + ln p(θ) of points (m, d) as (m,), up to one constant.
 
     From the rows' sufficient statistics, unclipped and without noise: models with an affine form are
-    exponential families, whose rows enter through their totals only. The text of a catalogue model runs on
-    all points at once; that of a model of one's own, which may not be made for it, on each by itself.
+    exponential families, whose rows enter through their totals only.
     """
     totals = problem.model.statistics(problem.rows).sum(axis=0)
-    points = np.asarray(points, dtype=float)
-    if ":" in problem.model_id:
-        return np.array([_log_posterior(problem, totals, point) for point in points])
-    values: Floats = _log_posterior(problem, totals, np.ascontiguousarray(points.T))
+    points = np.ascontiguousarray(points, dtype=float)
+    origin = np.broadcast_to(np.array(problem.true_theta, dtype=float), points.shape)
+    slopes, offsets = problem.model.ratio_form(origin, points)
+    ratios = (slopes * totals).sum(axis=1) + problem.n * offsets
+    values: Floats = problem.temperature * ratios + problem.model.log_prior(points)
     return values
-
-
-def _log_posterior(problem: Problem, totals: Floats, columns: Floats) -> Any:
-    """The same of points (d, m), or of one (d,), from the totals (k,) of the statistics."""
-    alpha = np.zeros((len(totals), *columns.shape[1:]))
-    ratios = problem.n * problem.model.ratio(np.array(problem.true_theta, dtype=float), columns, alpha)
-    for coefficients, total in zip(alpha, totals, strict=True):
-        ratios = ratios + coefficients * total
-    return problem.temperature * ratios + problem.model.log_prior(columns)
 
 
 @dataclass(frozen=True)

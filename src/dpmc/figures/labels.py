@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from dpmc.figures.boxes import private_models
@@ -82,10 +83,10 @@ def _without_prior(study: Study, label: str) -> str | None:
     spec = study.models[label]
     definition = _definition(study, label)
     model = definition.model
-    if not hasattr(model, "prior_variance") or not hasattr(model, "_replace"):
+    if not hasattr(model, "prior_variance") or not dataclasses.is_dataclass(model):
         return None
     rest = [spec.n or definition.n, definition.tempering, definition.true_theta, spec.data]
-    return f"{type(model).__name__} {model._replace(prior_variance=0.0)!r} {rest}"
+    return f"{type(model).__name__} {dataclasses.replace(definition.model, prior_variance=0.0)!r} {rest}"
 
 
 def _definition(study: Study, label: str) -> Any:

@@ -130,7 +130,7 @@ def straightened(problem: Problem, points: Floats) -> Floats:
     """Return points (m, 2) with the banana's bend taken out, a map of volume 1; others as they are."""
     if not hasattr(problem.model, "bend"):
         return points
-    return np.column_stack([points[:, 0], problem.model.bend(points.T)])
+    return np.column_stack([points[:, 0], problem.model.bend(points)])
 
 
 def _kernels(points: Floats) -> Any:

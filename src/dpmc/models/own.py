@@ -1,6 +1,7 @@
 """Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `Model`."""
 
 import importlib
+import inspect
 import os
 import sys
 import traceback
@@ -54,6 +55,8 @@ def _checked(own: Any, name: str) -> Definition:
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
+    if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
+        raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
     counts = {}
     for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
         try:
@@ -78,6 +81,17 @@ def _checked(own: Any, name: str) -> Definition:
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     theta = vectors.get("true_theta", np.zeros(d))
     return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+
+
+def _takes_one(method: Any) -> bool:
+    """Whether a method may be called with one argument; True where its signature is not known."""
+    try:
+        inspect.signature(method).bind(None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 @contextmanager

@@ -1,0 +1,192 @@
+"""Clipped sums over all rows: every evaluator against the model's formulas, ties, and what is no number."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmc import evaluators
+from dpmc.errors import DpmcError
+from evaluators import cases
+from evaluators.cases import MODELS, Straight
+
+EDGES = (1, 2, 511, 512, 513, 2047, 2048, 2049, 5000)  # of blocks and strips
+AFFINE = [name for name in MODELS if hasattr(MODELS[name], "ratio_form")]
+
+
+@pytest.mark.parametrize("n", EDGES)
+@pytest.mark.parametrize("name", MODELS)
+def test_ratio_sums_are_those_of_the_log_likelihood(name: str, n: int) -> None:
+    asked = cases.problem(name, n)
+    evaluator = evaluators.build(asked.model, asked.rows)
+    for some in (4, 9):  # four moves of all components alone, or beside the others
+        part = asked._replace(theta=asked.theta[:some], proposal=asked.proposal[:some])
+        for bound in cases.some_bounds(cases.ratios(asked, 0)[0]):
+            sums, counts = evaluator.ratio_sums(part.theta, part.proposal, np.full(some, bound))
+            for c in range(some):
+                cases.check(cases.clipped_ratios(part, c, bound), sums[c], counts[c])
+
+
+@pytest.mark.parametrize("n", EDGES)
+@pytest.mark.parametrize("name", MODELS)
+def test_gradient_sums_are_those_of_the_rows(name: str, n: int) -> None:
+    asked = cases.problem(name, n, chains=3)
+    evaluator = evaluators.build(asked.model, asked.rows)
+    for bound in cases.some_bounds(np.sqrt((cases.gradients(asked, 0)[0] ** 2).sum(axis=1))):
+        sums, counts = evaluator.gradient_sums(asked.theta, bound)
+        for c in range(3):
+            cases.check(cases.clipped_gradients(asked, c, bound), sums[c], counts[c])
+
+
+@pytest.mark.parametrize("bound", [1e-6, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize("name", ["straight, 1", "straight, 2", "straight, 4", "soft, 1", "soft, 4"])
+def test_rows_of_all_sizes_and_equal_ones(name: str, bound: float) -> None:
+    asked = cases.uneven(cases.problem(name, 3000))
+    evaluator = evaluators.build(asked.model, asked.rows)
+    with np.errstate(over="ignore"):
+        sums, counts = evaluator.ratio_sums(asked.theta, asked.proposal, np.full(9, bound))
+        gradients, clipped = evaluator.gradient_sums(asked.theta, bound)
+        for c in range(9):
+            cases.check(cases.clipped_ratios(asked, c, bound), sums[c], counts[c])
+            cases.check(cases.clipped_gradients(asked, c, bound), gradients[c], clipped[c])
+
+
+def test_chains_have_their_own_bounds() -> None:
+    asked = cases.problem("banana", 600)
+    bound = np.array([0.0, 1e-9, 0.1, 1.0, 0.1, 1.0, 1e-7, 0.0, np.inf])
+    sums, counts = evaluators.build(asked.model, asked.rows).ratio_sums(asked.theta, asked.proposal, bound)
+    for c in range(9):
+        cases.check(cases.clipped_ratios(asked, c, bound[c]), sums[c], counts[c])
+    assert sums[0] == 0.0
+    assert counts[0] == 600
+    assert sums[7] == 0.0
+    assert counts[7] == 0  # a move of nothing
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 11])
+def test_with_true_ties_sums_and_counts_are_exact(k: int) -> None:
+    """Products and sums of eighths have no rounding; many ratios equal a bound, and are not clipped."""
+    generator = np.random.default_rng(k)
+    rows = generator.integers(-16, 17, (3000, k)) / 8.0
+    moves = generator.integers(-8, 9, (12, k + 1)) / 8.0
+    moves[6:, : k - 1] = 0.0
+    bound = generator.integers(1, 20, 12) / 8.0
+    sums, counts = evaluators.build(Straight(k), rows).ratio_sums(np.zeros_like(moves), moves, bound)
+    ratio = rows @ moves[:, :-1].T + moves[:, -1]
+    np.testing.assert_array_equal(sums, np.clip(ratio, -bound, bound).sum(axis=0))
+    np.testing.assert_array_equal(counts, (np.abs(ratio) > bound).sum(axis=0))
+    assert (np.abs(ratio) == bound).any()
+
+
+class Toward(Straight):
+    """A gradient t_1 θ, parallel to θ as the circle's is; further statistics have no part in it."""
+
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        linear = np.zeros((*theta.shape, self.dimension - 1))
+        linear[:, :, 0] = theta
+        return linear, np.zeros_like(theta)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_norm_that_equals_the_bound_is_not_clipped(k: int) -> None:
+    rows = np.repeat([[1.0], [2.0], [-1.0]], k, axis=1)
+    theta = np.array([[3.0, 4.0] + [0.0] * (k - 1)])
+    sums, counts = evaluators.build(Toward(k), rows).gradient_sums(theta, 5.0)
+    assert counts[0] == 1  # norms 5, 10, 5
+    np.testing.assert_allclose(sums, theta, rtol=1e-15)
+
+
+def ratio_and_gradient(model: Any, rows: np.ndarray, move: list[float], bound: float) -> Any:
+    """Sums and counts of one chain that moves from 0, and of the gradients where it arrives."""
+    evaluator, proposal = evaluators.build(model, rows), np.array([move])
+    with np.errstate(all="ignore"):
+        ratio, count = evaluator.ratio_sums(0.0 * proposal, proposal, np.array([bound]))
+        gradient, clipped = evaluator.gradient_sums(proposal, bound)
+    return ratio[0], count[0], gradient[0], clipped[0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_what_overflows_is_clipped(k: int) -> None:
+    rows = np.full((5, k), 0.5)
+    rows[1:3, 0] = 1e308, -1e308
+    ratio, count, gradient, clipped = ratio_and_gradient(Straight(k), rows, [10.0] + [0.0] * k, 2.0)
+    assert ratio == pytest.approx(3 * 2.0 + 2.0 - 2.0)
+    assert count == clipped == 5
+    assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 11])
+def test_a_log_ratio_that_is_no_number_speaks_against_the_proposal(k: int, sign: float) -> None:
+    rows = np.random.default_rng(k).normal(0.0, 1.0, (3000, k))
+    for part in (0, k):
+        move = [sign] * k + [0.5]
+        move[part] = np.nan
+        ratio, count, *_ = ratio_and_gradient(Straight(k), rows, move, 0.2)
+        assert ratio == pytest.approx(-3000 * 0.2)
+        assert count == 3000
+
+
+@pytest.mark.parametrize("bound", [2.0, np.inf])
+def test_a_softplus_of_no_number_speaks_against_the_proposal(bound: float) -> None:
+    rows = np.array([[0.5], [1e308], [np.nan], [1.0]])
+    theta, proposal = np.array([[0.0, 0.0, 2.0, 0.0]]), np.array([[0.25, 0.0, 2.5, 0.0]])
+    asked = cases.Problem(MODELS["soft, 1"], rows[[0, 3]], theta, proposal)
+    with np.errstate(all="ignore"):
+        evaluator = evaluators.build(asked.model, rows)
+        sums, counts = evaluator.ratio_sums(theta, proposal, np.array([bound]))
+    assert counts[0] == 1
+    assert sums[0] == pytest.approx(float(cases.clipped_ratios(asked, 0, bound).total) - bound, rel=1e-14)
+
+
+def test_rows_of_a_generic_model_that_cannot_be_compared_count_as_clipped() -> None:
+    class Undefined:
+        def log_likelihood(self, theta: Any, rows: Any) -> Any:
+            return np.where(rows[:, 0] > 0.0, np.nan, rows[:, 0] * theta[0])
+
+        def log_likelihood_gradient(self, theta: Any, rows: Any) -> Any:
+            return np.where(rows > 0.0, np.nan, rows)
+
+    rows = np.array([[1.0], [-2.0], [-8.0]])
+    assert ratio_and_gradient(Undefined(), rows, [1.0], 3.0) == (-3.0 - 2.0 - 3.0, 2, -5.0, 2)
+
+
+@pytest.mark.parametrize("name", [*AFFINE, "soft, 1", "soft, 4"])
+def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
+    asked = cases.problem(name, 600)
+    lost = np.insert(asked.rows, [0, 300, 600], [[np.nan], [np.inf], [-np.inf]], axis=0)
+    bound = np.full(9, 0.2)
+    with np.errstate(invalid="ignore"):
+        whole, without = evaluators.build(asked.model, lost), evaluators.build(asked.model, asked.rows)
+    for found, wanted in zip(
+        whole.ratio_sums(asked.theta, asked.proposal, bound),
+        without.ratio_sums(asked.theta, asked.proposal, bound),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, wanted)
+    if name in AFFINE:
+        for found, wanted in zip(
+            whole.gradient_sums(asked.theta, 0.7), without.gradient_sums(asked.theta, 0.7), strict=True
+        ):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_rows_that_are_all_not_finite_are_a_mistake() -> None:
+    with pytest.raises(DpmcError, match="those of every row are not finite"):
+        ratio_and_gradient(MODELS["banana"], np.full((3, 2), np.nan), [1.0, 1.0], 1.0)
+
+
+def test_evaluators_are_chosen_by_what_the_model_offers() -> None:
+    names = {
+        name: evaluators.build(cases.problem(name, 4).model, np.ones((4, 1))).name
+        for name in MODELS
+        if MODELS[name].dimension < 3 and name != "gaussian, 2"
+    }
+    assert names == {
+        "banana": "affine",
+        "gaussian, 1": "affine",
+        "circle": "affine",
+        "straight, 1": "affine",
+        "mixture": "softplus",
+    }
+    assert evaluators.build(MODELS["plain"], np.ones((4, 3))).name == "generic"

@@ -1,0 +1,54 @@
+"""A chain's sums have the same bits whichever chains are beside it, in whatever order."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmc import evaluators
+from evaluators import cases
+from evaluators.cases import MODELS, Problem
+
+CHAINS = 20
+
+
+def answers(evaluator: Any, asked: Problem, chosen: Any) -> list[np.ndarray]:
+    """Every sum and count of the chosen chains."""
+    theta, proposal = asked.theta[chosen], asked.proposal[chosen]
+    generator = np.random.default_rng(6)
+    words = generator.integers(0, 2**64, (CHAINS, 30), dtype=np.uint64)[chosen]
+    bound = generator.uniform(0.05, 1.0, CHAINS)[chosen]
+    return [
+        *evaluator.ratio_sums(theta, proposal, bound),
+        *evaluator.gradient_sums(theta, 1.2),
+        *evaluator.gradient_sums(theta, np.inf),
+        *evaluator.batch_ratio_sums(theta, proposal, bound, words),
+        *evaluator.batch_gradient_sums(theta, 1.2, words),
+    ]
+
+
+@pytest.mark.parametrize("kinds", [4, CHAINS], ids=["moves of all components", "moves of every kind"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_chain_is_the_same_alone_beside_others_and_in_any_order(name: str, kinds: int) -> None:
+    asked = cases.problem(name, 2600, chains=CHAINS)
+    chains = np.arange(CHAINS) % 9 < kinds
+    asked = asked._replace(proposal=np.where(chains[:, None], asked.proposal, asked.proposal[:1]))
+    evaluator = evaluators.build(asked.model, asked.rows)
+    together = answers(evaluator, asked, np.arange(CHAINS))
+    order = np.random.default_rng(7).permutation(CHAINS)
+    for chosen in ([0], [13], order[:7], order[:8], order[:9], order):
+        for some, all_ in zip(answers(evaluator, asked, chosen), together, strict=True):
+            assert some.tobytes() == all_[chosen].tobytes()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_asking_again_gives_the_same_bits(name: str) -> None:
+    """Layouts are made when first needed; what was asked before makes no difference."""
+    asked = cases.problem(name, 2600, chains=CHAINS)
+    chosen = np.arange(CHAINS)
+    first = answers(evaluators.build(asked.model, asked.rows), asked, chosen)
+    other = evaluators.build(asked.model, asked.rows)
+    other.batch_gradient_sums(asked.theta, 0.1, np.zeros((CHAINS, 3), np.uint64))
+    other.gradient_sums(asked.theta, 0.1)
+    for one, two in zip(first, answers(other, asked, chosen), strict=True):
+        assert one.tobytes() == two.tobytes()
