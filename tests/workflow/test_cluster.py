@@ -1,7 +1,6 @@
-"""Clusters without a cluster: profiles, what rules ask for, refusals, the schedule of measured jobs."""
+"""Clusters without a cluster: profiles, what rules ask for, refusals."""
 
 import importlib.util
-import itertools
 import math
 import os
 import re
@@ -20,7 +19,6 @@ from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]
 PROFILES = sorted(path.parent.name for path in ROOT.glob("profiles/*/profile.yaml"))
-MEASURED_WALL = 908.0  # seconds of the run of `thesis` on two quiet cores that jobs-thesis.csv comes from
 
 CELL = {
     "title": "one cell",
@@ -33,19 +31,15 @@ CELL = {
 }
 
 
-def module(name: str, folder: str = "benchmarks") -> Any:
+def module(name: str, folder: str) -> Any:
     """A module of a folder that is no package."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / f"{folder}/{name}.py")
-        assert spec and spec.loader
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"{folder}/{name}.py")
+    assert spec and spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
 
 
-jobs = module("jobs")
-module("measuring")
-speed_up = module("speed_up")
 run_py = module("run", "workflow")
 
 
@@ -201,57 +195,6 @@ def test_of_snakemakes_workflow_only_what_its_documentation_names_is_used():
         for name in re.findall(r"(?<![\w/])workflow\.(\w+)", file.read_text())
     }
     assert used == {"basedir", "cores"}
-
-
-# The schedule
-
-
-def job(seconds: float, *after: int, priority: int = 0, rule: str = "rule", name: str = "name") -> Any:
-    return jobs.Job(rule, name, seconds, priority=priority, after=list(after))
-
-
-def test_small_schedules_are_right():
-    diamond = [job(1), job(2, 0), job(3, 0), job(1, 1, 2)]
-    assert [speed_up.wall(diamond, cores, dispatch=0.0) for cores in (1, 2, 9)] == [7, 5, 5]
-    assert [step.seconds for step in speed_up.critical_path(diamond)] == [1, 3, 1]
-    last = [job(1), job(1), job(4)]
-    first = [job(1), job(1), job(4, priority=1)]
-    assert speed_up.wall(last, 2, 0.0) == 5 and speed_up.wall(first, 2, 0.0) == 4
-    assert speed_up.wall([job(0.0)] * 100, 8, dispatch=0.5) == 50, "the main process starts one job at a time"
-
-
-@pytest.mark.parametrize("study", jobs.studies())
-def test_no_schedule_is_faster_than_work_and_critical_path_allow(study):
-    those = jobs.read(study)
-    work = sum(step.seconds for step in those)
-    path = sum(step.seconds for step in speed_up.critical_path(those))
-    walls = [speed_up.wall(those, cores, dispatch=0.0) for cores in speed_up.CORES]
-    assert walls[0] == pytest.approx(work) and walls[-1] == pytest.approx(path)
-    for cores, seconds in zip(speed_up.CORES, walls, strict=True):
-        # Graham's bound for any list schedule
-        assert max(path, work / cores) <= seconds + 1e-6 <= work / cores + path * (1 - 1 / cores) + 2e-6
-    assert all(later <= 1.02 * earlier for earlier, later in itertools.pairwise(walls))
-
-
-def test_the_schedule_predicts_the_measured_run():
-    predicted = speed_up.START + speed_up.wall(jobs.read("thesis"), 2)
-    assert predicted == pytest.approx(MEASURED_WALL, rel=0.05)
-
-
-def test_a_table_of_jobs_comes_from_snakemakes_notes(folder, monkeypatch):
-    code, output = run(folder, "workflow/run.py", "--cores", "2", "cell")
-    assert code == 0, output
-    monkeypatch.setattr(jobs, "RESULTS", folder)
-    jobs.write("cell", jobs.of_run(folder, "cell"))
-    made = {step.name: step for step in jobs.read("cell")}
-    names = list(made)
-    chain = made["sampling/circle/dp-hmc"]
-    assert {names[number].split("/")[0] for number in chain.after} == {"data", "tuning"}
-    assert chain.seconds > 0.0 and chain.priority == 1020 and chain.rule == "sample_cell_circle"
-    assert {names[number] for number in made["evaluation/circle/chains"].after} >= {
-        "sampling/circle/dp-hmc",
-        "sampling/circle/dp-penalty",
-    }
 
 
 # The lock
