@@ -12,9 +12,8 @@ from measuring import ROOT, table
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from oracle import chains, replay
-
 from dpmc.studies import load_study
+from oracle import chains, replay
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,8 +61,8 @@ def cpu_seconds(run: Callable[[], object], rounds: int = 7, least: float = 0.02)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a Markdown table, numbers with three significant digits."""
-    for cells in (header, ["---"] * len(header), *rows):
+    """Print a Markdown table, row by row as they come, numbers with three significant digits."""
+    for cells in chain([header, ["---"] * len(header)], rows):
         print("| " + " | ".join(_text(cell) for cell in cells) + " |", flush=True)
 
 

@@ -13,7 +13,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from measuring import ROOT, table
 
@@ -34,26 +36,31 @@ def cpu_of(*arguments: str) -> float:
     return used.ru_utime + used.ru_stime
 
 
+def measure(published: list[dict[str, str]], times: list[float]) -> Iterator[list[Any]]:
+    """Yield the row of each published line; append how many times less CPU a chain takes to `times`."""
+    seeds = load_study(STUDY).seeds
+    with tempfile.TemporaryDirectory() as folder:
+        for line in published:
+            common = ["--study", STUDY, "--model", line["model"]]
+            data = f"{folder}/{line['model']}.nc"
+            if not Path(data).exists():
+                cpu_of("data", *common, "--output", data)
+            job = ["sample", *common, "--method", line["method"], "--epsilon", line["epsilon"], "--quiet"]
+            job += ["--data", data, "--output", f"{folder}/{line['model']}-{line['method']}-{{seed}}.nc"]
+            ours = cpu_of(*job, "--seed", *map(str, range(seeds))) / seeds
+            theirs = float(line["cpu_seconds"])
+            times.append(theirs / ours)
+            yield [line["model"], line["method"], line["iterations"], ours, theirs, times[-1]]
+
+
 def main() -> None:
     """Print a row for each model and method, and how the goals are met."""
     with open(REFERENCE) as file:
         published = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    models = sys.argv[1:] or list(dict.fromkeys(line["model"] for line in published))
-    seeds, rows = load_study(STUDY).seeds, []
-    with tempfile.TemporaryDirectory() as folder:
-        for model in models:
-            data = f"{folder}/{model}.nc"
-            cpu_of("data", "--study", STUDY, "--model", model, "--output", data)
-            for line in (line for line in published if line["model"] == model):
-                job = ["sample", "--study", STUDY, "--model", model, "--method", line["method"]]
-                job += ["--epsilon", line["epsilon"], "--data", data, "--force", "--quiet", "--seed"]
-                job += [*map(str, range(seeds)), "--output", f"{folder}/seed-{{seed}}.nc"]
-                ours, theirs = cpu_of(*job) / seeds, float(line["cpu_seconds"])
-                rows.append([model, line["method"], int(line["iterations"]), ours, theirs, theirs / ours])
-                for chain in Path(folder).glob("seed-*.nc"):
-                    chain.unlink()
-    table(("model", "method", "iterations", "CPU s a chain", "public code, CPU s", "times less"), rows)
-    times = [row[-1] for row in rows]
+    models, times = sys.argv[1:], []
+    chosen = [line for line in published if not models or line["model"] in models]
+    header = ("model", "method", "iterations", "CPU s a chain", "public code, CPU s", "times less")
+    table(header, measure(chosen, times))
     print(f"\ntimes less: median {statistics.median(times):.0f}, least {min(times):.0f}; goals {GOALS}")
 
 
