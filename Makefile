@@ -21,7 +21,7 @@ searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figur
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery benchmarks resources test slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery benchmarks test slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -49,12 +49,8 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, and wha
 	        -not -path '*/search/*' -o -name lessons.png) \
         $$(find results/$$study -maxdepth 1 -name tuned_table.md) docs/gallery/$$study/; done
 
-benchmarks: $(PROJECT) ## tables and figure of docs/performance.md, 10 minutes; wants a quiet machine
-	.venv/bin/python benchmarks/run.py
-
-resources: $(PROJECT) ## what rules ask of a cluster, and docs/cluster-speed-up.png, from a study run here alone, as docs/cluster.md says
-	.venv/bin/python benchmarks/jobs.py $(foreach study,$(STUDY),. $(study))
-	.venv/bin/python benchmarks/speed_up.py
+benchmarks: $(PROJECT) ## the tables and the figure of docs/performance.md, ten minutes; wants a quiet machine
+	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done
 
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"

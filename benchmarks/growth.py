@@ -85,6 +85,9 @@ def draw(found: dict[str, Any]) -> None:
         for kind, color in STYLES.items():
             ax.loglog(sizes_of(name, by), [one[kind] for one in by.values()], color, marker=".", label=kind)
         ax.set_xlabel(name)
+        if name.startswith("parameters"):
+            ax.set_xticks(sizes_of(name, by), map(str, sizes_of(name, by)))
+        ax.minorticks_off()
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("µs per sum and chain")
     axes[0].legend(frameon=False, fontsize="small")

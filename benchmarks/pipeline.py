@@ -12,25 +12,30 @@ from pathlib import Path
 
 from measuring import ROOT, table
 
+from dpmc.studies import load_study
+
 LAST = re.compile(r"^(\w+): ([\d.]+) s CPU in ([\d.]+) s, at most (\d+) MB in a process\n\Z", re.MULTILINE)
 
 
 def main() -> None:
-    """Print a row for each command, and for each method that was sampled."""
+    """Print a row for each command, and for each algorithm that was sampled."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study")
     parser.add_argument("--folder", type=Path, default=ROOT, help="where the study was run")
     parser.add_argument("--cpu", type=float, help="CPU seconds of the whole run")
     options = parser.parse_args()
     logs = options.folder / "logs" / options.study
+    study = load_study(options.study)
     used: dict[str, list[tuple[float, float, float]]] = {}
     for path in sorted(logs.rglob("*.log")):
         last = LAST.search(path.read_text())
         if last is None:
             continue
         command, *numbers = last.groups()
-        below = path.relative_to(logs).with_suffix("").parts  # sampling/<model>/<method>[/eps-…]
-        names = [command, f"sample {below[2]}"] if command == "sample" else [command]
+        names = [command]
+        if command == "sample":  # sampling/<model>/<method>, and the like for each ε
+            method = path.relative_to(logs).with_suffix("").parts[2]
+            names.append(f"sample {study.method(method).algorithm}")
         for name in names:
             used.setdefault(name, []).append(tuple(map(float, numbers)))
     if not used:
