@@ -1,8 +1,8 @@
 """Chains of the present code against those of commit b8c4588, of every sampler on every model (`chains.npz`).
 
-Walks and batch algorithms: every decision of a whole chain, and positions to 1e-9 standard deviations.
+Walks and batch algorithms: every decision of a whole chain by the command line, and positions to 1e-9 sds.
 Samplers with trajectories multiply a difference of rounding, by ten every ten iterations where they are
-chaotic: their first positions only. Slow but for a few cells.
+chaotic: 60 single iterations from known positions (`replay.py`). Slow but for a few cells.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from oracle import chains
+from oracle import chains, replay
 
 ROOT = Path(__file__).parents[2]
 KNOWN = chains.read()
@@ -23,17 +23,19 @@ FEW = (
     "thesis/circle/dp-penalty/1",
     "thesis/circle/dp-hmc/1",
     "thesis/flat-banana-2d/minibatch-penalty/4",
+    "dp-hmc/paper-gauss/dp-sgnht/4",
 )
-CELLS = [pytest.param(cell, marks=() if cell in FEW else (pytest.mark.slow,)) for cell in KNOWN]
+
+
+def cells(with_trajectories: bool) -> list[Any]:
+    """Cells of samplers with trajectories or without, all but a few marked as slow."""
+    chosen = [cell for cell in KNOWN if replay.has_trajectories(cell) == with_trajectories]
+    return [pytest.param(cell, marks=() if cell in FEW else (pytest.mark.slow,)) for cell in chosen]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: Any) -> Path:
     return Path(tmp_path_factory.mktemp("data"))
-
-
-def has_trajectories(cell: str) -> bool:
-    return any(name in cell for name in ("hmc", "mala", "sgld", "sgnht"))
 
 
 def differences(found: dict[str, Any], known: dict[str, Any], first: int, tolerance: float) -> list[str]:
@@ -59,15 +61,36 @@ def about_of(one: dict[str, Any]) -> Any:
     return json.loads(str(one["about"]))
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", cells(with_trajectories=False))
 def test_the_chain_is_the_same(cell: str, data: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(ROOT)
     study, model, method, epsilon = cell.split("/")
-    found, known = chains.chain(study, model, method, epsilon, data), KNOWN[cell]
-    if has_trajectories(cell):
-        assert differences(found, known, first=chains.WHOLE // 2, tolerance=1e-6) == []
-    else:
-        assert differences(found, known, first=chains.MOST, tolerance=1e-9) == []
+    found = chains.chain(study, model, method, epsilon, data)
+    assert differences(found, KNOWN[cell], first=chains.MOST, tolerance=1e-9) == []
+
+
+@pytest.mark.parametrize("cell", cells(with_trajectories=True))
+def test_single_iterations_are_the_same(cell: str, monkeypatch: Any) -> None:
+    monkeypatch.chdir(ROOT)
+    found, about = replay.compare(cell, KNOWN[cell]), about_of(KNOWN[cell])
+    assert found.decisions == 0
+    assert found.difference < 1e-11
+    assert found.clipped <= 1, "a row at the bound may be clipped or not, by rounding"
+    assert found.iterations == min(chains.WHOLE if found.how == "single" else replay.FEW, about["iterations"])
+    budget = replay.cell_of(*cell.split("/")).budget_iterations
+    assert about["budget_iterations"] == ("inf" if budget is None else budget)
+
+
+def test_a_single_iteration_that_differs_is_seen(monkeypatch: Any) -> None:
+    """A position that is wrong by 1e-9 differs itself, and so does the iteration that starts from it."""
+    monkeypatch.chdir(ROOT)
+    cell = "thesis/circle/dp-hmc/1"
+    theta = KNOWN[cell]["theta"].copy()
+    theta[0, 5] += 1e-9
+    assert replay.compare(cell, {**KNOWN[cell], "theta": theta}).difference > 1e-10
+    flipped = KNOWN[cell]["accepted"].copy()
+    flipped[0, 3] ^= 1
+    assert replay.compare(cell, {**KNOWN[cell], "accepted": flipped}).decisions == 1
 
 
 def test_a_difference_is_seen() -> None:

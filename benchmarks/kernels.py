@@ -1,0 +1,106 @@
+"""Microseconds of one clipped sum over all rows of the thesis's models, beside a careful NumPy pass.
+
+    python benchmarks/kernels.py [--models flat-banana-2d ...] [--against FOLDER]
+
+CPU time for one chain, 40 chains together, at exact posterior draws, with the thesis's hyperparameters: log
+ratios of DP penalty's moves, of the guided variant's moves of one component, gradients of DP-HMC. `--against`
+also times another checkout, with the same evaluators' interface, in a process of its own.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import CHAINS, cpu_seconds, gradient_seconds, ratio_seconds, table, walk
+
+from dpmc import datasets
+from dpmc.studies import load_study
+
+MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
+MODELS += ("gauss-30d", "narrow-banana", "correlated-gauss", "circle")
+CHUNK = 8192  # rows that NumPy works on at a time, so that what lies between stays in the cache
+HEADER = ("model", "n", "d", "sum", "rows clipped", "µs", "NumPy, µs", "times")
+
+
+def numpy_ratio(statistics: np.ndarray, alpha: np.ndarray, gamma: float, bound: float) -> float:
+    """Sum of clipped log ratios: only columns with a coefficient, rows in chunks."""
+    used, total = np.flatnonzero(alpha), 0.0
+    for i in range(0, len(statistics), CHUNK):
+        chunk = statistics[i : i + CHUNK]
+        ratio = chunk[:, used[0]] * alpha[used[0]] if len(used) == 1 else chunk @ alpha
+        ratio += gamma
+        total += np.clip(ratio, -bound, bound, out=ratio).sum()
+    return total
+
+
+def numpy_gradient(
+    statistics: np.ndarray, linear: np.ndarray, constant: np.ndarray, bound: float
+) -> np.ndarray:
+    """Sum of clipped gradients (d,), rows in chunks."""
+    total = np.zeros(len(constant))
+    for i in range(0, len(statistics), CHUNK):
+        gradient = statistics[i : i + CHUNK] @ linear.T + constant
+        norm = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))
+        total += (bound / np.maximum(norm, bound)) @ gradient
+    return total
+
+
+def measure(label: str) -> list[list[Any]]:
+    """The rows of one model."""
+    study = load_study("thesis")
+    spec = study.model(label)
+    problem = datasets.build(label, spec.model, spec.data, spec.n)
+    model, evaluator = problem.model, problem.evaluator
+    theta, statistics = np.ascontiguousarray(problem.reference[:CHAINS]), model.statistics(problem.rows)
+    rows = []
+    for what, method in (("log ratio", "dp-penalty"), ("log ratio, one component", "dp-penalty-guided")):
+        values, _ = study.pinned_hyperparameters(label, method)
+        moves = walk(theta, values["proposal_sd"], values["clip"], "guided" in method)
+        (alpha, *_), (gamma, *_) = model.ratio_form(moves.theta, moves.proposal)
+        arguments = statistics, alpha, float(gamma), float(moves.bound[0])
+        plain = cpu_seconds(lambda arguments=arguments: numpy_ratio(*arguments), rounds=3)
+        clipped = evaluator.ratio_sums(*moves)[1].mean() / problem.n
+        rows.append([what, clipped, ratio_seconds(evaluator, moves), plain])
+    bound = study.pinned_hyperparameters(label, "dp-hmc")[0]["clip_g"]
+    (linear, *_), (constant, *_) = model.gradient_form(theta)
+    plain = cpu_seconds(lambda: numpy_gradient(statistics, linear, constant, bound), rounds=3)
+    clipped = evaluator.gradient_sums(theta, bound)[1].mean() / problem.n
+    rows.append(["gradient", clipped, gradient_seconds(evaluator, theta, bound), plain])
+    about = [label, problem.n, problem.dimension]
+    return [[*about, what, float(part), 1e6 * s, 1e6 * p, p / s] for what, part, s, p in rows]
+
+
+def measure_elsewhere(checkout: Path, label: str) -> list[list[Any]]:
+    """The rows of one model, by the code of another checkout."""
+    command = [sys.executable, __file__, "--json", "--models", label]
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--against", type=Path, help="another checkout")
+    parser.add_argument("--json", action="store_true", help="rows as JSON")
+    options = parser.parse_args()
+    rows = [row for label in options.models for row in measure(label)]
+    if options.json:
+        print(json.dumps(rows))
+        return
+    header = HEADER
+    if options.against:
+        others = [row for label in options.models for row in measure_elsewhere(options.against, label)]
+        rows = [[*row, other[5], row[5] / other[5]] for row, other in zip(rows, others, strict=True)]
+        header = (*HEADER, "against, µs", "of its time")
+    table(header, rows)
+
+
+if __name__ == "__main__":
+    main()
