@@ -81,7 +81,12 @@ def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
         np.testing.assert_allclose(found, slopes(model.log_prior, theta), rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("model", [*MODELS.values(), Logistic(3, 1.0), Mixture(2.0, 3.0), OWN], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [*MODELS.values(), Logistic(3, 1.0), Mixture(2.0, 3.0), OWN],
+    ids=str,
+    ids=lambda model: type(model).__name__,
+)
 def test_priors_serve_positions_with_any_leading_axes(model: Any) -> None:
     theta = positions(model, 5, 2, 3)
     before = theta.copy()
