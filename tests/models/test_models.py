@@ -84,7 +84,6 @@ def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
 @pytest.mark.parametrize(
     "model",
     [*MODELS.values(), Logistic(3, 1.0), Mixture(2.0, 3.0), OWN],
-    ids=str,
     ids=lambda model: type(model).__name__,
 )
 def test_priors_serve_positions_with_any_leading_axes(model: Any) -> None:
