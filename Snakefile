@@ -1,6 +1,7 @@
 # dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
+#   results/<study>/budgets.csv                                           iterations of all cells, and what they spend
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,6 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.events import Release, repeat
 from dpmc.storage import replacing
-from dpmc.values import shown, whole
 
 if TYPE_CHECKING:
     from dpmc.studies import Study
@@ -27,17 +25,8 @@ COLUMNS = (
     *accountants.ACCOUNTANTS,
     *("epsilon_spent", "epsilon_spent_tight"),
 )
-#: What is read of a table.
-NEEDED = ("study", "model", "method", "epsilon", "iterations", "budget_iterations")
 
 Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
-
-
-class Allowed(NamedTuple):
-    """The length of a cell's chains."""
-
-    iterations: int
-    budget_iterations: int | None  # None: there is no budget
 
 
 class _Question(NamedTuple):
@@ -142,54 +131,3 @@ def _by_accountant(chosen: Accountant, question: _Question, epsilon: float) -> d
         if accountant is chosen or accountant.is_meant_for(question.once + question.each):
             found[name] = accountant.iterations(question.once, question.each, epsilon, question.delta)
     return found
-
-
-def read(path: Path, study: str) -> dict[tuple[str, str, str], Allowed]:
-    """The iterations of every cell (model, method, epsilon) in a table.
-
-    Raises DpmcError, naming file and line, for what is no such table, or that of another study.
-    """
-    found: dict[tuple[str, str, str], Allowed] = {}
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            table = csv.DictReader(file)
-            missing = [name for name in NEEDED if name not in (table.fieldnames or ())]
-            if missing:
-                raise DpmcError(f"{path}: not a table of budgets: column {missing[0]!r} is missing")
-            for row in table:
-                key, allowed = _row(row, f"{path}: line {table.line_num}", study)
-                if key in found:
-                    raise DpmcError(f"{path}: line {table.line_num}: {' '.join(key)} stands twice")
-                found[key] = allowed
-    except FileNotFoundError:
-        raise DpmcError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DpmcError(f"{path}: cannot be read ({error})") from None
-    return found
-
-
-def allowed(path: Path, study: str, model: str, method: str, epsilon: str) -> Allowed:
-    """The iterations of one cell in a table; `epsilon` is canonical. Raises DpmcError as `read` does."""
-    table = read(path, study)
-    if (model, method, epsilon) not in table:
-        raise DpmcError(f"{path}: has no row for {model} {method} epsilon {epsilon}")
-    return table[model, method, epsilon]
-
-
-def _row(row: dict[str, str], where: str, study: str) -> tuple[tuple[str, str, str], Allowed]:
-    """The cell and the iterations of one line."""
-    if None in row or None in row.values():
-        raise DpmcError(f"{where}: must have as many values as there are columns")
-    if row["study"] != study:
-        raise DpmcError(f"{where}: study: {shown(row['study'])} must be {study!r}")
-    numbers = {}
-    for key in ("iterations", "budget_iterations"):
-        try:
-            numbers[key] = math.inf if (key, row[key]) == ("budget_iterations", "inf") else whole(row[key])
-        except ValueError as error:
-            raise DpmcError(f"{where}: {key}: {error}") from None
-        if numbers[key] < 0:
-            raise DpmcError(f"{where}: {key}: {row[key]} must be at least 0")
-    most = numbers["budget_iterations"]
-    cell = row["model"], row["method"], row["epsilon"]
-    return cell, Allowed(int(numbers["iterations"]), None if most == math.inf else int(most))

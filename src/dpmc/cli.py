@@ -1,4 +1,4 @@
-"""The command line: `dpmc fetch | data | tune | sample | evaluate | trace | speed | plot | budget`.
+"""The command line: `dpmc fetch | data | tune | sample | evaluate | trace | speed | plot | budget | budgets`.
 
 Each has --help.
 """
@@ -27,6 +27,7 @@ _EXAMPLES = {
     "plot": "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
     "--output mmd-easy.pdf",
     "budget": "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 --json",
+    "budgets": "dpmc budgets --study thesis --output budgets.csv",
 }
 _PURPOSE = {
     "fetch": "find or fetch the files of image data, and check them",
@@ -38,6 +39,7 @@ _PURPOSE = {
     "speed": "measure seconds per iteration of a study's methods, one after another",
     "plot": "draw a figure from a table of metrics",
     "budget": "iterations that a budget allows, or the epsilon that iterations cost",
+    "budgets": "write the iterations of all cells of a study, and the epsilon that they spend",
 }
 
 _LONGEST = 1000  #: characters of an error's line
@@ -298,6 +300,18 @@ def _trace(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", required=True, type=_file, metavar="CSV")
 
 
+def _budgets(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--hyperparameters",
+        nargs="+",
+        default=[],
+        type=_file,
+        metavar="YAML",
+        help="files written by dpmc tune (default: the study's published hyperparameters)",
+    )
+    command.add_argument("--output", required=True, type=_file, metavar="CSV")
+
+
 def _speed(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data",
@@ -365,6 +379,7 @@ _OPTIONS = {
     "sample": _sample,
     "evaluate": _evaluate,
     "trace": _trace,
+    "budgets": _budgets,
     "speed": _speed,
     "plot": _plot,
     "budget": _budget,

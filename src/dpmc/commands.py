@@ -403,6 +403,23 @@ def budget(options: argparse.Namespace) -> None:
         print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
 
 
+def budgets(options: argparse.Namespace) -> None:
+    """Write a study's table of budgets."""
+    from dpmc import budgets
+
+    study = load_study(options.study)
+    files = [("--hyperparameters", file) for file in options.hyperparameters]
+    _check_output(options, outputs.csv_table(budgets.COLUMNS), files)
+    tuned = {}
+    for file in options.hyperparameters:
+        content = read_yaml(file)
+        try:
+            tuned[content["model"], content["method"]] = content["hyperparameters"]
+        except (KeyError, TypeError):
+            raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
+    budgets.write(study, options.output, tuned)
+
+
 def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
     """The ε that an iteration keeps, "inf" where none is set; and the iterations whose cost is asked for."""
     k = _at_least(1, "iterations", options.iterations)

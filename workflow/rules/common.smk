@@ -155,6 +155,7 @@ def study_files(name):
     """All figures and tables of a study."""
     study = STUDIES[name]
     tables = {
+        "budgets.csv": own_models(study),
         "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,

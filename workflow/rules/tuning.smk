@@ -103,6 +103,45 @@ rule search:
         "--table {params.table} --figure {output.figure} 2> {log}"
 
 
+def tried(wildcards):
+    """What tuning wrote, of all methods and models of a study whose hyperparameters are tried."""
+    study = STUDIES[wildcards.study]
+    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
+    return [
+        TUNED.format(study=study.name, model=model, method=method)
+        for model, method in pairs
+        if study.is_tried(model, method)
+    ]
+
+
+def budget_settings(wildcards):
+    """Everything in the study that decides its budgets; a change computes them anew."""
+    study = STUDIES[wildcards.study]
+    return json.dumps(
+        [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()],
+        sort_keys=True,
+    )
+
+
+# For people. A chain takes its number of iterations from the same accountant: if it read this table, a change
+# of any row would make all chains anew.
+rule budgets:
+    input:
+        tried,
+    output:
+        "results/{study}/budgets.csv",
+    log:
+        "logs/{study}/budgets.log",
+    conda:
+        ENVIRONMENT
+    params:
+        settings=budget_settings,
+        version=sources_version("budgets.py", "privacy/accountants"),
+        tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
+    shell:
+        "dpmc budgets --study {wildcards.study} {params.tuned} --output {output} 2> {log}"
+
+
 rule tuned:
     input:
         script="workflow/scripts/collect_tuned.py",
