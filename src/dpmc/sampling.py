@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpmc import storage
 from dpmc.base import Draws, Needs, State
@@ -21,6 +20,7 @@ from dpmc.model_checks import try_out
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise, RecordedNoise
 from dpmc.run import Checkpoint, Record, begin, first_carried, resume, save
+from dpmc.threads import one_blas_thread
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
@@ -54,7 +54,7 @@ def sample(
     methods return what they must not.
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
-    with threadpool_limits(1, user_api="blas"):  # the bits of a matrix product depend on the threads
+    with one_blas_thread():
         loop = Loop(cells, seeds)
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.stats import qmc
+from threadpoolctl import threadpool_info
 
 from dpmc import sampling, storage
 from dpmc.errors import DpmcError
@@ -331,3 +332,14 @@ def test_unknown_options_are_named(method: str, change: dict[str, str]) -> None:
 @pytest.mark.parametrize("method", [*LANGEVIN, "dp-hmc jittered", "dp-mala"])
 def test_what_departs_from_the_algorithm_says_so(method: str) -> None:
     assert ("as published" in cell(method).algorithm.note) == ("published" in method)
+
+
+def test_blas_has_one_thread_while_chains_are_sampled() -> None:
+    found: list[int] = []
+
+    def look(done: int, total: int) -> None:
+        found.extend(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+    sample(cell("rwmh"), [0], progress=look)
+    assert found
+    assert set(found) == {1}

@@ -23,6 +23,7 @@ from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
 from dpmc.problem import Problem
 from dpmc.randomness import stream
+from dpmc.threads import one_blas_thread
 from dpmc.values import MOST_STARTS, array, decimal, shown
 
 REFERENCE_DRAWS = 1000
@@ -32,6 +33,7 @@ DATA_VERSION = 1  # raised whenever a change alters generated data
 DATASET_PATTERN = rf"published|tuning|fresh-[0-9]+|{images.PATTERN}"  # what a study may name
 
 
+@one_blas_thread()
 def build(
     label: str,
     model_id: str,
@@ -79,6 +81,7 @@ def is_public(name: str) -> bool:
     return re.fullmatch(rf"(?:{DATASET_PATTERN})(?:{images.TUNING})?", name) is not None
 
 
+@one_blas_thread()
 def from_rows(
     label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20, source: str = ""
 ) -> Problem:

@@ -48,7 +48,7 @@ class RecordedNoise(LabNoise):
 
     def corrected(self, sd: np.ndarray) -> np.ndarray:
         """A draw (chains,) from N(−sd²/2, sd²)."""
-        self.sds[self._i] = sd
+        self.sds[self._i] = np.where(sd == 0.0, np.nan, sd)  # no noise, of a test that needs none
         return super().corrected(sd)
 
     def centred(self, sd: np.ndarray) -> np.ndarray:
