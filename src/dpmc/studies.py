@@ -334,7 +334,7 @@ class Study:
 
 @functools.lru_cache(maxsize=32)
 def _settings(text: bytes, path: Path) -> Any:
-    """What a file of hyperparameters holds: method, model, name; nobody changes it. Kept, as `_checked` is.
+    """Parse and validate a file of hyperparameters: method, model, name. Cached; treat as read-only.
 
     Raises DpmcError if it is of another form.
     """
@@ -716,10 +716,7 @@ def _parse(text: bytes, path: Path) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _checked(text: bytes, path: Path) -> Any:
-    """What a study's file holds, in the form of the schema; nobody changes it.
-
-    Cached: studies that take cells from each other are read several times.
-    """
+    """Parse a study's file and validate it against the schema. Cached; treat as read-only."""
     content = _parse(text, path)
     _check_schema(content, path)
     return content

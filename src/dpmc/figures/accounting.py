@@ -92,8 +92,8 @@ def iterations(study: Study, method: str, accountant: str) -> list[int]:
         (event,) = once + each
         assert isinstance(event, SubsampledGaussianRelease)
         return [rdp.published_iterations(event, float(epsilon), delta) for epsilon in EPSILONS]
-    judge = accountants.get(accountant)
-    return [judge.iterations(once, each, float(epsilon), delta) for epsilon in EPSILONS]
+    chosen = accountants.get(accountant)
+    return [chosen.iterations(once, each, float(epsilon), delta) for epsilon in EPSILONS]
 
 
 def read_published(folder: Path) -> dict[tuple[str, str], list[tuple[float, int]]]:
