@@ -12,6 +12,7 @@ from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.events import Release, repeat
+from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.storage import replacing
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _answers(
     else:
         by_accountant = _by_accountant(chosen, question, question.epsilon)
         most, cap = by_accountant[chosen.name], study.method(method).most_iterations
+        if asked is not None and asked > most:
+            raise BudgetExceeded(f"iterations: {asked} exceeds the budget, which allows {most}")
         iterations = asked or (most if cap is None else min(most, cap))
     events = question.events(iterations)
     # Asked as the ledger asks at the end of a run, so that both have the same digits.

@@ -41,8 +41,8 @@ class Job:
     def left(self) -> tuple[list[sampling.Cell], list[int]]:
         """Return the cells and seeds that are still to be sampled.
 
-        A checkpoint knows by itself which runs were unfinished. Without one, every cell and every seed
-        that lacks a waiting file is sampled.
+        A checkpoint knows by itself which runs were unfinished. Without one: all seeds and all ε of which any
+        run is missing.
         """
         missing = [
             (cell.epsilon, seed)

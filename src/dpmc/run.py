@@ -15,6 +15,7 @@ from dpmc.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
 from dpmc.randomness import get_state, set_state, stream
 
+#: "component" names all uniform numbers: a name is a key, and stays so that draws stay.
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 

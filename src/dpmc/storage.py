@@ -35,7 +35,7 @@ class Chains:
     start: np.ndarray  # (c, d) θ_0
     draws: np.ndarray  # (c, k, d)
     accepted: np.ndarray  # (c, k) proposals accepted since the draw kept before
-    diverging: np.ndarray  # (c, k) proposals that were not finite
+    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30
     ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
     totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, those after the last draw too

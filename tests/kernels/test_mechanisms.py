@@ -42,6 +42,15 @@ PRIVATE = {
     "Problem",
     "__dict__",
     "asdict",
+    "_evaluator",
+    "_rows",
+    "_statistics",
+    "_bounded_rows",
+    "_noise",
+    "_words",
+    "ratio_clipped",
+    "gradient_clipped",
+    "tests",
 }
 EXACT = {"exact_log_ratio", "exact_gradient"}
 

@@ -94,3 +94,9 @@ def test_build_products_are_ignored() -> None:
     if done.returncode == 128:
         pytest.skip("not a git checkout")
     assert done.stdout.split() == products
+
+
+def test_the_page_of_algorithms_is_that_of_their_declarations() -> None:
+    from dpmc.algorithms.__main__ import page
+
+    assert (ROOT / "docs/algorithms.md").read_text() == page()

@@ -83,7 +83,7 @@ class DPHMC(Sampler):
         pace = draws.uniform if self.jitter == "halton" else 1.0
         path = Path(self.steps, self.step_size, self.mass, pace)
         momentum = draw_momentum(self.mass, draws.normal)
-        known = self.reuse_gradients and state.carried[0, -1] == 1.0
+        known = self.reuse_gradients and state.carried[0, -1] == 1.0  # all chains are at the same iteration
         first = state.carried[:, :-1] if known else gradient_at(state.theta, 0)
         proposal, last_momentum, last = trajectory(state.theta, momentum, first, path, gradient_at)
 

@@ -69,7 +69,7 @@ def whole(meaning: str) -> Any:
     def check(value: Any, _: int | None) -> int:
         number = real(value)
         if not 1 <= number <= MOST or not number.is_integer():
-            raise ValueError(f"{number:g} must be a whole number, at least 1 and at most {MOST}")
+            raise ValueError(f"{shown(value)} must be a whole number, at least 1 and at most {MOST}")
         return int(number)
 
     return _declared(check, "whole, at least 1", meaning)

@@ -1,7 +1,7 @@
 """The steps of Hamiltonian dynamics (Section 4.1), each for all chains at once; M is diagonal.
 
-A trajectory may take its steps at a *pace* u of its own, with uη for η. It carries p/u then: kicks of
-p/u are those of p at pace 1, and η M⁻¹p = u η M⁻¹(p/u) is taken u times, so that u enters in `drift` alone.
+A trajectory may take its steps at a *pace* u of its own, with uη for η. It then carries q = p/u:
+q += ½η∇ and θ += u²ηM⁻¹q, so that u enters in `drift` alone.
 """
 
 from collections.abc import Callable

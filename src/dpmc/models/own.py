@@ -153,13 +153,15 @@ class OwnModel(_Reported):
         return hasattr(self._own, method)
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """ln p(θ) (...) of θ (..., d); flat if the model has none."""
+        """ln p(θ) (...) of θ (..., d); flat if the model has none, −∞ where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape[:-1])
         own, where = self.__getattr__("log_prior"), f"model: {name_of(self)}: log_prior"
-        each = theta.reshape(-1, theta.shape[-1])
-        found = np.array([float(real_array(own(one.copy()), (), where)) for one in each])
-        return found.reshape(theta.shape[:-1])
+        found = np.full(theta.shape[:-1], -np.inf)
+        for index in np.ndindex(theta.shape[:-1]):
+            if not has_diverged(theta[index]):
+                found[index] = float(real_array(own(theta[index].copy()), (), where))
+        return found
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
         """∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""

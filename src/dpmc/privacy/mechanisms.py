@@ -1,7 +1,8 @@
-"""The mechanisms: the only code that sees rows. Every answer that an algorithm can get is a method here.
+"""The mechanisms: the only way from rows to an algorithm. Every answer that it can get is a method here.
 
 A mechanism computes a clipped sum over the rows, adds its noise and returns only what the privacy proof
-covers. How many rows were clipped goes to private diagnostics, which no algorithm reads.
+covers. How many rows were clipped goes to private diagnostics, which no algorithm may read (a test
+looks for their names).
 
 All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d). A diverged
 proposal is answered by −∞, a rejection, or NaN; its release is paid for all the same.

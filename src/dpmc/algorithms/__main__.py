@@ -1,0 +1,26 @@
+"""Print every algorithm with its hyperparameters as Markdown, for docs/algorithms.md."""
+
+import inspect
+
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.hyperparameters import describe
+
+
+def page() -> str:
+    """Return the page, from the declarations alone."""
+    parts = [
+        "# Algorithms and their hyperparameters\n\n"
+        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`.\n"
+    ]
+    for name in ALGORITHMS:
+        cls = algorithm_class(name)
+        text = inspect.getdoc(cls)
+        cells = [[part.replace("|", r"\|") for part in entry] for entry in describe(cls)]
+        lines = [f"| `{key}` | {meaning} | {rule} | {default} |" for key, meaning, rule, default in cells]
+        table = ["| hyperparameter | meaning | must be | default |", "| --- | --- | --- | --- |", *lines]
+        parts.append(f"\n## `{name}`\n\n{text}\n\n" + "\n".join(table) + "\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
