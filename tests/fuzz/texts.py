@@ -5,6 +5,7 @@ the name covers. A value of `valid=None` stands for what no rule decides: it may
 """
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -462,9 +463,8 @@ OWN = "cost mine"
 HYPERPARAMETERS = [
     Mutation("keys in another order", OWN, text(M, reordered), True, mixes=True),
     Mutation("comments and blank lines", OWN, text(M, spaced), True),
-    Mutation("4.0 for 4", OWN, text(M, lambda t, rng: t.replace("4", rng.choice(["4.0", "4e0", "0.4e+1",
-             "+4"]))), True,
-             mixes=True),
+    Mutation("4.0 for 4", OWN, text(M, lambda t, rng: re.sub(r"(?<![\d.])4(?![\d.])", rng.choice(["4.0",
+             "4e0", "0.4e+1", "+4"]), t)), True, mixes=True),
     Mutation("one length for all", OWN, put(M, "proposal_sd", 0.1, [0.1, 0.1], 1, [1, 2]), True, mixes=True),
     Mutation("as dpmc tune writes them", OWN, text(M, lambda t, rng: yaml.safe_dump(
         {"model": "own", "method": "dp-penalty", "hyperparameters": yaml.safe_load(t), "tried": "no"})),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc import models
+from dpmc import model_checks, models
 from dpmc.datasets import images, published, threefry
 from dpmc.errors import DpmcError
 from dpmc.metrics import histogram
@@ -165,8 +165,11 @@ def _simulated_rows(
     definition: Definition, model_id: str, generator: np.random.Generator, n: int
 ) -> np.ndarray:
     """Rows (n, d_x) that a model simulates at its true θ; DpmcError if they are something else."""
-    rows = definition.model.simulate(generator, np.array(definition.true_theta), n)
+    theta = np.array(definition.true_theta)
+    rows = definition.model.simulate(generator, theta, n)
     found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
+    if ":" in model_id:  # one's own: what it simulates has to suit its likelihood
+        model_checks.log_likelihood(definition.model, theta, found[: model_checks.LEAST_DUMMIES])
     return found
 
 
