@@ -43,6 +43,11 @@ class PrivateData:
         zeros = np.zeros(len(self._words), np.int64)
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
+    def diagnostics(self) -> dict[str, np.ndarray]:
+        """What is recorded of the present iteration beside its answers, by name (chains,)."""
+        clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
+        return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
+
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float
     ) -> np.ndarray:
