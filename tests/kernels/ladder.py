@@ -120,7 +120,9 @@ def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
         for value in own.values()
         if isinstance(value, type) and issubclass(value, Sampler)
         for method, was in list(vars(value).items())
-        if isinstance(was, types.FunctionType) and not method.startswith("__")
+        if isinstance(was, types.FunctionType)
+        and not method.startswith("__")
+        and was.__code__ != vars(names[value.__name__])[method].__code__
     ]
     places = [
         (vars(where), name, value)
