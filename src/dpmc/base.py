@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
+    from dpmc.privacy.mechanisms import PrivateData as PrivateData
+else:
+    PrivateData = Any  # kernels are slow to load, and only who samples needs them
 
 Array = np.ndarray
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc import models
+from dpmc.cell import iterations_within
 from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.events import Release, repeat
-from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.storage import replacing
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ class _Question(NamedTuple):
     epsilon: float | None  # None: no budget
     delta: float
 
-    def events(self, iterations: int) -> tuple[Release, ...]:
-        """The releases of a run."""
-        return self.once + repeat(self.each, iterations)
-
 
 def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = None) -> None:
     """Write the table of a study as CSV. Raises DpmcError as `rows` does."""
@@ -63,13 +59,21 @@ def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterat
         try:
             question = _question(study, model, method, epsilon, (hyperparameters or {}).get((model, method)))
             chosen = accountants.resolve(study.method(method).accountant, question.once + question.each)
+            by_accountant = _by_accountant(chosen, question)
+            most, cap = by_accountant.get(chosen.name), study.method(method).most_iterations
+            asked = study.iterations(model, method)
+            iterations = iterations_within(most, asked, cap, epsilon, study.epsilon_kind)
             yield {
                 "study": study.name,
                 "model": model,
                 "method": method,
                 "epsilon": epsilon,
                 "delta": question.delta,
-                **_answers(study, model, method, chosen, question),
+                "accountant": chosen.name,
+                "iterations": iterations,
+                "budget_iterations": "inf" if most is None else most,
+                **by_accountant,
+                **_spent(chosen, question, iterations),
             }
         except DpmcError as error:
             raise type(error)(f"budget of {model} {method} epsilon {epsilon}: {error}") from None
@@ -93,23 +97,20 @@ def _question(
     return _Question(once, each, float(epsilon) if limited else None, study.delta_for(n))
 
 
-def _answers(
-    study: Study, model: str, method: str, chosen: Accountant, question: _Question
-) -> dict[str, Any]:
-    """Iterations and what they spend."""
-    asked = study.iterations(model, method)
-    by_accountant: dict[str, int] = {}
+def _by_accountant(chosen: Accountant, question: _Question) -> dict[str, int]:
+    """Iterations by every accountant that is meant for the releases, and by the chosen one; {}: no budget."""
     if question.epsilon is None:
-        if asked is None:
-            raise DpmcError("iterations: needed, since no budget limits the chain")
-        iterations = asked
-    else:
-        by_accountant = _by_accountant(chosen, question, question.epsilon)
-        most, cap = by_accountant[chosen.name], study.method(method).most_iterations
-        if asked is not None and asked > most:
-            raise BudgetExceeded(f"iterations: {asked} exceeds the budget, which allows {most}")
-        iterations = asked or (most if cap is None else min(most, cap))
-    events = question.events(iterations)
+        return {}
+    return {
+        name: accountant.iterations(question.once, question.each, question.epsilon, question.delta)
+        for name, accountant in accountants.ACCOUNTANTS.items()
+        if accountant is chosen or accountant.is_meant_for(question.once + question.each)
+    }
+
+
+def _spent(chosen: Accountant, question: _Question, iterations: int) -> dict[str, float | str]:
+    """Epsilon spent by a run, by the cell's accountant and by tight accounting."""
+    events = question.once + repeat(question.each, iterations)
     # Asked as the ledger asks at the end of a run, so that both have the same digits.
     spent = chosen.epsilon(events, question.delta, question.epsilon)
     try:
@@ -117,20 +118,4 @@ def _answers(
         tight: float | str = spent if best is chosen else best.epsilon(events, question.delta)
     except DpmcError:  # releases that no accountant of the preset bounds
         tight = ""
-    return {
-        "accountant": chosen.name,
-        "iterations": iterations,
-        "budget_iterations": by_accountant.get(chosen.name, "inf"),
-        **by_accountant,
-        "epsilon_spent": spent,
-        "epsilon_spent_tight": tight,
-    }
-
-
-def _by_accountant(chosen: Accountant, question: _Question, epsilon: float) -> dict[str, int]:
-    """Iterations by every accountant that is meant for the releases, and by the chosen one."""
-    found = {}
-    for name, accountant in accountants.ACCOUNTANTS.items():
-        if accountant is chosen or accountant.is_meant_for(question.once + question.each):
-            found[name] = accountant.iterations(question.once, question.each, epsilon, question.delta)
-    return found
+    return {"epsilon_spent": spent, "epsilon_spent_tight": tight}

@@ -14,6 +14,22 @@ from dpmc.problem import Problem
 LEAST_ITERATIONS = 4
 
 
+def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
+    """Iterations of each chain: those asked for, else all that the budget and `cap` allow.
+
+    `most`: what the budget of `epsilon` allows; None without a budget. Raises DpmcError where nothing says
+    how many, and BudgetExceeded where those asked for cost more than the budget.
+    """
+    if most is None and asked is None:
+        which = "inf" if epsilon == "inf" else kind
+        raise DpmcError(f"iterations: needed when epsilon is {which}, since no budget limits the chain")
+    if most is not None and asked is not None and asked > most:
+        raise BudgetExceeded(f"iterations: {asked} exceeds the budget: epsilon {epsilon} allows {most}")
+    if asked is not None:
+        return asked
+    return min(limit for limit in (most, cap) if limit is not None)
+
+
 @dataclass(frozen=True)
 class Cell:
     """What is to be run: everything that decides the draws, apart from the seed."""
@@ -68,21 +84,9 @@ class Cell:
         Raises DpmcError where neither budget nor `iterations` says how many, and BudgetExceeded where
         `iterations` costs more than the budget.
         """
-        most = self.budget_iterations
-        if most is None:
-            if self.iterations is None:
-                which = "inf" if self.epsilon == "inf" else self.epsilon_kind
-                raise DpmcError(
-                    f"iterations: needed when epsilon is {which}, since no budget limits the chain"
-                )
-            return self.iterations
-        if self.iterations is not None and self.iterations > most:
-            raise BudgetExceeded(
-                f"iterations: {self.iterations} exceeds the budget: epsilon {self.epsilon} allows {most}"
-            )
-        if self.iterations is not None:
-            return self.iterations
-        return most if self.most_iterations is None else min(most, self.most_iterations)
+        return iterations_within(
+            self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, self.epsilon_kind
+        )
 
     def kept_every(self, iterations: int) -> int:
         """Every how-many-th draw is kept; at least `most_draws` are, and fewer than twice as many."""

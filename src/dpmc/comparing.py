@@ -65,9 +65,9 @@ def write(path: Path, columns: Sequence[str], table: Sequence[Row]) -> None:
 
 
 def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Sequence[str]) -> Iterator[str]:
-    """Markdown: who is how many-th by median MMD at each ε, `ways[0]` → `ways[1]`.
+    """Markdown table of places by median MMD at each ε, `ways[0]` → `ways[1]`.
 
-    `key`: the column that says who; `titles`: what its values are called; `<way>_mmd` are the medians.
+    `key`: the column of names; `titles`: their titles; the medians are in the columns `<way>_mmd`.
     """
     who = list(dict.fromkeys(str(one[key]) for one in part))
     yield "| place by median MMD | " + " | ".join(titles[name] for name in who) + " |"
@@ -83,6 +83,6 @@ def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Seque
 
 
 def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:
-    """Who has a median MMD, best first."""
+    """Names sorted by median MMD, best first; those without one are left out."""
     medians = {name: float(str(m)) for name, one in cells.items() if is_known(m := one[f"{way}_mmd"])}
     return sorted(medians, key=medians.__getitem__)

@@ -7,7 +7,7 @@ given other columns or another first line is theirs.
 chain files, data files: NetCDF with root attributes and parts that `storage` and `problem` write.
 tables: CSV whose first line is the header of exactly this table.
 hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
-figures: the creator in the metadata of PNG, PDF and SVG files (`figures.style.CREATOR`).
+figures: the creator in the metadata of PNG, PDF and SVG files (`CREATOR`).
 checksums of `dpmc fetch`: the names in all lines.
 """
 
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from dpmc.errors import DpmcError
+
+CREATOR = "dpmc"  # in the metadata of every figure
 
 
 class Kind(NamedTuple):
@@ -136,8 +138,6 @@ def _is_hyperparameters(path: Path) -> bool:
 
 
 def _is_figure(path: Path) -> bool:
-    from dpmc.figures.style import CREATOR
-
     name = CREATOR.encode()
     content = path.read_bytes()
     marks = {

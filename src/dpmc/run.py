@@ -19,24 +19,17 @@ from dpmc.randomness import get_state, set_state, stream
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 
+def counted(algorithm: Any) -> tuple[str, ...]:
+    """Names of what is counted in each iteration, in their order in `Record` and chain files."""
+    random_rows = algorithm.public_clip is not None
+    return tuple(name for name in storage.TOTALS if random_rows or name not in storage.RANDOM_ROWS)
+
+
 class Record(NamedTuple):
-    """What happened in m iterations of some chains; what is said of clipped rows are private diagnostics."""
+    """What happened in m iterations of some chains; numbers of rows clipped are private diagnostics."""
 
     theta: np.ndarray  # (m, chains, d)
-    accepted: np.ndarray  # (m, chains) bool
-    diverging: np.ndarray  # (m, chains) bool
-    ratio_clipped: np.ndarray  # (m, chains) rows clipped in log ratios
-    gradient_clipped: np.ndarray  # (m, chains) rows clipped in gradients, summed over evaluations
-    random_rows: np.ndarray  # (m, 3, chains) as `storage.RANDOM_ROWS`; (m, 0, chains) of other algorithms
-
-    @classmethod
-    def empty(cls, m: int, chains: int, d: int, random_rows: bool) -> "Record":
-        """A record with nothing in it yet."""
-        accepted, diverging = np.empty((2, m, chains), np.bool_)
-        in_ratios, in_gradients = np.empty((2, m, chains), np.int64)
-        kinds = len(storage.RANDOM_ROWS) if random_rows else 0
-        more = np.empty((m, kinds, chains), np.int64)
-        return cls(np.empty((m, chains, d)), accepted, diverging, in_ratios, in_gradients, more)
+    counts: np.ndarray  # (m, kinds, chains), kinds as `counted`
 
 
 @dataclass
@@ -58,9 +51,7 @@ class Run:
         """Append these chains' part of a block: every thin-th draw, and counts in windows of thin."""
         m, thin = len(record.theta), self.thin
         self.draws.append(record.theta[thin - 1 - done % thin :: thin, chains].transpose(1, 0, 2).copy())
-        kinds = [kind[:, chains].T for kind in record[1:5]]
-        kinds += [record.random_rows[:, kind, chains].T for kind in range(record.random_rows.shape[1])]
-        counts = np.stack(kinds).astype(np.int64)
+        counts = record.counts[:, :, chains].transpose(1, 2, 0)
         first = np.flatnonzero(np.diff(np.arange(done, done + m) // thin, prepend=-1))
         sums = np.add.reduceat(counts, first, axis=2)
         if done % thin:  # the first window was begun in the block before
@@ -72,11 +63,11 @@ class Run:
     def finish(self, evaluator: str) -> storage.Chains:
         """Put the blocks together and describe the run; `evaluator` is a word for provenance."""
         cell, problem = self.cell, self.cell.problem
-        random_rows = cell.algorithm.public_clip is not None
-        kinds = len(storage.TOTALS) - (0 if random_rows else len(storage.RANDOM_ROWS))
+        names = counted(cell.algorithm)
         draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
-        counts = np.concatenate([np.zeros((kinds, cell.chains, 0), np.int64), *self.counts], axis=2)
-        windows = counts[:, :, : self.total // self.thin]
+        counts = np.concatenate([np.zeros((len(names), cell.chains, 0), np.int64), *self.counts], axis=2)
+        windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
+        random_rows = [windows[name] for name in storage.RANDOM_ROWS if name in windows]
         needs = cell.algorithm.needs(problem.dimension)
         attributes = {
             "model": problem.label,
@@ -105,11 +96,11 @@ class Run:
         return storage.Chains(
             start=self.start,
             draws=draws,
-            accepted=windows[0],
-            diverging=windows[1],
-            ratio_clipped=windows[2],
-            gradient_clipped=windows[3],
-            random_rows=windows[4:] if random_rows else None,
+            accepted=windows["accepted"],
+            diverging=windows["diverging"],
+            ratio_clipped=windows["ratio_clipped"],
+            gradient_clipped=windows["gradient_clipped"],
+            random_rows=np.stack(random_rows) if random_rows else None,
             totals=counts.sum(axis=2),
             attributes=attributes,
         )

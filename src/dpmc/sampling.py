@@ -19,7 +19,7 @@ from dpmc.evaluators.poisson import bounded_rows
 from dpmc.model_checks import try_out
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise, RecordedNoise
-from dpmc.run import Checkpoint, Record, begin, first_carried, resume, save
+from dpmc.run import Checkpoint, Record, begin, counted, first_carried, resume, save
 from dpmc.threads import one_blas_thread
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
@@ -163,18 +163,15 @@ class Loop:
             log_uniform = np.log(self._numbers("accept", m))
         state, model, step = self.state, self.problem.model, self.algorithm.step
         chains, d = state.theta.shape
-        random_rows = self.bounded_rows is not None
-        record = Record.empty(m, chains, d, random_rows)
+        names = counted(self.algorithm)
+        record = Record(np.empty((m, chains, d)), np.empty((m, len(names), chains), np.int64))
         with np.errstate(over="ignore", invalid="ignore"):
             for i in range(m):
                 private.begin(i)
                 state = step(state, model, private, Draws(normal[i], uniform[i], log_uniform[i]))
                 record.theta[i] = state.theta
-                record.accepted[i], record.diverging[i] = state.accepted, state.diverging
-                record.ratio_clipped[i] = private.ratio_clipped
-                record.gradient_clipped[i] = private.gradient_clipped
-                if private.tests is not None:
-                    record.random_rows[i] = private.tests[1:]
+                happened = {**private.diagnostics(), **state._asdict()}
+                record.counts[i] = [happened[name] for name in names]
         self.state = state
         return record
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc import datasets
+from dpmc.algorithms import FREE
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
 from dpmc.models import definition
@@ -38,21 +39,6 @@ from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 if TYPE_CHECKING:
     from dpmc.problem import Problem
 
-#: What is searched, by algorithm; the rest of a setting stays as it is pinned. `mass` is a matter of units.
-FREE: dict[str, tuple[str, ...]] = {
-    "dp-penalty": ("tau", "clip", "proposal_sd"),
-    "dp-penalty-guided": ("tau", "clip", "proposal_sd"),
-    "dp-hmc": ("tau_l", "tau_g", "steps", "step_size", "clip_l", "clip_g"),
-    "dp-mala": ("tau_l", "tau_g", "step_size", "clip_l", "clip_g"),
-    "minibatch-penalty": ("tau", "batch_size", "clip", "proposal_sd"),
-    "minibatch-penalty-guided": ("tau", "batch_size", "clip", "proposal_sd"),
-    "dp-barker": ("batch_size", "proposal_sd"),
-    "dp-sgld": ("batch_size", "clip", "step_size"),
-    "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
-    # With a public bound of the rows, hence corrected.
-    "dp-fast-mh": ("proposal_sd", "batch_mean", "most_rows_per_epsilon", "clip"),
-    "dp-fast-mh-full": ("proposal_sd", "clip"),
-}
 #: Whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
 WHOLE_NUMBERS = ("steps", "batch_size")

@@ -184,7 +184,7 @@ class Study:
 
         Raises MissingSettings where none stand, DpmcError where the file is wrong.
         """
-        from dpmc.search import FREE
+        from dpmc.algorithms import FREE
 
         spec = self.method(method)
         tuned = self.settings_are_tuned(method) and spec.algorithm in FREE

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from dpmc.datasets import threefry
+from dpmc import threefry
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc.datasets import published, threefry
+from dpmc import threefry
+from dpmc.datasets import published
 from dpmc.figures import mmd_easy
 from dpmc.figures.style import MODEL_TITLES, STYLES
 from dpmc.metrics.mmd import published_mmd

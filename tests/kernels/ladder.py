@@ -36,6 +36,7 @@ from dpmc.algorithms.hmc import HMC
 from dpmc.algorithms.minibatch_penalty import MinibatchPenalty
 from dpmc.algorithms.minibatch_penalty_guided import MinibatchPenaltyGuided
 from dpmc.algorithms.rwmh import RWMH
+from dpmc.algorithms.sampler import Sampler
 from dpmc.base import Draws, State
 from dpmc.evaluators import kernels, poisson
 from dpmc.privacy import mechanisms, noise
@@ -113,6 +114,16 @@ def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
         for name, value in vars(importlib.import_module(module)).items()
         if getattr(value, "__module__", None) == module
     }
+    # Samplers of other modules derive from a module's own classes: these take over the changed methods.
+    methods = [
+        (value, method, was)
+        for value in own.values()
+        if isinstance(value, type) and issubclass(value, Sampler)
+        for method, was in list(vars(value).items())
+        if isinstance(was, types.FunctionType)
+        and not method.startswith("__")
+        and was.__code__ != vars(names[value.__name__])[method].__code__
+    ]
     places = [
         (vars(where), name, value)
         for label, where in list(sys.modules.items())
@@ -122,9 +133,13 @@ def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
     ]
     for space, name, _ in places:
         space[name] = names[name]
+    for kind, method, _ in methods:
+        setattr(kind, method, vars(names[kind.__name__])[method])
     try:
         yield
     finally:
+        for kind, method, was in methods:
+            setattr(kind, method, was)
         for space, name, value in places:
             space[name] = value
 

@@ -60,8 +60,8 @@ def release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str]:
             sensitivity = np.where(on_all, 2.0 * reach / MANY.n, batch)
             limit = np.where(on_all, event.epsilon, event.batch_epsilon)
             scale = np.where(on_all, event.noise_multiplier, event.batch_noise_multiplier)
-        if (private.tests.noisy != (sd > 0.0)).any():
-            faults.append(f"noise of sd {sd} recorded as {private.tests.noisy}")
+        if (private.tests.noise_drawn != (sd > 0.0)).any():
+            faults.append(f"noise of sd {sd} recorded as {private.tests.noise_drawn}")
         if ((sd == 0.0) & (sensitivity > limit)).any():
             faults.append(f"no noise at sensitivity {sensitivity}, declared {limit}")
         if not np.allclose(sd, np.where(sd > 0.0, scale * sensitivity, 0.0), rtol=1e-9):
@@ -92,7 +92,7 @@ def test_declared_events_are_those_performed(name: str) -> None:
     assert release_faults(kernel) == []
     if name != "all rows, always":
         tests = verdicts(kernel)
-        assert tests.noisy.mean() == pytest.approx(float("with noise" in name), abs=0.2)
+        assert tests.noise_drawn.mean() == pytest.approx(float("with noise" in name), abs=0.2)
         assert tests.all_rows.mean() == pytest.approx(float("all rows" in name), abs=0.3)
 
 

@@ -14,17 +14,14 @@ from kernels.problems import SMALL, WEAK
 
 RWMH = "dpmc.algorithms.rwmh"
 PENALTY = "dpmc.algorithms.dp_penalty"
-GUIDED = "dpmc.algorithms.dp_penalty_guided"
-HMC = "dpmc.algorithms.hmc"
 DP_HMC = "dpmc.algorithms.dp_hmc"
 LEAPFROG = "dpmc.algorithms.leapfrog"
 MINIBATCH = "dpmc.algorithms.minibatch_penalty"
-MINIBATCH_GUIDED = "dpmc.algorithms.minibatch_penalty_guided"
 BARKER = "dpmc.algorithms.dp_barker"
 BARKER_CORRECTION = "dpmc.privacy.barker_correction"
 SUMS = "dpmc.evaluators.kernels"
 ACCEPTANCE = "dpmc.algorithms.acceptance"
-PROPOSALS = "dpmc.algorithms.proposals"
+WALKS = "dpmc.algorithms.walks"
 MECHANISMS = "dpmc.privacy.mechanisms"
 NOISE = "dpmc.privacy.noise"
 
@@ -88,8 +85,8 @@ class Fault:
     checks: tuple[Measure, ...]
 
 
-ASKED = "private.penalty_log_ratio(state.theta, proposal, self.clip, self.tau)"
-ASKED_TWICE = f"0.0 * private.penalty_log_ratio(proposal, state.theta, self.clip, self.tau) + {ASKED}"
+ASKED = "private.penalty_log_ratio(theta, proposal, self.clip, self.tau)"
+ASKED_TWICE = f"0.0 * private.penalty_log_ratio(proposal, theta, self.clip, self.tau) + {ASKED}"
 CORRECTED = "sd * self._ratio_normals[self._i] - 0.5 * sd * sd"
 UNIFORM = "__import__('scipy.special').special.ndtr(self._ratio_normals[self._i])"
 COMPARED = "draws.log_uniform < log_ratio"
@@ -155,8 +152,8 @@ FAULTS = {
         "dp-penalty", ACCEPTANCE, COMPARED, "np.exp(draws.log_uniform) < log_ratio", (invariance,)
     ),
     "always accepts": Fault("rwmh", ACCEPTANCE, COMPARED, "log_ratio == log_ratio", (invariance,)),
-    "prior left out": Fault("dp-penalty", PENALTY, PRIOR, "log_ratio", (balance,)),
-    "prior ratio upside down": Fault("rwmh", RWMH, PRIOR, PRIOR.replace("+", "-"), (balance, joint)),
+    "prior left out": Fault("dp-penalty", WALKS, PRIOR, "log_ratio", (balance,)),
+    "prior ratio upside down": Fault("rwmh", WALKS, PRIOR, PRIOR.replace("+", "-"), (balance, joint)),
     "likelihood not tempered": Fault(
         "dp-penalty",
         MECHANISMS,
@@ -173,18 +170,18 @@ FAULTS = {
     ),
     # walks
     "guided walk never turns": Fault(
-        "dp-penalty-guided", GUIDED, TURNED, "turned = component & False", (invariance,)
+        "dp-penalty-guided", WALKS, TURNED, "turned = component & False", (invariance,)
     ),
     "guided walk forgets all directions": Fault(
         "dp-penalty-guided",
-        GUIDED,
+        WALKS,
         DIRECTIONS,
         "np.where(moved.accepted[:, None], state.carried, 1.0)",
         (invariance,),
     ),
     "lopsided proposal": Fault(
         "dp-penalty",
-        PROPOSALS,
+        WALKS,
         "theta + proposal_sd * draws.normal",
         "theta + proposal_sd * (draws.normal + 0.3)",
         (undoing, invariance),
@@ -204,7 +201,7 @@ FAULTS = {
     "kinetic energy without the mass": Fault(
         "dp-hmc", LEAPFROG, "momentum**2 / mass", "momentum**2", (balance, invariance)
     ),
-    "kinetic energy upside down": Fault("dp-hmc", DP_HMC, ENERGY, f"- ({ENERGY[2:]})", (balance,)),
+    "kinetic energy upside down": Fault("dp-hmc", LEAPFROG, ENERGY, f"- ({ENERGY[2:]})", (balance,)),
     "momentum of unit variance": Fault("hmc", LEAPFROG, REFRESH, "return normal", (balance,)),
     "momentum with M for its square root": Fault(
         "dp-hmc", LEAPFROG, REFRESH, REFRESH.replace("np.sqrt(mass)", "mass"), (balance,)
@@ -212,7 +209,9 @@ FAULTS = {
     "momentum never refreshed": Fault(
         "hmc", LEAPFROG, REFRESH, f"{REFRESH[:-6]}globals().setdefault('first', normal)", (invariance,)
     ),
-    "gradient kept at the proposal after a rejection": Fault("hmc", HMC, KEPT, "kept = last", (invariance,)),
+    "gradient kept at the proposal after a rejection": Fault(
+        "hmc", LEAPFROG, KEPT, "kept = last", (invariance,)
+    ),
     # releases
     "ratio noise of half the sensitivity": Fault(
         "dp-penalty", MECHANISMS, RATIO_SD, RATIO_SD.replace("2.0", "1.0"), (releases, attained)
@@ -315,13 +314,13 @@ FAULTS = {
         "minibatch-penalty", MECHANISMS, BATCH_SCALE, "scale = self._temperature", (releases, batch_balance)
     ),
     "batch penalty without the prior": Fault(
-        "minibatch-penalty", MINIBATCH, PRIOR, "log_ratio", (batch_balance,)
+        "minibatch-penalty", WALKS, PRIOR, "log_ratio", (batch_balance,)
     ),
     "guided batch penalty with the prior upside down": Fault(
-        "minibatch-penalty-guided", MINIBATCH_GUIDED, PRIOR, PRIOR.replace("+", "-"), (batch_balance,)
+        "minibatch-penalty-guided", WALKS, PRIOR, PRIOR.replace("+", "-"), (batch_balance,)
     ),
     "guided batch walk never turns": Fault(
-        "minibatch-penalty-guided", MINIBATCH_GUIDED, TURNED, "turned = component & False", (invariance,)
+        "minibatch-penalty-guided", WALKS, TURNED, "turned = component & False", (invariance,)
     ),
     "correction missing on a batch": Fault(
         "minibatch-penalty", NOISE, CORRECTED, CORRECTED.replace("- 0.5 * sd * sd", ""), (batch_balance,)
@@ -400,7 +399,7 @@ FAULTS = {
         (batch_balance,),
     ),
     "Barker's test without the prior": Fault(
-        "dp-barker", BARKER, PRIOR, "log_ratio", (batch_balance, invariance)
+        "dp-barker", WALKS, PRIOR, "log_ratio", (batch_balance, invariance)
     ),
     "accepted below 0": Fault(
         "dp-barker", BARKER, BARKER_TEST, BARKER_TEST.replace(">", "<"), (batch_balance,)

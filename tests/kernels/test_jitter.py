@@ -75,7 +75,7 @@ FAULTS = {
     "energy of the wrong momentum": ("leapfrog", "momentum * path.pace, gradient", "momentum, gradient"),
     "p in place of p/u": ("leapfrog", "momentum = momentum / path.pace", "pass"),
     "u in place of u²": ("leapfrog", "path.pace**2", "path.pace"),
-    "the same jitter for all": ("dp_hmc", "draws.uniform if", "0.5 if"),
+    "the same jitter for all": ("leapfrog", "draws.uniform if", "0.5 if"),
 }
 
 

@@ -21,7 +21,7 @@ from kernels import ladder
 from kernels.ladder import Kernel, Numbers, Spy, sown
 from kernels.problems import SLANT, simulated
 
-SGLD, SGNHT = "dpmc.algorithms.dp_sgld", "dpmc.algorithms.dp_sgnht"
+SGLD, SGNHT, BOTH = (f"dpmc.algorithms.{name}" for name in ("dp_sgld", "dp_sgnht", "langevin"))
 MECHANISMS, NOISE = "dpmc.privacy.mechanisms", "dpmc.privacy.noise"
 SUMS = "dpmc.evaluators.kernels"
 
@@ -198,9 +198,7 @@ PRIOR = "gradient + model.log_prior_gradient(state.theta)"
 MOVING = 'moving = old if self.order == "published" else new'
 FRICTION = "old - thermostat * h * old"
 FAULTS = {
-    "drift twice too large": Fault(
-        "dp-sgld", SGLD, "DRIFTS[self.drift] * h * gradient", "h * gradient", (step_error,)
-    ),
+    "drift twice too large": Fault("dp-sgld", SGLD, "DRIFTS[self.drift] * h", "h", (step_error,)),
     "step not over n": Fault("dp-sgld", SGLD, "self.step_size / private.n", "self.step_size", (step_error,)),
     "noise half as large": Fault(
         "dp-sgld",
@@ -217,13 +215,13 @@ FAULTS = {
         (step_error, attained, release_faults),
     ),
     "too large a multiplier declared": Fault(
-        "dp-sgld", SGLD, "float(multiplier)", "2.0 * float(multiplier)", (attained, release_faults)
+        "dp-sgld", BOTH, "float(multiplier)", "2.0 * float(multiplier)", (attained, release_faults)
     ),
     "the published multiplier for the correct drift": Fault(
         "dp-sgld", SGLD, "(2.0 * DRIFTS[self.drift] * self.clip", "(2.0 * self.clip", (step_error,)
     ),
     "half the sensitivity declared": Fault(
-        "dp-sgnht", SGNHT, "2.0 * n * self.clip / self", "n * self.clip / self", (release_faults,)
+        "dp-sgnht", BOTH, "2.0 * n * self.clip / self", "n * self.clip / self", (release_faults,)
     ),
     "the first batch again and again": Fault(
         "dp-sgld", MECHANISMS, BEGIN, BEGIN.replace("[i]", "[0]"), (step_error, release_faults)
@@ -248,10 +246,10 @@ FAULTS = {
         "bound = clip",
         (step_error, release_faults),
     ),
-    "prior's gradient forgotten": Fault("dp-sgld", SGLD, PRIOR, "gradient", (step_error,)),
+    "prior's gradient forgotten": Fault("dp-sgld", BOTH, PRIOR, "gradient", (step_error,)),
     "prior's gradient scaled like the rows'": Fault(
         "dp-sgnht",
-        SGNHT,
+        BOTH,
         PRIOR,
         PRIOR.replace("model", "private.n / self.batch_size * model"),
         (step_error,),

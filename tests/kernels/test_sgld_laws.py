@@ -16,8 +16,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from dpmc import datasets
 from dpmc.algorithms.dp_sgld import DPSGLD, DRIFTS
 from dpmc.algorithms.dp_sgnht import DPSGNHT
-from dpmc.datasets.published import dp_hmc_covariance
-from dpmc.models.gaussian import Gaussian
+from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
 from dpmc.problem import Problem

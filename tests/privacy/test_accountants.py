@@ -323,13 +323,6 @@ def test_bad_delta(accountant: Accountant, delta) -> None:
         accountant.iterations((), gaussian(1.0), 1.0, delta)
 
 
-@both
-def test_a_relation_it_does_not_speak_about(accountant: Accountant) -> None:
-    event = GaussianRelease("ratio", 1.0, neighbours="add-remove")
-    with pytest.raises(DpmcError, match=r"'ratio'.*add-remove.*substitute"):
-        accountant.delta((event,), 1.0)
-
-
 def test_get_names_the_known_ones() -> None:
     assert accountants.get("tight") is ACCOUNTANTS["tight"]
     assert type(TIGHT)() == TIGHT

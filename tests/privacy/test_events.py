@@ -98,7 +98,7 @@ def test_events_are_frozen_and_hold_plain_numbers() -> None:
         ({"count": True}, "count"),
         ({"sensitivity": 0.0}, "sensitivity"),
         ({"sensitivity": math.nan}, "sensitivity"),
-        ({"neighbours": "swap"}, "neighbours"),
+        ({"neighbours": "add-remove"}, "neighbours.*substitute"),
         ({"name": ""}, "name"),
     ],
 )

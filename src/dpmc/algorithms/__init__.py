@@ -30,6 +30,22 @@ _CLASSES = {
 
 ALGORITHMS = tuple(_CLASSES)
 
+#: Hyperparameters that `dpmc tune` searches; the others stay as they are pinned. `mass` is a matter of units.
+FREE: dict[str, tuple[str, ...]] = {
+    "dp-penalty": ("tau", "clip", "proposal_sd"),
+    "dp-penalty-guided": ("tau", "clip", "proposal_sd"),
+    "dp-hmc": ("tau_l", "tau_g", "steps", "step_size", "clip_l", "clip_g"),
+    "dp-mala": ("tau_l", "tau_g", "step_size", "clip_l", "clip_g"),
+    "minibatch-penalty": ("tau", "batch_size", "clip", "proposal_sd"),
+    "minibatch-penalty-guided": ("tau", "batch_size", "clip", "proposal_sd"),
+    "dp-barker": ("batch_size", "proposal_sd"),
+    "dp-sgld": ("batch_size", "clip", "step_size"),
+    "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
+    # With a public bound of the rows, hence corrected.
+    "dp-fast-mh": ("proposal_sd", "batch_mean", "most_rows_per_epsilon", "clip"),
+    "dp-fast-mh-full": ("proposal_sd", "clip"),
+}
+
 
 def algorithm_class(name: str) -> Any:
     """Return the class of an algorithm id.

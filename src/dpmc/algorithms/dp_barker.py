@@ -1,27 +1,21 @@
 """DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): the noise of a batch makes the test random."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import prior_ratio, settle
+from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import fraction, lengths, whole
-from dpmc.algorithms.proposals import walk
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State
+from dpmc.algorithms.walks import RandomWalk
+from dpmc.base import Draws, Needs, PrivateData, State
 from dpmc.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
 from dpmc.privacy.events import BarkerRelease
 
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
-
 
 @dataclass(frozen=True, kw_only=True)
-class DPBarker(Sampler):
+class DPBarker(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if λ + N(0, 2 − s²) + ln p(θ') − ln p(θ) + V > 0.
 
     λ is the log ratio of a batch of b rows without replacement and s² its variance; batch noise and
@@ -61,14 +55,12 @@ class DPBarker(Sampler):
         return Needs(normals=dimension, uniforms=1, words=self.batch_size)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration."""
         return (), (BarkerRelease("batch log-ratio", self.batch_size, n),)
 
-    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
-        proposal = walk(state.theta, self.proposal_sd, draws)
-        log_ratio = private.barker_log_ratio(state.theta, proposal, self.clip_factor)
-        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+    def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
+        return private.barker_log_ratio(theta, proposal, self.clip_factor)
+
+    def decide(self, state: State, proposal: np.ndarray, log_ratio: np.ndarray, draws: Draws) -> State:
         return settle(state, proposal, log_ratio + barker_correction(draws.uniform[:, 0]) > 0.0)
 
 

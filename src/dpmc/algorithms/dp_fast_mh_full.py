@@ -1,22 +1,17 @@
 """DP-Fast MH on all rows (Zhang and Zhang 2023, Algorithm 2 with the test on all rows in every iteration)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import prior_ratio, settle
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
-from dpmc.algorithms.proposals import walk
 from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State
+from dpmc.algorithms.walks import walk
+from dpmc.base import Draws, Model, Needs, PrivateData, State
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.fast_rule import FastRule
-
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +63,6 @@ class DPFastMHFull(Sampler):
 
     @property
     def note(self) -> str:  # type: ignore[override]
-        """What must be said wherever this sampler's output is shown."""
         if self.variant == "corrected":
             return (
                 "put right: public bounds, Barker's test without noise, minibatch by the mean number of rows"
@@ -79,7 +73,6 @@ class DPFastMHFull(Sampler):
         return "as published, private on acceptance only: no guarantee"
 
     def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes."""
         return Needs(normals=dimension, words=1)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -94,7 +87,6 @@ class DPFastMHFull(Sampler):
         return (), (corrected_release("acceptance test", self.epsilon, self.delta, n, self.rule.most_rows),)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
         return fast_step(self.rule, self.proposal_sd, state, model, private, draws)
 
 

@@ -1,27 +1,20 @@
 """DP penalty (Section 3.1; Yıldırım & Ermiş 2019): random walk with a noisy, corrected acceptance test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import metropolis, prior_ratio
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
-from dpmc.algorithms.proposals import walk
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State
+from dpmc.algorithms.walks import RandomWalk
+from dpmc.base import PrivateData
 from dpmc.errors import DpmcError
 from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.fast_rule import multiplier
 
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
-
 
 @dataclass(frozen=True, kw_only=True)
-class DPPenalty(Sampler):
+class DPPenalty(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy log ratio + ln p(θ') − ln p(θ).
 
     The noisy log ratio is T(R + σz) − ½T²σ², whose correction makes the posterior exactly invariant when
@@ -58,20 +51,11 @@ class DPPenalty(Sampler):
             check_classical(epsilon, delta, found, "say calibration: exact")
         return {**values, "tau": found / float(np.sqrt(n))}
 
-    def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes."""
-        return Needs(normals=dimension)
-
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration."""
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
 
-    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
-        proposal = walk(state.theta, self.proposal_sd, draws)
-        log_ratio = private.penalty_log_ratio(state.theta, proposal, self.clip, self.tau)
-        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
-        return metropolis(state, proposal, log_ratio, draws)
+    def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
+        return private.penalty_log_ratio(theta, proposal, self.clip, self.tau)
 
 
 def exact_multiplier(epsilon: float, delta: float) -> float:

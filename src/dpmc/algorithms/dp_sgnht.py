@@ -1,24 +1,18 @@
 """DP-SGNHT (Wang et al. 2015, Ding et al. 2014): noisy Hamiltonian steps on batches, with a thermostat."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import settle
-from dpmc.algorithms.hyperparameters import choice, positive, whole
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State, has_diverged
-from dpmc.privacy.events import SubsampledGaussianRelease
-
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
+from dpmc.algorithms.hyperparameters import choice, positive
+from dpmc.algorithms.langevin import Langevin
+from dpmc.base import Draws, Model, Needs, PrivateData, State, has_diverged
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSGNHT(Sampler):
+class DPSGNHT(Langevin):
     """Move (θ, p, ξ) by steps of h = η/n from p_0 ~ N(0, I), ξ_0 = A; no acceptance test.
 
     p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, 2hA), and then, by the new momentum,
@@ -34,20 +28,16 @@ class DPSGNHT(Sampler):
     for.
     """
 
-    batch_size: int = whole("rows b of a batch")
-    clip: float = positive("clip bound C of the norm of a row's tempered gradient")
-    step_size: float = positive("step size η")
     diffusion: float = positive("diffusion A")
     order: str = choice("move by the new momentum, or by the old as published", "correct", "published")
 
     @property
     def note(self) -> str:  # type: ignore[override]
-        """What must be said wherever this sampler's output is shown; "" for the algorithm as it is."""
         return "moves by the old momentum, as published" if self.order == "published" else ""
 
     def needs(self, dimension: int) -> Needs:
         """What one iteration consumes; momentum p and thermostat ξ are carried along."""
-        return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1, carried=dimension + 1)
+        return replace(super().needs(dimension), carried=dimension + 1)
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
         """p_0 ~ N(0, I) and ξ_0 = A (d + 1,)."""
@@ -57,22 +47,10 @@ class DPSGNHT(Sampler):
         """Of the batch gradient, such that h times its noise is N(0, 2hA); its sensitivity is 2nC/b."""
         return self.batch_size * np.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration: sensitivity 2nC/b."""
-        multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
-        return (), (
-            SubsampledGaussianRelease(
-                "batch gradient", float(multiplier), self.batch_size, n, sensitivity=sensitivity
-            ),
-        )
-
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
         h = self.step_size / private.n
-        gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
-        gradient = gradient + model.log_prior_gradient(state.theta)
         old, thermostat = state.carried[:, :-1], state.carried[:, -1:]
-        new = old - thermostat * h * old + h * gradient
+        new = old - thermostat * h * old + h * self.gradient(state, model, private)
         moving = old if self.order == "published" else new
         heat = (moving**2).sum(axis=1, keepdims=True) / old.shape[1] - 1.0
         carried = np.concatenate([new, thermostat + h * heat], axis=1)

@@ -92,6 +92,11 @@ def lengths(meaning: str) -> Any:
     return _declared(check, "> 0, one number or one for each parameter", meaning)
 
 
+def fixed(value: Any) -> Any:
+    """What is a hyperparameter of the algorithm derived from, and always `value` here."""
+    return dataclasses.field(default=value, init=False)
+
+
 def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
     """True or false; false if not given."""
 
@@ -147,7 +152,7 @@ def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = Fal
         raise DpmcError(f"{values.source}: {shown(values.given)} must be a mapping of hyperparameters")
     left = {**values.given, **values.options}
     found: dict[str, Any] = {}
-    for field in (*(calibration_fields(cls) if calibrated else ()), *dataclasses.fields(cls)):
+    for field in (*(calibration_fields(cls) if calibrated else ()), *declared(cls)):
         rule: Rule = field.metadata["rule"]
         if rule.when and found[rule.when[0]] != rule.when[1]:
             continue
@@ -164,8 +169,12 @@ def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = Fal
         values.refuse(key, "unknown hyperparameter for this algorithm")
     if values.partial:
         return None
-    names = {field.name for field in dataclasses.fields(cls)}
-    return cls(**{name: value for name, value in found.items() if name in names})
+    return cls(**{field.name: found[field.name] for field in declared(cls) if field.name in found})
+
+
+def declared(cls: Any) -> list[Field[Any]]:
+    """The hyperparameters of an algorithm."""
+    return [field for field in dataclasses.fields(cls) if field.init]
 
 
 def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
@@ -177,7 +186,7 @@ def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
 def describe(cls: Any) -> list[tuple[str, str, str, str]]:
     """Key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
     found = []
-    for field in (*dataclasses.fields(cls), *calibration_fields(cls)):
+    for field in (*declared(cls), *calibration_fields(cls)):
         rule: Rule = field.metadata["rule"]
         default = "" if field.default in (MISSING, None) else str(field.default).lower()
         words = rule.words + (f"; only with {rule.when[0]}: {rule.when[1]}" if rule.when else "")

@@ -1,13 +1,72 @@
-"""The steps of Hamiltonian dynamics (Section 4.1), each for all chains at once; M is diagonal.
+"""Hamiltonian dynamics (Section 4.1), for all chains at once; M is diagonal.
 
 A trajectory may take its steps at a *pace* u of its own, with uη for η. It then carries q = p/u:
 q += ½η∇ and θ += u²ηM⁻¹q, so that u enters in `drift` alone.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Draws, Model, Needs, PrivateData, State
+
+
+class Hamiltonian(Sampler):
+    """p ~ N(0, M); L leapfrog steps of size η; accept by the change of energy.
+
+    With reuse the gradient at the start of a trajectory comes from the iteration before (`State.carried`).
+    """
+
+    steps: int  # L
+    step_size: np.ndarray  # (d,) η
+    mass: np.ndarray  # (d,) diagonal of M
+    jitter: str  # "none" or "halton": η times a uniform number in each iteration
+    reuse_gradients: bool
+
+    @abstractmethod
+    def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
+        """Gradient of the log-likelihood (chains, d), the `stage`-th of the iteration, from a mechanism."""
+
+    @abstractmethod
+    def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
+        """Log-likelihood ratio (chains,) from a mechanism."""
+
+    def needs(self, dimension: int) -> Needs:
+        return Needs(
+            normals=dimension,
+            uniforms=int(self.jitter == "halton"),
+            gradients=self.steps if self.reuse_gradients else self.steps + 1,
+            carried=dimension + 1 if self.reuse_gradients else 0,
+            halton=self.jitter == "halton",
+        )
+
+    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
+        """The gradient at the current position and a mark whether there is one: none yet."""
+        return np.zeros(self.needs(dimension).carried)
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        def gradient_at(theta: np.ndarray, stage: int) -> np.ndarray:
+            return self.gradient(theta, stage, private) + model.log_prior_gradient(theta)
+
+        pace = draws.uniform if self.jitter == "halton" else 1.0
+        path = Path(self.steps, self.step_size, self.mass, pace)
+        momentum = draw_momentum(self.mass, draws.normal)
+        known = self.reuse_gradients and state.carried[0, -1] == 1.0  # all chains are at the same iteration
+        first = state.carried[:, :-1] if known else gradient_at(state.theta, 0)
+        proposal, last_momentum, last = trajectory(state.theta, momentum, first, path, gradient_at)
+
+        log_ratio = self.log_ratio(state.theta, proposal, private)
+        log_ratio = log_ratio + kinetic_energy(momentum, self.mass) - kinetic_energy(last_momentum, self.mass)
+        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
+        moved = metropolis(state, proposal, log_ratio, draws)
+        if self.reuse_gradients:
+            kept = np.where(moved.accepted[:, None], last, first)
+            moved = moved._replace(carried=np.column_stack([kept, np.ones(len(kept))]))
+        return moved
 
 
 class Path(NamedTuple):

@@ -1,29 +1,21 @@
 """Minibatch DP penalty (Section 3.4): DP penalty whose log ratio comes from a small batch of rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import metropolis, prior_ratio
 from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
-from dpmc.algorithms.proposals import walk
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State
+from dpmc.algorithms.walks import RandomWalk
+from dpmc.base import PrivateData
 from dpmc.privacy.events import SubsampledGaussianRelease
-
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
-
 
 #: Sensitivity of half the batch variance, in units of (1 − 1/b)(nTc/b)²: Lemma 3.4, and exactly.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPenalty(Sampler):
+class MinibatchPenalty(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy batch log ratio + ln p(θ') − ln p(θ).
 
     The batch is b rows without replacement, anew in each iteration. Its variance is corrected like the
@@ -37,23 +29,10 @@ class MinibatchPenalty(Sampler):
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
     sensitivity: str = choice("of half the batch's variance: by Lemma 3.4, or exactly", "thesis", "tight")
 
-    def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes."""
-        return Needs(normals=dimension, words=self.batch_size)
-
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration."""
         multiplier = float(np.sqrt(self.tau))
         return (), (SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),)
 
-    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
-        proposal = walk(state.theta, self.proposal_sd, draws)
-        log_ratio = self.log_ratio(state.theta, proposal, private)
-        log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
-        return metropolis(state, proposal, log_ratio, draws)
-
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
-        """The noisy log ratio of a batch (chains,)."""
         factor = VARIANCE_FACTORS[self.sensitivity]
         return private.batch_penalty_log_ratio(theta, proposal, self.clip, np.sqrt(self.tau), factor)

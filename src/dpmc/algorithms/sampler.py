@@ -1,9 +1,11 @@
-"""What algorithms have in common unless they say otherwise; the contract is `dpmc.base.Algorithm`."""
+"""What algorithms have in common unless they say otherwise."""
 
 import numpy as np
 
+from dpmc.base import Algorithm
 
-class Sampler:
+
+class Sampler(Algorithm):
     """Defaults of an algorithm that looks at all rows and carries nothing along."""
 
     draws_version = 1

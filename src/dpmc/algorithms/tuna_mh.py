@@ -1,21 +1,16 @@
 """TunaMH without privacy (Zhang, Cooper and De Sa 2020; DP-Fast MH paper, Algorithm 1): exact on few rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.dp_fast_mh_full import fast_step
 from dpmc.algorithms.hyperparameters import lengths, positive
 from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, State
+from dpmc.base import Draws, Model, Needs, PrivateData, State
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.fast_rule import FastRule
-
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +27,6 @@ class TunaMH(Sampler):
     public_clip = np.inf
 
     def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes."""
         return Needs(normals=dimension, words=1)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -40,6 +34,5 @@ class TunaMH(Sampler):
         return (), (NonPrivateRelease("acceptance test"),)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        """One iteration of every chain."""
         rule = FastRule(np.inf, 1.0, self.batch_mean, private.n, np.inf, True, False, False, False)
         return fast_step(rule, self.proposal_sd, state, model, private, draws)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmc import model_checks, models
-from dpmc.datasets import images, published, threefry
+from dpmc import model_checks, models, threefry
+from dpmc.datasets import images, published
 from dpmc.errors import DpmcError
 from dpmc.metrics import histogram
 from dpmc.models import Definition

@@ -44,7 +44,7 @@ class ImageSet:
 
     @property
     def caveat(self) -> str:
-        """What a guarantee for the rows does not cover; "" where there is nothing."""
+        """What a privacy guarantee for the rows does not cover; empty if it covers everything."""
         return NOT_COVERED if self.own else ""
 
 
@@ -77,7 +77,7 @@ def image_set(name: str) -> ImageSet | None:
 
 
 def missing(dataset: str, root: Path = sources.DOWNLOADS) -> str | None:
-    """Say in one line why a data set is not to be had; None where it is, or is no data set of pictures."""
+    """Reason why an image data set is unavailable, in one line, else None; None for other data sets."""
     wanted = image_set(dataset)
     return sources.missing(wanted.source, root) if wanted else None
 

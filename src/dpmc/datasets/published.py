@@ -1,7 +1,7 @@
 """The thesis's own data sets, reference draws and starting points, regenerated number by number.
 
 Räisä, "Differentially Private MCMC" (the thesis), draws them from fixed integer seeds with the
-Threefry-2x32 generator (Salmon et al. 2011; :mod:`dpmc.datasets.threefry`); the DP-HMC paper reuses
+Threefry-2x32 generator (Salmon et al. 2011; :mod:`dpmc.threefry`); the DP-HMC paper reuses
 the thesis's rules with other constants. On these data a chain with randomness of its own agrees
 with the published figures within sampling error. The seeds are facts of the published experiments,
 not settings: rows from other seeds are fresh data sets.
@@ -13,8 +13,8 @@ draws) belongs to the models and is passed in.
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.datasets import threefry
-from dpmc.datasets.threefry import Floats, Key
+from dpmc import threefry
+from dpmc.threefry import Floats, Key
 
 BANANA_SEED = 43247  # the bananas and the 30-dimensional Gaussian, which is a banana with a = 0
 GAUSSIAN_SEED = 46283648  # the thesis's correlated Gaussian
@@ -28,25 +28,9 @@ BASELINE_SEED = 4623878
 CLIPPING_BASELINE_SEED = 46237  # baselines of the clipping experiment (thesis, Figure 6.2)
 
 DP_HMC_GAUSSIAN_SEED = 4627290  # rows of the DP-HMC paper's 10-dimensional Gaussian
-DP_HMC_COVARIANCE_SEED = 43235667
 
 GAUSSIAN_SEEDS = {"correlated-gauss": GAUSSIAN_SEED, "paper-gauss": DP_HMC_GAUSSIAN_SEED}
 """Seed of the rows of each Gaussian model of the catalogue."""
-
-# Gamma(1/2, 1) draws of the DP-HMC paper. They are data: they came from a gamma sampler that later
-# versions of the same library have replaced, and the paper's settings fit only these.
-_DP_HMC_EIGENVALUES = (
-    0.04956748534656635,
-    0.03469380737585259,
-    0.5275016758927326,
-    0.884533451103745,
-    4.774418675230966,
-    0.3718942298343162,
-    0.01267115375564109,
-    0.3266497163171083,
-    0.10533087960103933,
-    0.8348154098439382,
-)
 
 
 def banana_rows(n: int, sigma2: npt.ArrayLike, true_theta: npt.ArrayLike, a: float) -> Floats:
@@ -116,21 +100,6 @@ def gaussian_rows(
     ValueError : the shapes of covariance and true_theta do not match.
     """
     return threefry.multivariate_normal(threefry.key(seed), true_theta, covariance, n)
-
-
-def dp_hmc_covariance() -> Floats:
-    """Return the (10, 10) covariance of the DP-HMC paper's Gaussian, Q diag(eigenvalues) Q^T.
-
-    Q has the orthonormalised columns of a matrix of uniforms; the eigenvalues are Gamma(1/2, 1)
-    draws, kept as numbers.
-    """
-    size = len(_DP_HMC_EIGENVALUES)
-    # Of the three keys the second drew the eigenvalues.
-    matrix_key = threefry.split(threefry.key(DP_HMC_COVARIANCE_SEED), 3)[2]
-    orthonormal = np.linalg.qr(threefry.uniform(matrix_key, (size, size))).Q
-    covariance: Floats = (orthonormal * np.array(_DP_HMC_EIGENVALUES)) @ orthonormal.T
-    covariance = (covariance + covariance.T) / 2  # symmetric to the last bit
-    return covariance
 
 
 def banana_posterior_draws(

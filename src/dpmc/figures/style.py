@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmc.outputs import CREATOR
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
-CREATOR = "dpmc"  # in the metadata of every figure: `--force` overwrites those that have it (outputs.py)
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with Matplotlib: the same bytes on every machine

@@ -8,7 +8,7 @@ from dpmc.errors import DpmcError
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
 from dpmc.models.definition import Definition
-from dpmc.models.gaussian import Gaussian
+from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
 from dpmc.models.own import own_model
@@ -33,9 +33,7 @@ def _paper_banana(prior_variance: float) -> Definition:
 
 
 def _paper_gaussian() -> Definition:
-    """The 10-dimensional Gaussian of the DP-HMC paper; its covariance is data."""
-    from dpmc.datasets.published import dp_hmc_covariance  # that package imports this one
-
+    """The 10-dimensional Gaussian of the DP-HMC paper."""
     return _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0)
 
 

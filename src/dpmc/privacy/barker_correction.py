@@ -16,7 +16,6 @@ No V is exact, since the logistic law has no normal factor: the sup-norm error o
 from itertools import accumulate
 
 import numpy as np
-from scipy.special import ndtr
 
 #: The values of V and their probabilities, symmetric about 0; printed by the script.
 VALUES = (-6.2, -2.81, 0.0, 2.81, 6.2)
@@ -29,21 +28,3 @@ CUMULATIVE = tuple(accumulate(PROBABILITIES[:-1]))
 def barker_correction(u: np.ndarray) -> np.ndarray:
     """V (chains,) as its quantiles at u (chains,), uniform on [0, 1): one uniform a draw."""
     return np.array(VALUES)[np.searchsorted(CUMULATIVE, u, side="right")]
-
-
-def cdf(x: np.ndarray | float) -> np.ndarray:
-    """P(V ≤ x), in x's shape."""
-    below: np.ndarray = (np.asarray(x)[..., None] >= np.array(VALUES)) @ np.array(PROBABILITIES)
-    return below
-
-
-def noisy_cdf(x: np.ndarray | float, variance: float = 2.0) -> np.ndarray:
-    """P(N(0, variance) + V ≤ x), in x's shape: exact, with all digits in the lower tail."""
-    terms = ndtr((np.asarray(x)[..., None] - np.array(VALUES)) / np.sqrt(variance))
-    below: np.ndarray = terms @ np.array(PROBABILITIES)
-    return below
-
-
-def acceptance(log_ratio: np.ndarray | float) -> np.ndarray:
-    """P(ℓ + N(0, 2) + V > 0), the test's acceptance probability of a log ratio ℓ, in ℓ's shape."""
-    return noisy_cdf(log_ratio)  # both laws are symmetric

@@ -21,8 +21,12 @@ from typing import Any
 
 from dpmc.errors import DpmcError
 
-NEIGHBOURS = ("substitute", "add-remove")
-"""Neighbour relations that an event may name: one row replaced; one row added or removed."""
+NEIGHBOURS = "substitute"
+"""The neighbour relation of all that is said here: one row replaced, the number of rows public."""
+
+
+_LEAST = {"count": 1, "n": 1, "batch_size": 1, "most_rows": 0}
+"""Whole numbers that events have, and the smallest that each may be."""
 
 
 class Release:
@@ -32,10 +36,22 @@ class Release:
     ----------
     name : what is released, e.g. "log-likelihood ratio".
     count : how many such releases, >= 1; those on batches each with a fresh one.
+    neighbours : `NEIGHBOURS`, where the kind has a sensitivity.
+
+    Raises DpmcError, which names release and attribute, for a value out of its range.
     """
 
     name: str
     count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise DpmcError(f"release name = {self.name!r}: must be a non-empty text")
+        for key, least in _LEAST.items():
+            if hasattr(self, key):
+                _check_integer(self, key, least)
+        if getattr(self, "neighbours", NEIGHBOURS) != NEIGHBOURS:
+            raise _refusal(self, "neighbours", f"must be {NEIGHBOURS!r}")
 
     @property
     def mu(self) -> float | None:
@@ -52,7 +68,6 @@ class GaussianRelease(Release):
     noise_multiplier : s = noise sd / sensitivity, finite and > 0.
     sensitivity : Euclidean sensitivity of the statistic in its own units; None if it varies from
         release to release (a public function of the parameters): only the multiplier is fixed.
-    neighbours : the neighbour relation to which the sensitivity refers.
     """
 
     name: str
@@ -62,10 +77,8 @@ class GaussianRelease(Release):
     neighbours: str = "substitute"
 
     def __post_init__(self) -> None:
-        _check_name_and_count(self)
+        super().__post_init__()
         _check_noise(self)
-        if self.neighbours not in NEIGHBOURS:
-            raise _refusal(self, "neighbours", f"must be one of {', '.join(NEIGHBOURS)}")
 
     @property
     def mu(self) -> float:
@@ -78,19 +91,21 @@ class GaussianRelease(Release):
 class BatchRelease(Release):
     """A release about a batch of b of the n rows, drawn uniformly without replacement, anew each time.
 
-    Which rows were drawn stays secret, and the batch size is public. Such a batch only makes sense
-    where n is public too, hence the one neighbour relation: one row replaced.
+    Which rows were drawn stays secret, and the batch size is public.
 
     Attributes
     ----------
     batch_size : b, 1 <= b <= n.
     n : number of rows.
-    neighbours : "substitute".
     """
 
     batch_size: int
     n: int
-    neighbours: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size > self.n:
+            raise _refusal(self, "batch_size", f"must be at most n = {self.n}")
 
     @property
     def sampling_fraction(self) -> float:
@@ -120,9 +135,8 @@ class SubsampledGaussianRelease(BatchRelease):
     sensitivity: float | None = None
 
     def __post_init__(self) -> None:
-        _check_name_and_count(self)
+        super().__post_init__()
         _check_noise(self)
-        _check_batch(self)
 
 
 @dataclass(frozen=True)
@@ -139,10 +153,6 @@ class BarkerRelease(BatchRelease):
     n: int
     count: int = 1
     neighbours: str = "substitute"
-
-    def __post_init__(self) -> None:
-        _check_name_and_count(self)
-        _check_batch(self)
 
 
 @dataclass(frozen=True)
@@ -163,9 +173,8 @@ class FastMetropolisRelease(Release):
     most_rows : K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
     batch_epsilon : as `epsilon`, on a minibatch, per time that the row is drawn.
     batch_noise_multiplier : as `noise_multiplier`, on a minibatch, for a row drawn once.
-    neighbours : "substitute".
 
-    Raises DpmcError for a number out of its range, and if no test at all, or none on a minibatch
+    Raises DpmcError also if no test at all, or none on a minibatch
     although `most_rows` > 0, is ever made.
     """
 
@@ -180,9 +189,7 @@ class FastMetropolisRelease(Release):
     neighbours: str = "substitute"
 
     def __post_init__(self) -> None:
-        _check_name_and_count(self)
-        _check_integer(self, "n", 1)
-        _check_integer(self, "most_rows", 0)
+        super().__post_init__()
         for key in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
             if getattr(self, key) == 0:  # "never"
                 _set(self, key, 0.0)
@@ -196,8 +203,6 @@ class FastMetropolisRelease(Release):
         if bool(self.batch_epsilon or self.batch_noise_multiplier) != (self.most_rows > 0):
             rule = "must be greater than 0 if and only if batch_epsilon or batch_noise_multiplier is"
             raise _refusal(self, "most_rows", rule)
-        if self.neighbours != "substitute":
-            raise _refusal(self, "neighbours", "must be 'substitute' where the number of rows is public")
 
 
 @dataclass(frozen=True)
@@ -206,9 +211,6 @@ class NonPrivateRelease(Release):
 
     name: str
     count: int = 1
-
-    def __post_init__(self) -> None:
-        _check_name_and_count(self)
 
     @property
     def mu(self) -> float:
@@ -323,25 +325,10 @@ def _refusal(event: Release, key: str, rule: str) -> DpmcError:
     return DpmcError(f"release {event.name!r}: {key} = {getattr(event, key)!r}: {rule}")
 
 
-def _check_name_and_count(event: Release) -> None:
-    if not isinstance(event.name, str) or not event.name:
-        raise DpmcError(f"release name = {event.name!r}: must be a non-empty text")
-    _check_integer(event, "count", 1)
-
-
 def _check_noise(event: GaussianRelease | SubsampledGaussianRelease) -> None:
     _check_positive(event, "noise_multiplier")
     if event.sensitivity is not None:
         _check_positive(event, "sensitivity")
-
-
-def _check_batch(event: BatchRelease) -> None:
-    _check_integer(event, "batch_size", 1)
-    _check_integer(event, "n", 1)
-    if event.batch_size > event.n:
-        raise _refusal(event, "batch_size", f"must be at most n = {event.n}")
-    if event.neighbours != "substitute":
-        raise _refusal(event, "neighbours", "must be 'substitute' for a batch of fixed size")
 
 
 def _check_integer(event: Release, key: str, least: int) -> None:

@@ -33,7 +33,7 @@ class Verdict(NamedTuple):
 
     accepted: np.ndarray
     rows_used: np.ndarray  # rows looked at, with repeats
-    noisy: np.ndarray  # whether noise was drawn
+    noise_drawn: np.ndarray  # whether noise was drawn
     all_rows: np.ndarray  # whether the test took all rows
 
 

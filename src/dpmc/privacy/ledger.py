@@ -15,7 +15,7 @@ from typing import Any
 from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
-from dpmc.privacy.events import Release, counts, from_counts, from_json, to_json, total_mu
+from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu
 
 
 class BudgetExceeded(DpmcError):
@@ -169,7 +169,7 @@ class Ledger:
         spent = self.epsilon() if with_spent and self.own_delta is not None else None
         return {
             "mode": self.mode,
-            "neighbours": self.accountant.neighbours,
+            "neighbours": NEIGHBOURS,
             "accountant": {"name": self.accountant.name, "version": self.accountant.version},
             "budget": None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta},
             **({} if self.given_delta is None else {"delta": self.given_delta}),

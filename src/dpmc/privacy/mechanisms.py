@@ -43,6 +43,11 @@ class PrivateData:
         zeros = np.zeros(len(self._words), np.int64)
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
+    def diagnostics(self) -> dict[str, np.ndarray]:
+        """What is recorded of the present iteration beside its answers, by name (chains,)."""
+        clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
+        return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
+
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float
     ) -> np.ndarray:
@@ -52,10 +57,9 @@ class PrivateData:
         covered with noise multiplier τ√n whatever the move.
         """
         bound = clip * distance(theta, proposal)
-        diverged = has_diverged(proposal)
-        total = self._ratio_sums(theta, proposal, bound, diverged)
+        total = self._ratio_sums(theta, proposal, bound)
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound
-        return replaced(self._temperature * total + self._noise.corrected(sd), diverged, -np.inf)
+        return self._temperature * total + self._noise.corrected(sd)
 
     def exact_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
@@ -67,9 +71,7 @@ class PrivateData:
         """
         length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)
         bound = clip * length if clip < np.inf else np.full(len(theta), np.inf)
-        diverged = has_diverged(proposal)
-        total = self._ratio_sums(theta, proposal, bound, diverged)
-        return replaced(self._temperature * total, diverged, -np.inf)
+        return self._temperature * self._ratio_sums(theta, proposal, bound)
 
     def batch_penalty_log_ratio(
         self,
@@ -89,13 +91,11 @@ class PrivateData:
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = clip * distance(theta, proposal)
-        diverged = has_diverged(proposal)
-        total, squares = self._batch_ratio_sums(theta, proposal, bound, diverged)
+        total, squares = self._batch_ratio_sums(theta, proposal, bound)
         reach = scale * bound
         sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
         estimate = scale * total - 0.5 * scale * scale * squares
-        noisy = estimate + self._noise.corrected(multiplier * sensitivity)
-        return replaced(noisy, diverged, -np.inf)
+        return estimate + self._noise.corrected(multiplier * sensitivity)
 
     def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
         """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
@@ -107,12 +107,10 @@ class PrivateData:
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
-        diverged = has_diverged(proposal)
-        total, squares = self._batch_ratio_sums(theta, proposal, bound, diverged)
+        total, squares = self._batch_ratio_sums(theta, proposal, bound)
         variance = scale * scale * squares
         assert (variance <= 1.0 + 1e-14 * size).all()  # proved above; the rest is rounding
-        noisy = scale * total + self._noise.centred(np.sqrt(2.0 - variance))
-        return replaced(noisy, diverged, -np.inf)
+        return scale * total + self._noise.centred(np.sqrt(2.0 - variance))
 
     def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
         """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
@@ -175,23 +173,23 @@ class PrivateData:
         self.ratio_clipped += clipped
         return self.tests.accepted
 
-    def _ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, diverged: np.ndarray
-    ) -> np.ndarray:
-        """Clipped sums R (chains,); 0 for a diverged proposal. Not a release."""
+    def _ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """Clipped sums R (chains,); −∞ for a diverged proposal. Not a release."""
+        diverged = has_diverged(proposal)
         safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)
         self.ratio_clipped += counts
-        return total
+        return replaced(total, diverged, -np.inf)
 
     def _batch_ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, diverged: np.ndarray
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `_ratio_sums`, over a batch, and Σ (r_j − mean)² (chains,)."""
+        diverged = has_diverged(proposal)
         safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
         self.ratio_clipped += counts
-        return total, squares
+        return replaced(total, diverged, -np.inf), squares
 
 
 def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:

@@ -32,7 +32,6 @@ class Accountant(ABC):
     ----------
     name, version : written into every ledger; the version changes when any answer does, by more than
         rounding (epsilon: than its resolution).
-    neighbours : the neighbour relation that its statements are about.
     handles : the kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is
         accepted by all: it makes delta 1 and epsilon infinite.
     beside : further kinds that it can bound too, for runs that mix kinds.
@@ -44,7 +43,6 @@ class Accountant(ABC):
 
     name: ClassVar[str]
     version: ClassVar[str]
-    neighbours: ClassVar[str] = "substitute"
     handles: ClassVar[tuple[type[Release], ...]]
     beside: ClassVar[tuple[type[Release], ...]] = ()
     epsilon_resolution: ClassVar[float] = 0.0
@@ -172,12 +170,6 @@ class Accountant(ABC):
             return None
         if not isinstance(event, self.handles + self.beside):
             return f"accountant {self.name!r} cannot bound a {type(event).__name__}"
-        relation = getattr(event, "neighbours", self.neighbours)
-        if relation != self.neighbours:
-            return (
-                f"neighbours = {relation!r}: accountant {self.name!r} is about the relation "
-                f"{self.neighbours!r}"
-            )
         obstacle = self._obstacle(event)
         return None if obstacle is None else f"accountant {self.name!r} cannot bound it: {obstacle}"
 

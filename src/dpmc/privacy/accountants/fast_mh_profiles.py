@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import pdtrc
 
-from dpmc.privacy.accountants.profiles import Amplified, Profile, Shift
+from dpmc.privacy.accountants.profiles import Amplified, Array, Pair, Profile, Shift, Tails, highest, mixed
 from dpmc.privacy.events import FastMetropolisRelease
-
-Array = NDArray[np.float64]
 
 LEAST_EPSILON, MOST_NOISE = 1e-12, 1e100
 """Sensitivities below and multipliers above are taken to be these: delta can only rise."""
@@ -33,7 +30,7 @@ class BarkerBit:
     For 0 <= epsilon <= Delta the largest curve of two such bits is
         (e^(Delta/2) - e^(epsilon/2))^2 / (e^Delta - 1),
     attained at e^x = (1 - s)/(s e^Delta - 1), s = e^((epsilon - Delta)/2); beyond Delta it is 0.
-    It is its own mirror image, both a `Profile` and a `Base`.
+    It is its own mirror image.
     """
 
     sensitivity: float
@@ -43,7 +40,7 @@ class BarkerBit:
         """Delta, but at most 1: on a minibatch, losses of the drawn share are typical."""
         return min(1.0, self.sensitivity)
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
+    def tails(self, losses: Array) -> Tails:
         """sigma(x + Delta) and sigma(x) at the x that attains the curve."""
         below = np.minimum(0.5 * (losses - self.sensitivity), 0.0)
         upper = np.expm1(below) / math.expm1(-self.sensitivity)
@@ -69,16 +66,11 @@ class Multiplicities:
         """That of a row drawn once."""
         return min(1.0, self.once)
 
-    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+    def tails(self, epsilon: Array) -> Tails:
         """The mean over m; the far tail of m counts as an infinite loss."""
         weights = multiplicities(self.draws, self.n)
-        upper, lower = np.full_like(epsilon, REST), np.zeros_like(epsilon)
-        for m, weight in enumerate(weights, start=1):
-            pair = Shift(m * self.once) if self.noisy else BarkerBit(m * self.once)
-            each = pair.tails(epsilon)
-            upper += weight * each[0]
-            lower += weight * each[1]
-        return upper, lower
+        kind = Shift if self.noisy else BarkerBit
+        return mixed(((weight, kind(m * self.once)) for m, weight in enumerate(weights, 1)), epsilon, REST)
 
 
 @lru_cache(maxsize=64)
@@ -123,15 +115,13 @@ class PoissonBatch:
         """That of the mean number of rows."""
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
+    def tails(self, losses: Array) -> Tails:
         """The mean over the levels; the far tail counts as an infinite loss."""
-        upper, lower = np.full_like(losses, REST), np.zeros_like(losses)
-        for draws, weight in levels(self.mean):
-            batch = Amplified(Multiplicities(draws, self.n, self.once, self.noisy), drawn(draws, self.n))
-            each = batch.tails(losses)
-            upper += weight * each[0]
-            lower += weight * each[1]
-        return upper, lower
+
+        def batch(draws: int) -> Pair:
+            return Amplified(Multiplicities(draws, self.n, self.once, self.noisy), drawn(draws, self.n))
+
+        return mixed(((weight, batch(draws)) for draws, weight in levels(self.mean)), losses, REST)
 
 
 @lru_cache(maxsize=64)
@@ -157,13 +147,9 @@ class Maximum:
         """The largest: smaller losses matter less."""
         return max(profile.scale for profile in self.profiles)
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
+    def tails(self, losses: Array) -> Tails:
         """Those of the pair whose curve is highest there."""
-        pairs = [profile.tails(losses) for profile in self.profiles]
-        factor = np.exp(np.minimum(losses, 700.0))
-        highest = np.argmax([upper - factor * lower for upper, lower in pairs], axis=0)
-        upper, lower = (np.choose(highest, [pair[side] for pair in pairs]) for side in (0, 1))
-        return upper, lower
+        return highest([profile.tails(losses) for profile in self.profiles], losses)
 
 
 def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:

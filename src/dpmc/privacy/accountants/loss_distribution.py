@@ -59,8 +59,6 @@ class LossDistributionAccountant(Accountant):
         return Amplified(Shift(1.0 / _noise_multiplier(event)), event.sampling_fraction)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
-        if any(event.mu == math.inf for event in events):
-            return 1.0
         profiles = self._profiles(events)
         if not profiles:
             return 0.0
@@ -73,8 +71,6 @@ class LossDistributionAccountant(Accountant):
                 step *= 2.0
 
     def _mean_loss(self, events: tuple[Release, ...]) -> float:
-        if any(event.mu == math.inf for event in events):
-            return math.inf
         parts = [(discretised(p, grid_step(p.scale, 1.0)), count) for p, count in self._profiles(events)]
         if any(part.infinite >= 1.0 for part, _ in parts):
             return math.inf
@@ -89,7 +85,8 @@ class LossDistributionAccountant(Accountant):
                 profiles[profile] = profiles.get(profile, 0) + event.count
         mu = total_mu(event for event in events if isinstance(event, GaussianRelease))
         if mu:
-            profiles[Amplified(Shift(math.sqrt(2.0 * mu)), 1.0)] = 1
+            shift = min(math.sqrt(2.0 * mu), 1.0 / LEAST_NOISE)  # far below, delta is 1 already
+            profiles[Amplified(Shift(shift), 1.0)] = 1
         return list(profiles.items())
 
     def _obstacle(self, event: Release) -> str | None:
@@ -225,4 +222,4 @@ def _moment(profile: Profile, s: float) -> tuple[float, float]:
     if isinstance(profile, Shift):
         return 0.5 * s * (s + 1.0) * profile.d**2, 0.0
     pair = discretised(profile, grid_step(profile.scale, 0.0))
-    return pair.log_moment(s) + 2.0**-50, pair.infinite
+    return pair.moments(s)[0] + 2.0**-50, pair.infinite

@@ -27,9 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmc.privacy.accountants.profiles import Profile
-
-Array = NDArray[np.float64]
+from dpmc.privacy.accountants.profiles import Array, Profile
 
 WIDEST_STEP = 1e-4
 """Grid step of losses; halved until a typical loss of one release is `STEPS` steps or more."""
@@ -62,15 +60,14 @@ class Discretised:
     index : (m,) losses in steps, increasing.
     log_mass : (m,) ln of their probabilities.
     infinite : probability of an infinite loss.
-    known_log_moments, known_moments : answers by s: a search asks for the same s again and again.
+    known : `moments` by s: a search asks for the same s again and again.
     """
 
     step: float
     index: NDArray[np.int64]
     log_mass: Array
     infinite: float
-    known_log_moments: dict[float, float] = field(default_factory=dict, repr=False)
-    known_moments: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
+    known: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
     def tilted(self, s: float) -> tuple[float, Array]:
         """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
@@ -81,21 +78,15 @@ class Discretised:
         total = float(np.sum(weights))
         return top + math.log(total), weights / total
 
-    def log_moment(self, s: float) -> float:
-        """ln E[e^(s L); L finite]."""
-        if s not in self.known_log_moments:
-            self.known_log_moments[s] = self.tilted(s)[0]
-        return self.known_log_moments[s]
-
     def moments(self, s: float) -> tuple[float, float, float]:
         """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
-        if s not in self.known_moments:
+        if s not in self.known:
             log_moment, weights = self.tilted(s)
             losses = self.step * self.index
             mean = float(np.sum(weights * losses))
             variance = float(np.sum((losses - mean) * (losses - mean) * weights))
-            self.known_moments[s] = log_moment, mean, variance
-        return self.known_moments[s]
+            self.known[s] = log_moment, mean, variance
+        return self.known[s]
 
 
 @lru_cache(maxsize=16)
@@ -141,10 +132,10 @@ def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     if most <= epsilon:
         return infinite
     # P(L <= l) <= E[e^(-L/2)] e^(l/2): where L exceeds epsilon + 37 nearly always, delta is 1.
-    if _log_moment(parts, -0.5) + 0.5 * (epsilon + 37.0) < -37.0:
+    if _moments(parts, -0.5)[0] + 0.5 * (epsilon + 37.0) < -37.0:
         return 1.0
     tilt, start, points = _tilt_and_window(parts, epsilon)
-    log_factor = _log_moment(parts, tilt) - tilt * epsilon
+    log_factor = _moments(parts, tilt)[0] - tilt * epsilon
     # Losses above the window: at most their tilted mass, times the largest factor that undoes it.
     end = (start + points - 1) * parts[0][0].step
     rounding = 2.0**-50 * (sum(count for _, count in parts) + tilt * epsilon + 8.0)  # of the exponents
@@ -231,11 +222,6 @@ def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float,
     return first, second, third
 
 
-def _log_moment(parts: Sequence[tuple[Discretised, int]], s: float) -> float:
-    """ln E[e^(s L)] of the sum."""
-    return math.fsum(count * part.log_moment(s) for part, count in parts)
-
-
 def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     """s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon anyway.
 
@@ -291,8 +277,8 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
     centre, _, variance = _moments(parts, tilt)
     unit = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-300))
     shifts = unit * np.exp2([-6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0])
-    above = min((_log_moment(parts, tilt + t) - centre + NEGLIGIBLE) / t for t in shifts)
-    below = max(-(_log_moment(parts, tilt - t) - centre + NEGLIGIBLE) / t for t in shifts)
+    above = min((_moments(parts, tilt + t)[0] - centre + NEGLIGIBLE) / t for t in shifts)
+    below = max(-(_moments(parts, tilt - t)[0] - centre + NEGLIGIBLE) / t for t in shifts)
     step = parts[0][0].step
     most = sum(count * int(part.index[-1]) for part, count in parts)
     least = sum(count * int(part.index[0]) for part, count in parts)

@@ -8,6 +8,7 @@ orders. The statements and proofs are in docs/accounting.md; this module is thei
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,13 +17,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 Array = NDArray[np.float64]
+Tails = tuple[Array, Array]
 
 SMALLEST_BARKER_BATCH = 100
 """Batches for which the domination of `BarkerTest` is proven."""
 
 
-class Profile(Protocol):
-    """A symmetric dominating pair (P, Q): ln dP/dQ under P and ln dQ/dP under Q have one law."""
+class Pair(Protocol):
+    """A dominating pair (P, Q) of a release, or of what is released about a batch that is known."""
 
     def __hash__(self) -> int:
         """Equal pairs are discretised once."""
@@ -31,19 +33,33 @@ class Profile(Protocol):
     def scale(self) -> float:
         """The size of a typical loss: what a grid of losses has to resolve."""
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
-        """P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0, to a few roundings each."""
+    def tails(self, losses: Array) -> Tails:
+        """P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0, to a few roundings each.
+
+        That is, of the test that attains sup P(S) - e^l Q(S).
+        """
 
 
-class Base(Protocol):
-    """A dominating pair (A, B) of what is released about a batch, if the batch were known."""
+class Profile(Pair, Protocol):
+    """A symmetric pair: ln dP/dQ under P and ln dQ/dP under Q have one law. Only these are composed."""
 
-    @property
-    def scale(self) -> float:
-        """The size of a typical loss."""
 
-    def tails(self, epsilon: Array) -> tuple[Array, Array]:
-        """A(S) and B(S) of the test S that attains sup A(S) - e^epsilon B(S), epsilon >= 0."""
+def highest(tails: Sequence[Tails], losses: Array) -> Tails:
+    """At each loss the tails of that pair whose curve is highest there; of equal ones the first."""
+    factor = np.exp(np.minimum(losses, 700.0))
+    place = np.argmax([upper - factor * lower for upper, lower in tails], axis=0)
+    upper, lower = (np.choose(place, [both[side] for both in tails]) for side in (0, 1))
+    return upper, lower
+
+
+def mixed(pairs: Iterable[tuple[float, Pair]], losses: Array, rest: float) -> Tails:
+    """The mean of pairs with these probabilities; the `rest` counts as an infinite loss."""
+    upper, lower = np.full_like(losses, rest), np.zeros_like(losses)
+    for weight, pair in pairs:
+        each = pair.tails(losses)
+        upper += weight * each[0]
+        lower += weight * each[1]
+    return upper, lower
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,7 @@ class Shift:
         """d, but at most 1: amplified, losses of -q are typical however large d is."""
         return min(1.0, self.d)
 
-    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+    def tails(self, epsilon: Array) -> Tails:
         """Probabilities of x > epsilon/d + d/2."""
         edge = epsilon / self.d + 0.5 * self.d
         return ndtr(self.d - edge), ndtr(-edge)
@@ -79,16 +95,13 @@ class BarkerTest:
         """D."""
         return 2.0 / math.sqrt(self.batch_size)
 
-    def tails(self, epsilon: Array) -> tuple[Array, Array]:
+    def tails(self, epsilon: Array) -> Tails:
         """At each epsilon those of the pair whose curve is higher there."""
-        equal = Shift(self.scale).tails(epsilon)
         wider = _wider(self.scale, 4.0 / self.batch_size, epsilon)
-        factor = np.exp(np.minimum(epsilon, 700.0))
-        higher = wider[0] - factor * wider[1] >= equal[0] - factor * equal[1]
-        return np.where(higher, wider[0], equal[0]), np.where(higher, wider[1], equal[1])
+        return highest([wider, Shift(self.scale).tails(epsilon)], epsilon)
 
 
-def _wider(d: float, excess: float, epsilon: Array) -> tuple[Array, Array]:
+def _wider(d: float, excess: float, epsilon: Array) -> Tails:
     """Best test between N(d, v) and N(0, 1), v = 1 + excess: x outside an interval.
 
     The log ratio exceeds epsilon where excess x^2 + 2 d x > c, c = d^2 + v (ln v + 2 epsilon).
@@ -109,7 +122,7 @@ class Amplified:
     q = 1 it is the base itself.
     """
 
-    base: Base
+    base: Pair
     q: float
 
     @property
@@ -117,7 +130,7 @@ class Amplified:
         """q times the base's."""
         return self.q * self.base.scale
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
+    def tails(self, losses: Array) -> Tails:
         """q A(S) + (1 - q) B(S) and B(S), with the base's S at ln(1 + (e^l - 1)/q)."""
         small = np.log1p(np.expm1(np.minimum(losses, 1.0)) / self.q)
         large = losses + np.log1p((self.q - 1.0) * np.exp(-np.maximum(losses, 1.0))) - math.log(self.q)
@@ -141,7 +154,7 @@ class ReplacePair:
         """q, or q/sqrt(tau) where the noise is large."""
         return self.q * min(1.0, 1.0 / math.sqrt(self.tau))
 
-    def tails(self, losses: Array) -> tuple[Array, Array]:
+    def tails(self, losses: Array) -> Tails:
         """Probabilities of x above the point where the log ratio is l.
 
         The ratio is e^l at the positive root y = e^(x/tau) of

@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from dpmc.privacy.accountants.base import MOST_ITERATIONS, Accountant, crossing
+from dpmc.privacy.accountants.profiles import Array
 from dpmc.privacy.events import (
     BarkerRelease,
     GaussianRelease,
@@ -28,8 +28,6 @@ from dpmc.privacy.events import (
     SubsampledGaussianRelease,
     total_mu,
 )
-
-Array = NDArray[np.float64]
 
 LARGEST_ORDER = 256
 """Orders of a subsampled Gaussian release are 2 to 256, as in the thesis."""
