@@ -395,12 +395,12 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d). Zeros of G cost nothing. Returns sums (chains, d), counts (chains,).
-    Components are computed twice, for the norms and for the sums: that is cheaper than to store them. A block
-    is read for all chains while it is in the cache.
+    Components with one coefficient, the usual case, are taken in pairs and computed twice, for the norms and
+    for the sums: that is cheaper than to store them. A block is read for all chains while it is in the cache.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
-    factors, values = np.empty(BLOCK), np.empty(BLOCK)
+    factors, values = np.empty(BLOCK), np.empty((d, BLOCK))
     columns, active = nonzero_columns(linear)
     for b in range(first.min(), blocks.shape[0]):
         for c in range(chains):
@@ -410,39 +410,43 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                 factors[j] = 0.0
             i = 0
             while i < d:
-                if paired(active, c, i):  # the usual case: two components in one pass
+                if paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
                         one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
                         factors[j] += one * one + two * two
                     i += 2
-                else:
-                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
+                    continue
+                for j in range(BLOCK):
+                    values[i, j] = constant[c, i]
+                for m in range(active[c, i]):
+                    q = columns[c, i, m]
+                    u = linear[c, i, q]
                     for j in range(BLOCK):
-                        factors[j] += values[j] * values[j]
-                    i += 1
-            clipped, finite = turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
-            counts[c] += clipped
+                        values[i, j] += u * blocks[b, q, j]
+                for j in range(BLOCK):
+                    factors[j] += values[i, j] * values[i, j]
+                i += 1
+            counts[c] += turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
             i = 0
             while i < d:
-                if finite and paired(active, c, i):
+                one, two = 0.0, 0.0
+                if paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
-                    one, two = 0.0, 0.0
                     for j in range(BLOCK):
-                        one += factors[j] * (u * blocks[b, q, j] + g)
-                        two += factors[j] * (v * blocks[b, r, j] + h)
+                        usable = factors[j] > 0.0
+                        one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
+                        two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
                     sums[c, i] += one
                     sums[c, i + 1] += two
                     i += 2
-                else:
-                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
-                    one = 0.0
-                    for j in range(BLOCK):
-                        one += factors[j] * values[j] if factors[j] > 0.0 else 0.0
-                    sums[c, i] += one
-                    i += 1
+                    continue
+                for j in range(BLOCK):
+                    one += factors[j] * values[i, j] if factors[j] > 0.0 else 0.0
+                sums[c, i] += one
+                i += 1
     return sums, counts
 
 
@@ -466,33 +470,19 @@ def nonzero_columns(linear):
 
 
 @njit(**ROW_SUMS)
-def fill_component(blocks, b, linear, constant, c, i, columns, active, values):
-    """Write the i-th component of G t + h of chain c for every row of block b into `values` (BLOCK,)."""
-    for j in range(BLOCK):
-        values[j] = constant[c, i]
-    for m in range(active[c, i]):
-        q = columns[c, i, m]
-        slope = linear[c, i, q]
-        for j in range(BLOCK):
-            values[j] += slope * blocks[b, q, j]
-
-
-@njit(**ROW_SUMS)
 def turn_into_factors(squares, rows, bound):
     """Turn squared norms (BLOCK,) into clip factors, in place; return how many of `rows` are below 1.
 
-    Factors of the padding become 0, as do those of gradients whose square is not finite; whether all are
-    finite is returned as well.
+    Factors of the padding become 0, as do those of gradients whose square is not finite.
     """
-    clipped, finite = 0, True
+    clipped = 0
     for j in range(rows):
         clipped += not squares[j] <= bound * bound
-        finite &= squares[j] < np.inf
     for j in range(rows):
         squares[j] = clip_factor(squares[j], bound) if squares[j] < np.inf else 0.0
     for j in range(rows, squares.shape[0]):
         squares[j] = 0.0
-    return clipped, finite
+    return clipped
 
 
 # --- batches of rows -------------------------------------------------------------------------------
