@@ -175,8 +175,9 @@ class AffineEvaluator:
         reach = _largest_singular_value(linear * by.scale)
         first = self._first_read(np.sqrt((middle**2).sum(axis=1)), reach, largest, bound)
         sums, counts = kernels.block_gradient_sums(by.blocks, by.n, first, linear, constant, bound)
-        unread = np.minimum(first * kernels.BLOCK, by.n)
-        return sums + (linear * by.sums[first][:, None, :]).sum(axis=2) + middle * unread[:, None], counts
+        unread = np.minimum(first * kernels.BLOCK, by.n)[:, None]
+        settled = (linear * by.sums[first][:, None, :]).sum(axis=2) + middle * unread
+        return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
@@ -231,10 +232,16 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:
-    """An upper bound (chains,) of the largest singular value of G (chains, d, k): Gershgorin's of GᵀG."""
-    circles = np.zeros((len(linear), linear.shape[2]))
-    for i in range(linear.shape[2]):
-        products = (linear[:, :, i, None] * linear).sum(axis=1)
-        circles[:, i] = np.abs(products).sum(axis=1)
-    largest: np.ndarray = np.sqrt(circles.max(axis=1))
+    """An upper bound (chains,) of the largest singular value of G (chains, d, k); NaN for G = 0.
+
+    For weights w > 0 no eigenvalue of A = |GᵀG| is above the largest (Aw)_q/w_q (Collatz, Wielandt); w = 1 is
+    Gershgorin's bound, and each w ← Aw makes it tighter. The product has one shape, that of one chain.
+    """
+    products = np.abs(linear.transpose(0, 2, 1) @ linear)
+    image = products.sum(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(2):
+            weights = np.maximum(image / image.max(axis=1, keepdims=True), 1e-6)
+            image = (products * weights[:, None, :]).sum(axis=2)
+        largest: np.ndarray = np.sqrt((image / weights).max(axis=1))
     return largest
