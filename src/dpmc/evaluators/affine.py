@@ -214,7 +214,7 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (chains, d, 3) and upper triangular R (chains, 3, 3) of (chains, d, 3): Gram and Schmidt, twice.
 
     Elementwise over chains, so that one chain's bits do not depend on the others. A column that depends on
-    those before gets a zero of Q and R.
+    those before gets a zero of Q and R, one that is not finite a zero of Q.
     """
     basis, triangular = np.zeros(matrix.shape), np.zeros((len(matrix), 3, 3))
     for j in range(3):
@@ -225,9 +225,9 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 triangular[:, i, j] += part
                 rest -= part[:, None] * basis[:, :, i]
         size, before = (np.sqrt((v**2).sum(axis=1)) for v in (rest, matrix[:, :, j]))
-        size = np.where(size > 1e-14 * before, size, 0.0)
-        triangular[:, j, j] = size
-        basis[:, :, j] = rest / np.where(size > 0.0, size, 1.0)[:, None] * (size > 0.0)[:, None]
+        triangular[:, j, j] = size = np.where(size < 1e-14 * before, 0.0, size)
+        usable = ((size > 0.0) & (size < np.inf))[:, None]
+        basis[:, :, j] = np.where(usable, rest, 0.0) / np.where(usable, size[:, None], 1.0)
     return basis, triangular
 
 
