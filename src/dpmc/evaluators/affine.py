@@ -119,7 +119,7 @@ class AffineEvaluator:
         return sums, counts
 
     def _ratios_by_strips(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
-        return kernels.strip_ratio_sums(*self._strips, alpha, gamma, bound)
+        return kernels.strip_ratio_sums(tuple(self._strips), alpha, gamma, bound)
 
     def _ratios_by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
         by = self._blocks
@@ -165,7 +165,7 @@ class AffineEvaluator:
     def _gradients_by_strips(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
         """‖G t + h‖ is the norm of three numbers: the QR decomposition of (G, h)."""
         basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
-        sums, counts = kernels.strip_gradient_sums(*self._strips, triangular, bound)
+        sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
         return (basis * sums[:, None, :]).sum(axis=2), counts
 
     def _gradients_by_blocks(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:

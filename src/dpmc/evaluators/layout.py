@@ -37,7 +37,7 @@ def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """A robust scale (k,) of each statistic: its median distance from the centre.
 
     At least half of that of the statistic in the middle: one that hardly varies counts little in a distance.
-    Within a tenth of it, that one itself: of scales that differ by chance the largest would make bounds loose.
+    Within a tenth of it, that one itself: of scales that differ by chance the largest loosens bounds.
     """
     scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
     middle = np.median(scale)
