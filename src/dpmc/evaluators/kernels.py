@@ -480,7 +480,6 @@ def turn_into_factors(squares, rows, bound):
     clipped = 0
     for j in range(rows):
         clipped += not squares[j] <= bound * bound
-    for j in range(rows):
         squares[j] = clip_factor(squares[j], bound) if squares[j] < np.inf else 0.0
     for j in range(rows, squares.shape[0]):
         squares[j] = 0.0
