@@ -127,6 +127,18 @@ def test_a_log_ratio_that_is_no_number_speaks_against_the_proposal(k: int, sign:
         assert count == 3000
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("k", [1, 2, 3, 11])
+def test_a_gradient_that_is_no_number_counts_as_nothing(k: int, value: float) -> None:
+    rows = np.random.default_rng(k).normal(0.0, 1.0, (3000, k))
+    for part in (0, k):
+        move = [1.0] * k + [0.5]
+        move[part] = value
+        *_, gradient, clipped = ratio_and_gradient(Straight(k), rows, move, 1.2)
+        np.testing.assert_array_equal(gradient, np.zeros(k + 1))
+        assert clipped == 3000
+
+
 @pytest.mark.parametrize("bound", [2.0, np.inf])
 def test_a_softplus_of_no_number_speaks_against_the_proposal(bound: float) -> None:
     rows = np.array([[0.5], [1e308], [np.nan], [1.0]])

@@ -119,7 +119,7 @@ class AffineEvaluator:
         return sums, counts
 
     def _ratios_by_strips(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
-        return kernels.strip_ratio_sums(*self._strips, alpha, gamma, bound)
+        return kernels.strip_ratio_sums(tuple(self._strips), alpha, gamma, bound)
 
     def _ratios_by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
         by = self._blocks
@@ -165,7 +165,7 @@ class AffineEvaluator:
     def _gradients_by_strips(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
         """‖G t + h‖ is the norm of three numbers: the QR decomposition of (G, h)."""
         basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
-        sums, counts = kernels.strip_gradient_sums(*self._strips, triangular, bound)
+        sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
         return (basis * sums[:, None, :]).sum(axis=2), counts
 
     def _gradients_by_blocks(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
@@ -175,8 +175,9 @@ class AffineEvaluator:
         reach = _largest_singular_value(linear * by.scale)
         first = self._first_read(np.sqrt((middle**2).sum(axis=1)), reach, largest, bound)
         sums, counts = kernels.block_gradient_sums(by.blocks, by.n, first, linear, constant, bound)
-        unread = np.minimum(first * kernels.BLOCK, by.n)
-        return sums + (linear * by.sums[first][:, None, :]).sum(axis=2) + middle * unread[:, None], counts
+        unread = np.minimum(first * kernels.BLOCK, by.n)[:, None]
+        settled = (linear * by.sums[first][:, None, :]).sum(axis=2) + middle * unread
+        return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
@@ -213,7 +214,7 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (chains, d, 3) and upper triangular R (chains, 3, 3) of (chains, d, 3): Gram and Schmidt, twice.
 
     Elementwise over chains, so that one chain's bits do not depend on the others. A column that depends on
-    those before gets a zero of Q and R.
+    those before gets a zero of Q and R, one that is not finite a zero of Q.
     """
     basis, triangular = np.zeros(matrix.shape), np.zeros((len(matrix), 3, 3))
     for j in range(3):
@@ -224,17 +225,23 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 triangular[:, i, j] += part
                 rest -= part[:, None] * basis[:, :, i]
         size, before = (np.sqrt((v**2).sum(axis=1)) for v in (rest, matrix[:, :, j]))
-        size = np.where(size > 1e-14 * before, size, 0.0)
-        triangular[:, j, j] = size
-        basis[:, :, j] = rest / np.where(size > 0.0, size, 1.0)[:, None] * (size > 0.0)[:, None]
+        triangular[:, j, j] = size = np.where(size < 1e-14 * before, 0.0, size)
+        usable = ((size > 0.0) & (size < np.inf))[:, None]
+        basis[:, :, j] = np.where(usable, rest, 0.0) / np.where(usable, size[:, None], 1.0)
     return basis, triangular
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:
-    """An upper bound (chains,) of the largest singular value of G (chains, d, k): Gershgorin's of GᵀG."""
-    circles = np.zeros((len(linear), linear.shape[2]))
-    for i in range(linear.shape[2]):
-        products = (linear[:, :, i, None] * linear).sum(axis=1)
-        circles[:, i] = np.abs(products).sum(axis=1)
-    largest: np.ndarray = np.sqrt(circles.max(axis=1))
+    """An upper bound (chains,) of the largest singular value of G (chains, d, k); NaN for G = 0.
+
+    For weights w > 0 no eigenvalue of A = |GᵀG| is above the largest (Aw)_q/w_q (Collatz, Wielandt); w = 1 is
+    Gershgorin's bound, and each w ← Aw makes it tighter. The product has one shape, that of one chain.
+    """
+    products = np.abs(linear.transpose(0, 2, 1) @ linear)
+    image = products.sum(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(2):
+            weights = np.maximum(image / image.max(axis=1, keepdims=True), 1e-6)
+            image = (products * weights[:, None, :]).sum(axis=2)
+        largest: np.ndarray = np.sqrt((image / weights).max(axis=1))
     return largest

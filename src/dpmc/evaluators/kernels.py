@@ -157,13 +157,14 @@ def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
 
 
 @njit(**ROW_SUMS)
-def strip_ratio_sums(strips, prefix, low, high, middle, n, alpha, gamma, bound):
+def strip_ratio_sums(rows, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) of two statistics (x, y); returns sums and numbers clipped (chains,).
 
-    `strips` (strips, 2, STRIP): rows with x in [low, high] (strips,), sorted by y; `prefix`: `strip_prefix`.
-    A strip's rows are surely unclipped between two values of y and surely clipped beyond two others; those
-    between are read. `middle`: the median of y.
+    The n `rows` are strips (strips, 2, STRIP), each with x in [low, high] (strips,) and sorted by y, with
+    their `strip_prefix` and the median of y. A strip's rows are surely unclipped between two values of y and
+    surely clipped beyond two others; those between are read.
     """
+    strips, prefix, low, high, middle, n = rows
     chains = alpha.shape[0]
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
     for c in range(chains):
@@ -248,13 +249,14 @@ def first_above(strips, s, size, slope, limit):
 
 
 @njit(**ROW_SUMS)
-def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound):
+def strip_gradient_sums(rows, triangular, bound):
     """Sum clipped u = R (x, y, 1), R (chains, 3, 3) upper triangular, ‖u‖ that of the gradient.
 
     Returns sums of u (chains, 3) and numbers clipped (chains,). In a strip the rows within the bound for both
     ends of x are an interval of y, settled by prefix sums; a clipped row counts with its direction, which no
-    sum of rows settles: it is read. The other arguments: see `strip_ratio_sums`.
+    sum of rows settles: it is read. `rows`: see `strip_ratio_sums`.
     """
+    strips, prefix, low, high, middle, n = rows
     chains = triangular.shape[0]
     sums, counts = np.zeros((chains, 3)), np.zeros(chains, np.int64)
     for c in range(chains):
@@ -269,14 +271,14 @@ def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound)
         one, two, three, clipped = 0.0, 0.0, 0.0, 0
         for s in range(strips.shape[0]):
             size = min(STRIP, n - s * STRIP)
-            first, end = unclipped_range(strips, s, size, low[s], high[s], middle, r, bound)
+            first, end = unclipped_range(strips, s, size, (low[s], high[s]), middle, r, bound)
             if first < end:
                 x = prefix[s, 0, end] - prefix[s, 0, first]
                 y = prefix[s, 1, end] - prefix[s, 1, first]
-                rows = end - first
-                one += r[0] * x + r[1] * y + (r[1] * middle + r[2]) * rows
-                two += r[3] * y + (r[3] * middle + r[4]) * rows
-                three += r[5] * rows
+                count = end - first
+                one += r[0] * x + r[1] * y + (r[1] * middle + r[2]) * count
+                two += r[3] * y + (r[3] * middle + r[4]) * count
+                three += r[5] * count
             for part in range(2):
                 begin, stop = (0, first) if part == 0 else (end, size)
                 for j in range(begin, stop):
@@ -295,18 +297,18 @@ def strip_gradient_sums(strips, prefix, low, high, middle, n, triangular, bound)
 
 
 @njit(**ROW_SUMS)
-def unclipped_range(strips, s, size, low, high, middle, r, bound):
+def unclipped_range(strips, s, size, ends, middle, r, bound):
     """Rows first to end − 1 of a strip that are surely within the bound; (0, 0) if none or too much cancels.
 
     ‖R (x, y, 1)‖ is convex: it is within the bound in between if it is at the four corners.
     """
-    reach = abs(r[0]) * max(abs(low), abs(high)) + abs(r[1] * middle) + abs(r[2])
+    reach = abs(r[0]) * max(abs(ends[0]), abs(ends[1])) + abs(r[1] * middle) + abs(r[2])
     if not (reach <= WELL_CONDITIONED * bound and abs(r[3] * middle) + abs(r[4]) <= WELL_CONDITIONED * bound):
         return 0, 0
     square = bound * bound - r[5] * r[5]
     a = r[1] * r[1] + r[3] * r[3]
     least, most = -np.inf, np.inf
-    for x in (low, high):  # a y² + 2 b y + c ≤ 0
+    for x in ends:  # a y² + 2 b y + c ≤ 0
         shift = r[0] * x + r[2]
         b, c = r[1] * shift + r[3] * r[4], shift * shift + r[4] * r[4] - square
         if a == 0.0:
@@ -320,18 +322,18 @@ def unclipped_range(strips, s, size, low, high, middle, r, bound):
         least, most = max(least, (-b - root) / a), min(most, (-b + root) / a)
     first = first_at_least(strips, s, size, 1.0, least)
     end = first_above(strips, s, size, 1.0, most)
-    while first < end and not within(low, high, strips[s, 1, first], r, bound):
+    while first < end and not within(ends, strips[s, 1, first], r, bound):
         first += 1
-    while first < end and not within(low, high, strips[s, 1, end - 1], r, bound):
+    while first < end and not within(ends, strips[s, 1, end - 1], r, bound):
         end -= 1
     return (first, end) if first < end else (0, 0)
 
 
 @njit(**ROW_SUMS)
-def within(low, high, y, r, bound):
-    """Whether ‖R (x, y, 1)‖ is within the bound for x = low and x = high."""
+def within(ends, y, r, bound):
+    """Whether ‖R (x, y, 1)‖ is within the bound for both ends of x."""
     v = r[3] * y + r[4]
-    u, w = r[0] * low + r[1] * y + r[2], r[0] * high + r[1] * y + r[2]
+    u, w = r[0] * ends[0] + r[1] * y + r[2], r[0] * ends[1] + r[1] * y + r[2]
     rest = v * v + r[5] * r[5]
     return u * u + rest <= bound * bound and w * w + rest <= bound * bound
 
@@ -395,12 +397,12 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d). Zeros of G cost nothing. Returns sums (chains, d), counts (chains,).
-    Components are computed twice, for the norms and for the sums: that is cheaper than to store them. A block
-    is read for all chains while it is in the cache.
+    Components with one coefficient, the usual case, are taken in pairs and computed twice, for the norms and
+    for the sums: that is cheaper than to store them. A block is read for all chains while it is in the cache.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
-    factors, values = np.empty(BLOCK), np.empty(BLOCK)
+    factors, values = np.empty(BLOCK), np.empty((d, BLOCK))
     columns, active = nonzero_columns(linear)
     for b in range(first.min(), blocks.shape[0]):
         for c in range(chains):
@@ -410,39 +412,43 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                 factors[j] = 0.0
             i = 0
             while i < d:
-                if paired(active, c, i):  # the usual case: two components in one pass
+                if paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
                         one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
                         factors[j] += one * one + two * two
                     i += 2
-                else:
-                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
+                    continue
+                for j in range(BLOCK):
+                    values[i, j] = constant[c, i]
+                for m in range(active[c, i]):
+                    q = columns[c, i, m]
+                    u = linear[c, i, q]
                     for j in range(BLOCK):
-                        factors[j] += values[j] * values[j]
-                    i += 1
-            clipped, finite = turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
-            counts[c] += clipped
+                        values[i, j] += u * blocks[b, q, j]
+                for j in range(BLOCK):
+                    factors[j] += values[i, j] * values[i, j]
+                i += 1
+            counts[c] += turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
             i = 0
             while i < d:
-                if finite and paired(active, c, i):
+                one, two = 0.0, 0.0
+                if paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
-                    one, two = 0.0, 0.0
                     for j in range(BLOCK):
-                        one += factors[j] * (u * blocks[b, q, j] + g)
-                        two += factors[j] * (v * blocks[b, r, j] + h)
+                        usable = factors[j] > 0.0
+                        one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
+                        two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
                     sums[c, i] += one
                     sums[c, i + 1] += two
                     i += 2
-                else:
-                    fill_component(blocks, b, linear, constant, c, i, columns, active, values)
-                    one = 0.0
-                    for j in range(BLOCK):
-                        one += factors[j] * values[j] if factors[j] > 0.0 else 0.0
-                    sums[c, i] += one
-                    i += 1
+                    continue
+                for j in range(BLOCK):
+                    one += factors[j] * values[i, j] if factors[j] > 0.0 else 0.0
+                sums[c, i] += one
+                i += 1
     return sums, counts
 
 
@@ -466,33 +472,18 @@ def nonzero_columns(linear):
 
 
 @njit(**ROW_SUMS)
-def fill_component(blocks, b, linear, constant, c, i, columns, active, values):
-    """Write the i-th component of G t + h of chain c for every row of block b into `values` (BLOCK,)."""
-    for j in range(BLOCK):
-        values[j] = constant[c, i]
-    for m in range(active[c, i]):
-        q = columns[c, i, m]
-        slope = linear[c, i, q]
-        for j in range(BLOCK):
-            values[j] += slope * blocks[b, q, j]
-
-
-@njit(**ROW_SUMS)
 def turn_into_factors(squares, rows, bound):
     """Turn squared norms (BLOCK,) into clip factors, in place; return how many of `rows` are below 1.
 
-    Factors of the padding become 0, as do those of gradients whose square is not finite; whether all are
-    finite is returned as well.
+    Factors of the padding become 0, as do those of gradients whose square is not finite.
     """
-    clipped, finite = 0, True
+    clipped = 0
     for j in range(rows):
         clipped += not squares[j] <= bound * bound
-        finite &= squares[j] < np.inf
-    for j in range(rows):
         squares[j] = clip_factor(squares[j], bound) if squares[j] < np.inf else 0.0
     for j in range(rows, squares.shape[0]):
         squares[j] = 0.0
-    return clipped, finite
+    return clipped
 
 
 # --- batches of rows -------------------------------------------------------------------------------

@@ -37,9 +37,12 @@ def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """A robust scale (k,) of each statistic: its median distance from the centre.
 
     At least half of that of the statistic in the middle: one that hardly varies counts little in a distance.
+    Within a tenth of it, that one itself: of scales that differ by chance the largest loosens bounds.
     """
     scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
-    scale = np.maximum(scale, 0.5 * np.median(scale))
+    middle = np.median(scale)
+    scale = np.maximum(scale, 0.5 * middle)
+    scale = np.where(np.abs(scale - middle) <= 0.1 * middle, middle, scale)
     return np.where((scale > 0.0) & np.isfinite(scale), scale, 1.0)
 
 
