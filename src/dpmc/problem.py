@@ -200,8 +200,8 @@ def read_problem(path: str | Path) -> Problem:
     )
     with storage.reading(path) as file:
         storage.check_schema(path, file.attrs)
-        there = [*names, *(name for name in OPTIONAL if name in file)]
-        arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}
+        there = [*names, *(name for name in OPTIONAL if name in file.variables)]
+        arrays = {name: storage.values_of(file, name).astype(float, copy=False) for name in there}
         caveat = file.attrs.get("caveat", "")
         about = {name: file.attrs[name] for name in ("label", "model", "dataset")}
         temperature = file.attrs["temperature"]

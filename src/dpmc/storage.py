@@ -173,25 +173,26 @@ def read_chain(path: str | Path) -> ChainFile:
     """
     with reading(path) as file:
         check_schema(path, file.attrs)
-        stats, private = file["sample_stats"], file["private_diagnostics"]
-        names = TOTALS if "rows_used" in stats else TOTALS[: -len(RANDOM_ROWS)]
+        groups = file.children
+        stats, private = groups["sample_stats"], groups["private_diagnostics"]
+        names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
             name: np.atleast_1d((private if name.endswith("_clipped") else stats).attrs[f"{name}_total"])
             for name in names
         }
         chain = ChainFile(
             path=Path(path),
-            attrs={name: _plain(value) for name, value in file.attrs.items()},
-            start=values_of(file["constant_data/theta_0"]),
-            draws=values_of(file["posterior/theta"]),
+            attrs={str(name): _plain(value) for name, value in file.attrs.items()},
+            start=values_of(groups["constant_data"], "theta_0"),
+            draws=values_of(groups["posterior"], "theta"),
             totals=totals,
-            rows_used=values_of(stats["rows_used"]) if "rows_used" in stats else None,
+            rows_used=values_of(stats, "rows_used") if "rows_used" in stats.variables else None,
         )
     _check(chain)
     return chain
 
 
-def check_schema(path: str | Path, attributes: Mapping[str, Any]) -> None:
+def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
     schema = _plain(attributes["schema"])
     if isinstance(schema, str) or schema not in SCHEMAS:
@@ -303,11 +304,11 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
         raise DpmcError(f"{path}: is not the file expected here ({error})") from None
 
 
-def values_of(variable: "xarray.DataArray") -> np.ndarray:
-    """All values of a variable of an open file."""
-    values = np.asarray(variable.values)
+def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:
+    """All values of a variable of an open file or a group of it."""
+    values = np.asarray(group.variables[name].values)
     if values.dtype.kind not in "fiu":
-        raise TypeError(f"{variable.name} holds no numbers")
+        raise TypeError(f"{name} holds no numbers")
     return values
 
 
