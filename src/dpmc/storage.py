@@ -2,9 +2,9 @@
 
 `posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
 `sample_stats` (chain, draw): what the chain itself shows, and public facts of its tests where the number of
-rows is random; `private_diagnostics` (chain, draw): exact
-functions of the rows, marked releasable = 0. Every group and the root carry attributes; nested ones are
-JSON text. Nothing in a file depends on when or where it was made.
+rows is random; `private_diagnostics` (chain, draw): exact functions of the rows, marked releasable = 0. Every
+group and the root carry attributes; nested ones are JSON text. Nothing in a file depends on when or where it
+was made.
 """
 
 import json
@@ -39,7 +39,7 @@ class Chains:
     start: np.ndarray  # (c, d) θ_0
     draws: np.ndarray  # (c, k, d)
     accepted: np.ndarray  # (c, k) proposals accepted since the draw kept before
-    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30
+    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30; whether any, in a file
     ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
     totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, those after the last draw too
@@ -81,37 +81,41 @@ def tree(chains: Chains) -> "xarray.DataTree":
     """
     import xarray
 
-    (c, k, d), about = chains.draws.shape, chains.attributes
-    thin, numbers = about["thin"], about["seed"] * c + np.arange(c)
-    chain = {"chain": numbers}
-    draw = {**chain, "draw": thin * np.arange(1, k + 1)}
-    parameter = {"parameter": np.array(chains.parameters or range(d))}
-    along = ("chain", "draw")
-    totals = {f"{name}_total": total for name, total in zip(TOTALS, chains.totals, strict=False)}
-    private = {name: totals.pop(name) for name in list(totals) if name.endswith("_clipped_total")}
-    random_rows = () if chains.random_rows is None else chains.random_rows
-    statistics = {
-        "acceptance_rate": chains.accepted / thin,
-        "diverging": chains.diverging > 0,
-        **dict(zip(RANDOM_ROWS, random_rows, strict=False)),
+    (c, k, d), thin = chains.draws.shape, chains.attributes["thin"]
+    labels = {
+        "chain": chains.attributes["seed"] * c + np.arange(c),
+        "draw": thin * np.arange(1, k + 1),
+        "parameter": np.array(chains.parameters or range(d)),
     }
-    diagnostics = {"ratio_clipped": chains.ratio_clipped, "gradient_clipped": chains.gradient_clipped}
-    library = {"inference_library": "dpmc", "inference_library_version": __version__}
+    along = ("chain", "draw")
+    statistics = {
+        "acceptance_rate": (along, chains.accepted / thin),
+        "diverging": (along, chains.diverging > 0),
+    }
+    if chains.random_rows is not None:
+        counts = zip(RANDOM_ROWS, chains.random_rows, strict=True)
+        statistics |= {name: (along, values) for name, values in counts}
+    clipped = {
+        "ratio_clipped": (along, chains.ratio_clipped),
+        "gradient_clipped": (along, chains.gradient_clipped),
+    }
+    totals = {f"{name}_total": total for name, total in zip(TOTALS, chains.totals, strict=False)}
+    clipped_totals = {name: totals.pop(name) for name in ("ratio_clipped_total", "gradient_clipped_total")}
 
-    def group(arrays: dict[str, Any], coords: dict[str, Any], **more: Any) -> "xarray.Dataset":
-        return xarray.Dataset(arrays, coords, {**library, **more})
+    def group(arrays: Mapping[str, tuple[Any, np.ndarray]], **attributes: Any) -> "xarray.Dataset":
+        dims = {dim for of_one, _ in arrays.values() for dim in of_one}
+        library = {"inference_library": "dpmc", "inference_library_version": __version__}
+        coords = {dim: label for dim, label in labels.items() if dim in dims}
+        return xarray.Dataset(arrays, coords, {**library, **attributes})
 
+    root = {**chains.attributes, "schema": SCHEMA, "dpmc_version": __version__}
     return xarray.DataTree.from_dict(
         {
-            "/": xarray.Dataset(attrs={**about, "schema": SCHEMA, "dpmc_version": __version__}),
-            "/posterior": group({"theta": ((*along, "parameter"), chains.draws)}, {**draw, **parameter}),
-            "/sample_stats": group({name: (along, a) for name, a in statistics.items()}, draw, **totals),
-            "/private_diagnostics": group(
-                {name: (along, a) for name, a in diagnostics.items()}, draw, releasable=0, **private
-            ),
-            "/constant_data": group(
-                {"theta_0": (("chain", "parameter"), chains.start)}, {**chain, **parameter}
-            ),
+            "/": xarray.Dataset(attrs=root),
+            "/posterior": group({"theta": ((*along, "parameter"), chains.draws)}),
+            "/sample_stats": group(statistics, **totals),
+            "/private_diagnostics": group(clipped, releasable=0, **clipped_totals),
+            "/constant_data": group({"theta_0": (("chain", "parameter"), chains.start)}),
         }
     )
 
