@@ -103,6 +103,7 @@ class Run:
             random_rows=np.stack(random_rows) if random_rows else None,
             totals=counts.sum(axis=2),
             attributes=attributes,
+            parameters=problem.parameters,
         )
 
 

@@ -1,19 +1,19 @@
-"""Chain files: ArviZ's groups in NetCDF, written and read by netCDF4 alone.
+"""Chain files: ArviZ's groups in NetCDF, written and read by xarray.
 
 `posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
 `sample_stats` (chain, draw): what the chain itself shows, and public facts of its tests where the number of
-rows is random; `private_diagnostics` (chain, draw): exact
-functions of the rows, marked releasable = 0. Every group and the root carry attributes; nested ones are
-JSON text. Nothing in a file depends on when or where it was made.
+rows is random; `private_diagnostics` (chain, draw): exact functions of the rows, marked releasable = 0. Every
+group and the root carry attributes; nested ones are JSON text. Nothing in a file depends on when or where it
+was made.
 """
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
 from dpmc.values import count, real, shown
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    import xarray
+
+SCHEMA = 2  #: as which files are written
+SCHEMAS = (1, 2)  #: and read; chains of the first number each seed from 0, and count diverged proposals
 #: What is recorded of algorithms that look at a random number of rows, beside the rest.
 RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped", *RANDOM_ROWS)
@@ -35,7 +39,7 @@ class Chains:
     start: np.ndarray  # (c, d) θ_0
     draws: np.ndarray  # (c, k, d)
     accepted: np.ndarray  # (c, k) proposals accepted since the draw kept before
-    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30
+    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30; whether any, in a file
     ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
     totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, those after the last draw too
@@ -43,6 +47,7 @@ class Chains:
     random_rows: np.ndarray | None = (
         None  # (3, c, k) as RANDOM_ROWS: rows looked at, tests with noise, on all rows
     )
+    parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
 
 
 @contextmanager
@@ -68,71 +73,75 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def tree(chains: Chains) -> "xarray.DataTree":
+    """Chains in ArviZ's groups, as a chain file holds them.
+
+    Chain numbers differ between seeds, so that `xarray.concat` along "chain" puts seeds together. Parameters
+    are labelled by name, or by 0, 1, … if they have none.
+    """
+    import xarray
+
+    (c, k, d), thin = chains.draws.shape, chains.attributes["thin"]
+    labels = {
+        "chain": chains.attributes["seed"] * c + np.arange(c),
+        "draw": thin * np.arange(1, k + 1),
+        "parameter": np.array(chains.parameters or range(d)),
+    }
+    along = ("chain", "draw")
+    statistics = {
+        "acceptance_rate": (along, chains.accepted / thin),
+        "diverging": (along, chains.diverging > 0),
+    }
+    if chains.random_rows is not None:
+        counts = zip(RANDOM_ROWS, chains.random_rows, strict=True)
+        statistics |= {name: (along, values) for name, values in counts}
+    clipped = {
+        "ratio_clipped": (along, chains.ratio_clipped),
+        "gradient_clipped": (along, chains.gradient_clipped),
+    }
+    totals = {f"{name}_total": total for name, total in zip(TOTALS, chains.totals, strict=False)}
+    clipped_totals = {name: totals.pop(name) for name in ("ratio_clipped_total", "gradient_clipped_total")}
+
+    def group(arrays: Mapping[str, tuple[Any, np.ndarray]], **attributes: Any) -> "xarray.Dataset":
+        dims = {dim for of_one, _ in arrays.values() for dim in of_one}
+        library = {"inference_library": "dpmc", "inference_library_version": __version__}
+        coords = {dim: label for dim, label in labels.items() if dim in dims}
+        return xarray.Dataset(arrays, coords, {**library, **attributes})
+
+    root = {**chains.attributes, "schema": SCHEMA, "dpmc_version": __version__}
+    return xarray.DataTree.from_dict(
+        {
+            "/": xarray.Dataset(attrs=root),
+            "/posterior": group({"theta": ((*along, "parameter"), chains.draws)}),
+            "/sample_stats": group(statistics, **totals),
+            "/private_diagnostics": group(clipped, releasable=0, **clipped_totals),
+            "/constant_data": group({"theta_0": (("chain", "parameter"), chains.start)}),
+        }
+    )
+
+
 def write_chains(path: Path, chains: Chains) -> None:
     """Write one chain file."""
-    from netCDF4 import Dataset
-
-    c, k, d = chains.draws.shape
-    thin = chains.attributes["thin"]
-    with replacing(path) as temporary, Dataset(temporary, "w", format="NETCDF4") as file:
-        file.setncatts({**chains.attributes, "schema": SCHEMA, "dpmc_version": __version__})
-        groups = {
-            name: file.createGroup(name)
-            for name in ("posterior", "sample_stats", "private_diagnostics", "constant_data")
-        }
-        for group in groups.values():
-            group.setncatts({"inference_library": "dpmc", "inference_library_version": __version__})
-        stats, private = groups["sample_stats"], groups["private_diagnostics"]
-        dims = ("chain", "draw")
-        random_rows = () if chains.random_rows is None else chains.random_rows
-        defined = [
-            *(_coordinate(group, "chain", np.arange(c, dtype=np.int64)) for group in groups.values()),
-            *(
-                _coordinate(group, "draw", thin * np.arange(1, k + 1, dtype=np.int64))
-                for name, group in groups.items()
-                if name != "constant_data"
-            ),
-            *(
-                _coordinate(groups[name], "parameter", np.array([f"theta_{i + 1}" for i in range(d)], object))
-                for name in ("posterior", "constant_data")
-            ),
-            _variable(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws),
-            _variable(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start),
-            _variable(stats, "acceptance_rate", dims, chains.accepted / thin),
-            _variable(stats, "diverging", dims, chains.diverging.astype(np.int32)),
-            _variable(private, "ratio_clipped", dims, chains.ratio_clipped),
-            _variable(private, "gradient_clipped", dims, chains.gradient_clipped),
-            *(
-                _variable(stats, name, dims, counts)
-                for name, counts in zip(RANDOM_ROWS, random_rows, strict=False)
-            ),
-        ]
-        private.setncattr("releasable", 0)
-        for name, total in zip(TOTALS, chains.totals, strict=False):
-            group = private if name.endswith("_clipped") else stats
-            group.setncattr(f"{name}_total", total)
-        # All are defined before the first is written: the library writes what it knows of all of them
-        # whenever it goes from the one to the other.
-        for variable, values in defined:
-            variable[:] = values
+    content = tree(chains)
+    with replacing(path) as temporary:
+        content.to_netcdf(
+            temporary,
+            engine="netcdf4",
+            encoding={node.path: _encoding(node.variables) for node in content.children.values()},
+        )
 
 
-def _coordinate(group: Any, name: str, values: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Define a dimension with its coordinate variable; return the latter and what is to be written."""
-    group.createDimension(name, len(values))
-    if values.dtype == object:
-        return group.createVariable(name, str, (name,)), values
-    return _variable(group, name, (name,), values)
+def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:
+    """How variables are written: no value stands for a missing one; large ones compressed, but for draws.
 
-
-def _variable(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Define a variable; return it and what is to be written."""
-    # Counts and coordinates shrink to a tenth and less. Draws shrink to a half or a fifth, which takes longer
-    # than all else of a file.
-    large = values.size > 10_000 and name != "theta"
-    options = {"compression": "zlib", "complevel": 1, "shuffle": True} if large else {}
-    # Everything is written: nothing needs to be filled before, nor stands for a missing value.
-    return group.createVariable(name, values.dtype, dims, fill_value=False, **options), values
+    Counts shrink to a tenth and less, draws to a half or a fifth, which would take longer than all the rest.
+    """
+    small = {"_FillValue": None}
+    large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
+    return {
+        name: large if variable.size > 10_000 and name != "theta" else small
+        for name, variable in variables.items()
+    }
 
 
 @dataclass
@@ -167,30 +176,34 @@ def read_chain(path: str | Path) -> ChainFile:
     Raises DpmcError for a file that is missing, cut off or not a chain file.
     """
     with reading(path) as file:
-        check_schema(path, file)
-        stats, private = file["sample_stats"], file["private_diagnostics"]
+        check_schema(path, file.attrs)
+        groups = file.children
+        stats, private = groups["sample_stats"], groups["private_diagnostics"]
         names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
-            name: np.atleast_1d(attribute(private if name.endswith("_clipped") else stats, f"{name}_total"))
+            name: np.atleast_1d((private if name.endswith("_clipped") else stats).attrs[f"{name}_total"])
             for name in names
         }
         chain = ChainFile(
             path=Path(path),
-            attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
-            start=values_of(file["constant_data/theta_0"]),
-            draws=values_of(file["posterior/theta"]),
+            attrs={str(name): _plain(value) for name, value in file.attrs.items()},
+            start=values_of(groups["constant_data"], "theta_0"),
+            draws=values_of(groups["posterior"], "theta"),
             totals=totals,
-            rows_used=values_of(stats["rows_used"]) if "rows_used" in stats.variables else None,
+            rows_used=values_of(stats, "rows_used") if "rows_used" in stats.variables else None,
         )
     _check(chain)
     return chain
 
 
-def check_schema(path: str | Path, file: Any) -> None:
+def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
-    schema = _plain(attribute(file, "schema"))
-    if schema != SCHEMA or isinstance(schema, str):
-        raise DpmcError(f"{path}: schema: {shown(schema)} must be {SCHEMA}, which this version reads")
+    schema = _plain(attributes["schema"])
+    if isinstance(schema, str) or schema not in SCHEMAS:
+        known = " or ".join(map(str, SCHEMAS))
+        raise DpmcError(
+            f"{path}: schema: {shown(schema)} must be {known}, which this version reads; make the file anew"
+        )
 
 
 #: What metrics and figures need to know of a chain, and what else they ask for where it is known.
@@ -273,14 +286,19 @@ def _check_ledger(ledger: Any) -> None:
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[Any]:
-    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError."""
-    from netCDF4 import Dataset
+def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
+    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError.
+
+    Values are as they lie in the file: nothing is decoded, no value stands for a missing one.
+    """
+    import xarray
 
     if not Path(path).is_file():
         raise DpmcError(f"{path}: no such file")
     try:
-        with Dataset(path) as file:
+        with xarray.open_datatree(
+            path, engine="netcdf4", decode_cf=False, create_default_indexes=False
+        ) as file:
             yield file
     except (OSError, RuntimeError) as error:
         raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
@@ -290,19 +308,11 @@ def reading(path: str | Path) -> Iterator[Any]:
         raise DpmcError(f"{path}: is not the file expected here ({error})") from None
 
 
-def attribute(group: Any, name: str) -> Any:
-    """An attribute of an open file or a group of it; KeyError, which `reading` tells, where there is none."""
-    if name not in group.ncattrs():
-        raise KeyError(name)
-    return group.getncattr(name)
-
-
-def values_of(variable: Any) -> np.ndarray:
-    """All values of a variable of an open file."""
-    variable.set_auto_maskandscale(False)  # no value of ours stands for a missing one
-    values = np.asarray(variable[:])
+def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:
+    """All values of a variable of an open file or a group of it."""
+    values = np.asarray(group.variables[name].values)
     if values.dtype.kind not in "fiu":
-        raise TypeError(f"{variable.name} holds no numbers")
+        raise TypeError(f"{name} holds no numbers")
     return values
 
 

@@ -18,7 +18,16 @@ from dpmc.model_checks import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
-ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
+ATTRIBUTES = (
+    "dimension",
+    "parameters",
+    "n",
+    "columns",
+    "tempering",
+    "true_theta",
+    "start",
+    "histogram_truth",
+)
 METHODS = (
     "log_likelihood",
     "log_prior",
@@ -66,6 +75,9 @@ def _checked(own: Any, name: str) -> Definition:
     d = counts["dimension"]
     if d is None:
         raise DpmcError(f"{where}: dimension: None must be a whole number")
+    if "parameters" in given and not _are_names(given["parameters"], d):
+        names = shown(given["parameters"])
+        raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
     vectors = {
         key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
     }
@@ -81,6 +93,13 @@ def _checked(own: Any, name: str) -> Definition:
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     theta = vectors.get("true_theta", np.zeros(d))
     return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+
+
+def _are_names(value: Any, d: int) -> bool:
+    """Whether a value is d different texts that can be printed."""
+    if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
+        return False
+    return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
 
 
 def _takes_one(method: Any) -> bool:
