@@ -190,6 +190,16 @@ def _cell(command: argparse.ArgumentParser) -> None:
     command.add_argument("--method", required=True, help="method of the study")
 
 
+def _cells(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    command.add_argument(
+        "--method",
+        required=True,
+        nargs="+",
+        help="methods of the study, whose outputs stand method by method",
+    )
+
+
 def _data_file(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data",
@@ -241,7 +251,7 @@ def _tune(command: argparse.ArgumentParser) -> None:
 
 
 def _sample(command: argparse.ArgumentParser) -> None:
-    _cell(command)
+    _cells(command)
     command.add_argument(
         "--epsilon",
         nargs="+",

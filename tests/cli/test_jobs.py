@@ -19,21 +19,22 @@ ROOT = Path(__file__).parents[2]
 CELL = ("sample", "--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--data", "circle.nc")
 PATTERN = "eps-{epsilon}/seed-{seed}.nc"
 
-#: `dpmc`, killed after so many finished runs.
-KILLED = """
-import os, signal, sys
-from dpmc import cli, storage
+#: `dpmc`, killed after so many calls of a function, by its module and name.
+DEADLY = """
+import importlib, os, signal, sys
+from dpmc import cli
 
-write, left = storage.write_chains, int(sys.argv.pop(1))
+module, name, left = importlib.import_module(sys.argv.pop(1)), sys.argv.pop(1), int(sys.argv.pop(1))
+function = getattr(module, name)
 
-def write_and_die(path, chains):
+def do_and_die(*arguments):
     global left
-    write(path, chains)
+    function(*arguments)
     left -= 1
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-storage.write_chains = write_and_die
+setattr(module, name, do_and_die)
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -49,6 +50,11 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments: str) -> None:
     assert main((*CELL, "--quiet", *arguments)) == 0
+
+
+def killed(module: str, name: str, after: int, *arguments: str) -> None:
+    command = [sys.executable, "-c", DEADLY, module, name, str(after), *CELL, *arguments]
+    assert subprocess.run(command, check=False).returncode == -9
 
 
 def chains(folder: str) -> dict[str, bytes]:
@@ -116,8 +122,7 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     """Runs that finished after the last checkpoint are made again; without one, finished cells stay."""
     job = ("--epsilon", "1", "4", "--seed", "0", "1", "2", "--checkpoint-seconds", checkpoint_seconds)
     run(*job, "--output", f"whole/{PATTERN}")
-    command = [sys.executable, "-c", KILLED, str(written), *CELL, *job, "--output", f"killed/{PATTERN}"]
-    assert subprocess.run(command, check=False).returncode == -9
+    killed("dpmc.storage", "write_chains", written, *job, "--output", f"killed/{PATTERN}")
     assert not list(Path("killed").rglob("seed-*.nc"))
     waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-*.nc")}
     assert len(waiting) == written
@@ -128,11 +133,58 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     assert len(made & waiting) >= kept
 
 
+def test_a_kill_between_two_finished_runs_makes_none_again(folder):
+    """What Snakemake then does: it deletes the outputs of the unfinished job."""
+    job = ("--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)
+    killed("os", "link", 2, *job)
+    for output in Path().glob("eps-*/seed-*.nc"):
+        output.unlink()
+    waiting = {path.stat().st_ino for path in Path().glob("eps-*/.*-seed-?.nc")}
+    assert len(waiting) == 4
+    run(*job)
+    assert {path.stat().st_ino for path in Path().glob("eps-*/seed-*.nc")} == waiting
+    assert not list(Path().glob("eps-*/.*"))
+
+
+TWO = {
+    "dp-penalty-a": {"algorithm": "dp-penalty"},
+    "dp-penalty-b": {"algorithm": "dp-penalty", "accountant": "rdp"},
+}
+
+
+def test_several_methods_have_the_bits_of_each_alone_and_lose_nothing_by_a_kill(folder):
+    study = yaml.safe_load(Path("config/studies/smoke.yaml").read_text())
+    Path("config/studies/two.yaml").write_text(yaml.safe_dump({**study, "methods": TWO}))
+    cell = ("--study", "two", "--epsilon", "1", "--seed", "0", "1")
+    for method in TWO:
+        run(*cell, "--method", method, "--output", f"one/{method}/{PATTERN}")
+    names = [f"{{}}/{method}/eps-1/seed-{seed}.nc" for method in TWO for seed in (0, 1)]
+    job = (*cell, "--method", *TWO, "--output")
+    run(*job, *(name.format("all") for name in names))
+    assert chains("all") == chains("one") and len(set(chains("all").values())) == 4
+    killed("dpmc.storage", "write_chains", 3, *job, *(name.format("killed") for name in names))
+    waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-?.nc")}
+    run(*job, *(name.format("killed") for name in names))
+    assert chains("killed") == chains("one")
+    assert len({path.stat().st_ino for path in Path("killed").rglob("*.nc")} & waiting) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--method", "dp-penalty", "dp-hmc", "--output", "seed-0.nc"), "1 files for 2 methods"),
+        (("--method", "a", "a", "--output", "seed-0.nc", "seed-1.nc"), "--method: a a must be different"),
+        (("--method", "dp-penalty", "x", "--output", *["eps-1/seed-0.nc"] * 2), "'x' is not in this study"),
+    ],
+)
+def test_methods_that_do_not_fit_are_refused(folder, capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+
+
 def test_what_waits_belongs_to_its_settings(folder):
     """Other hyperparameters: nothing of the killed job is taken."""
     job = ("--epsilon", "1", "4", "--seed", "0", "--output", PATTERN)
-    command = [sys.executable, "-c", KILLED, "1", *CELL, *job]
-    assert subprocess.run(command, check=False).returncode == -9
+    killed("dpmc.storage", "write_chains", 1, *job)
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
     told = json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])

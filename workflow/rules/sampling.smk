@@ -12,24 +12,36 @@ LOGS = {
 JOB = "method" if config["job"] == "auto" else config["job"]
 
 
-def hyperparameters(study, model, wildcards):
-    """What tuning wrote; nothing for a cell whose settings are not tried: `dpmc sample` reads the pinned ones."""
-    if not study.is_tried(model, wildcards.method):
-        return []
-    return TUNED.format(study=study.name, model=model, method=wildcards.method)
+def asked(methods, wildcards):
+    """The methods of a job."""
+    return [wildcards.method] if "method" in wildcards.keys() else methods
 
 
-def sampling_settings(study, model, wildcards):
-    """Everything beside input files, ε and seed that decides the draws of a method on a model."""
-    settings = study.sampling_settings(model, wildcards.method, epsilon="")
-    if study.is_tried(model, wildcards.method):
-        return settings
-    return settings + json.dumps(pinned(study, model, wildcards.method), sort_keys=True)
+def hyperparameters(study, model, methods, wildcards):
+    """What tuning wrote; nothing for cells whose settings are not tried: `dpmc sample` reads the pinned ones."""
+    return [
+        TUNED.format(study=study.name, model=model, method=method)
+        for method in asked(methods, wildcards)
+        if study.is_tried(model, method)
+    ]
 
 
-def sampling_priority(study, model, wildcards):
+def sampling_settings(study, model, methods, wildcards):
+    """Everything beside input files, ε and seed that decides the draws of methods on a model."""
+    return "".join(
+        study.sampling_settings(model, method, epsilon="")
+        + (
+            ""
+            if study.is_tried(model, method)
+            else json.dumps(pinned(study, model, method), sort_keys=True)
+        )
+        for method in asked(methods, wildcards)
+    )
+
+
+def sampling_priority(study, model, methods, wildcards):
     """Long jobs first, so that none is left alone at the end: by gradients, dimension and ε."""
-    algorithm = study.method(wildcards.method).algorithm
+    algorithm = study.method(asked(methods, wildcards)[0]).algorithm
     gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
     name = study.model(model).model
     # A model of one's own is a program: planning a run does not run it.
@@ -39,10 +51,17 @@ def sampling_priority(study, model, wildcards):
 
 
 def grids(study):
-    """(model, its list of ε) -> the methods that a study runs there itself."""
+    """(model, its list of ε, algorithm) -> the methods that a study runs there itself.
+
+    An algorithm is named where one job makes all its methods: chains without a budget, for instance with several
+    clip bounds, take less time than the start of their process.
+    """
     found = {}
     for model, method, _ in study.cells():
-        methods = found.setdefault((model, study.epsilons(model, method)), [])
+        epsilons = study.epsilons(model, method)
+        together = JOB == "method" and epsilons == ("inf",)
+        algorithm = study.method(method).algorithm if together else ""
+        methods = found.setdefault((model, epsilons, algorithm), [])
         if method not in methods:
             methods.append(method)
     return found
@@ -51,8 +70,10 @@ def grids(study):
 # Outputs cannot depend on wildcards, hence a rule for each model and list of ε. `dpmc sample` reads ε and seeds off
 # the output names: as parameters they would make all chains anew when `job` changes.
 for name, study in STUDIES.items():
-    for (model, epsilons), methods in grids(study).items():
+    for (model, epsilons, algorithm), methods in grids(study).items():
         known = {"study": name, "model": model}
+        if algorithm:
+            known["method"] = methods
         if JOB == "method":
             known["epsilon"] = epsilons
         if JOB != "chain":
@@ -60,30 +81,42 @@ for name, study in STUDIES.items():
 
         rule:
             name:
-                f"sample_{name}_{model}"
-                + ("" if epsilons == study.model(model).epsilons else f"_eps-{'-'.join(epsilons)}")
+                "_".join(
+                    [
+                        *("sample", name, model),
+                        *([algorithm] if algorithm else []),
+                        *([] if epsilons == study.model(model).epsilons else ["eps", *epsilons]),
+                    ]
+                )
             input:
                 data=f"data/{name}/{model}/{study.model(model).data}.nc",
-                hyperparameters=partial(hyperparameters, study, model),
+                hyperparameters=partial(hyperparameters, study, model, methods),
             output:
                 expand(CHAIN, **known, allow_missing=True),
             log:
-                expand(LOGS[JOB], study=name, model=model, allow_missing=True),
+                expand(
+                    LOGS[JOB],
+                    study=name,
+                    model=model,
+                    **({"method": algorithm} if algorithm else {}),
+                    allow_missing=True,
+                ),
             wildcard_constraints:
                 method="|".join(methods),
                 epsilon="|".join(epsilons),
-            priority: partial(sampling_priority, study, model)
+            priority: partial(sampling_priority, study, model, methods)
             conda:
                 ENVIRONMENT
             params:
                 study=name,
                 model=model,
-                settings=partial(sampling_settings, study, model),
+                methods=partial(asked, methods),
+                settings=partial(sampling_settings, study, model, methods),
                 hyperparameters=lambda wildcards, input: (
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
             shell:
                 "dpmc sample --study {params.study} --model {params.model} "
-                "--method {wildcards.method} --data {input.data} "
+                "--method {params.methods} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
                 "--output {output} 2> {log}"
