@@ -190,16 +190,6 @@ def _cell(command: argparse.ArgumentParser) -> None:
     command.add_argument("--method", required=True, help="method of the study")
 
 
-def _cells(command: argparse.ArgumentParser) -> None:
-    _model(command)
-    command.add_argument(
-        "--method",
-        required=True,
-        nargs="+",
-        help="methods of the study, whose outputs stand method by method",
-    )
-
-
 def _data_file(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data",
@@ -251,7 +241,11 @@ def _tune(command: argparse.ArgumentParser) -> None:
 
 
 def _sample(command: argparse.ArgumentParser) -> None:
-    _cells(command)
+    _model(command)
+    command.add_argument(
+        "--method",
+        help="method of the study (default: read off output names <method>/eps-<epsilon>/seed-<n>.nc)",
+    )
     command.add_argument(
         "--epsilon",
         nargs="+",

@@ -165,18 +165,17 @@ def sample(options: argparse.Namespace) -> None:
 
 
 def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:
-    """The options of each method alone, with its share of the outputs, which stand method by method."""
-    methods, names = options.method, options.output
-    share, rest = divmod(len(names), len(methods))
-    if rest or not share:
-        raise DpmcError(f"--output: {len(names)} files for {len(methods)} methods; give each as many")
-    if len(set(methods)) != len(methods):
-        raise DpmcError(f"--method: {' '.join(methods)} must be different")
+    """The options of each method alone, with its outputs; methods that are not given are read off these."""
+    if options.method is not None:
+        return [options]
+    where = r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$"
+    names: dict[str, list[str]] = {}
+    found = _read_off(options.output, where, "--method", "not in a folder <method>/eps-<epsilon>")
+    for method, name in zip(found, options.output, strict=True):
+        names.setdefault(method, []).append(name)
     return [
-        argparse.Namespace(
-            **{**vars(options), "method": method, "output": names[k * share : (k + 1) * share]}
-        )
-        for k, method in enumerate(methods)
+        argparse.Namespace(**{**vars(options), "method": method, "output": some})
+        for method, some in names.items()
     ]
 
 

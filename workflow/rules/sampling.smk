@@ -12,36 +12,26 @@ LOGS = {
 JOB = "method" if config["job"] == "auto" else config["job"]
 
 
-def asked(methods, wildcards):
-    """The methods of a job."""
-    return [wildcards.method] if "method" in wildcards.keys() else methods
-
-
-def hyperparameters(study, model, methods, wildcards):
+def hyperparameters(study, model, wildcards):
     """What tuning wrote; nothing for cells whose settings are not tried: `dpmc sample` reads the pinned ones."""
-    return [
-        TUNED.format(study=study.name, model=model, method=method)
-        for method in asked(methods, wildcards)
-        if study.is_tried(model, method)
-    ]
+    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
+        return TUNED.format(study=study.name, model=model, method=wildcards.method)
+    return []
 
 
 def sampling_settings(study, model, methods, wildcards):
-    """Everything beside input files, ε and seed that decides the draws of methods on a model."""
-    return "".join(
-        study.sampling_settings(model, method, epsilon="")
-        + (
-            ""
-            if study.is_tried(model, method)
-            else json.dumps(pinned(study, model, method), sort_keys=True)
-        )
-        for method in asked(methods, wildcards)
-    )
+    """Everything beside input files, ε and seed that decides the draws of a method, or of all that may share a job."""
+    settings = ""
+    for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
+        settings += study.sampling_settings(model, method, epsilon="")
+        if not study.is_tried(model, method):
+            settings += json.dumps(pinned(study, model, method), sort_keys=True)
+    return settings
 
 
 def sampling_priority(study, model, methods, wildcards):
     """Long jobs first, so that none is left alone at the end: by gradients, dimension and ε."""
-    algorithm = study.method(asked(methods, wildcards)[0]).algorithm
+    algorithm = study.method(wildcards.get("method", methods[0])).algorithm
     gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
     name = study.model(model).model
     # A model of one's own is a program: planning a run does not run it.
@@ -50,47 +40,42 @@ def sampling_priority(study, model, methods, wildcards):
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
 
 
-def grids(study):
-    """(model, its list of ε, algorithm) -> the methods that a study runs there itself.
+def without_budget(study, model, method):
+    """Whether a method runs on a model without privacy and trial, for instance with one of several clip bounds."""
+    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
 
-    An algorithm is named where one job makes all its methods: chains without a budget, for instance with several
-    clip bounds, take less time than the start of their process.
-    """
+
+def grids(study):
+    """(model, its list of ε, algorithm of methods without a budget) -> the methods that a study runs there itself."""
     found = {}
     for model, method, _ in study.cells():
-        epsilons = study.epsilons(model, method)
-        together = JOB == "method" and epsilons == ("inf",)
-        algorithm = study.method(method).algorithm if together else ""
-        methods = found.setdefault((model, epsilons, algorithm), [])
+        algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
+        methods = found.setdefault((model, study.epsilons(model, method), algorithm), [])
         if method not in methods:
             methods.append(method)
     return found
 
 
-# Outputs cannot depend on wildcards, hence a rule for each model and list of ε. `dpmc sample` reads ε and seeds off
-# the output names: as parameters they would make all chains anew when `job` changes.
+# Outputs cannot depend on wildcards, hence a rule for each model and list of ε. A job of chains without a budget makes
+# all methods of an algorithm: they take less time than the start of a process for each. `dpmc sample` reads method, ε
+# and seeds off the output names: as parameters they would make all chains anew when `job` changes.
 for name, study in STUDIES.items():
     for (model, epsilons, algorithm), methods in grids(study).items():
         known = {"study": name, "model": model}
-        if algorithm:
-            known["method"] = methods
         if JOB == "method":
             known["epsilon"] = epsilons
+            if algorithm:
+                known["method"] = methods
         if JOB != "chain":
             known["seed"] = range(study.seeds)
+        own = () if epsilons == study.model(model).epsilons else ("eps", *epsilons)
 
         rule:
             name:
-                "_".join(
-                    [
-                        *("sample", name, model),
-                        *([algorithm] if algorithm else []),
-                        *([] if epsilons == study.model(model).epsilons else ["eps", *epsilons]),
-                    ]
-                )
+                "_".join(filter(None, ("sample", name, model, algorithm, *own)))
             input:
                 data=f"data/{name}/{model}/{study.model(model).data}.nc",
-                hyperparameters=partial(hyperparameters, study, model, methods),
+                hyperparameters=partial(hyperparameters, study, model),
             output:
                 expand(CHAIN, **known, allow_missing=True),
             log:
@@ -98,7 +83,7 @@ for name, study in STUDIES.items():
                     LOGS[JOB],
                     study=name,
                     model=model,
-                    **({"method": algorithm} if algorithm else {}),
+                    **({"method": algorithm} if "method" in known else {}),
                     allow_missing=True,
                 ),
             wildcard_constraints:
@@ -110,13 +95,11 @@ for name, study in STUDIES.items():
             params:
                 study=name,
                 model=model,
-                methods=partial(asked, methods),
                 settings=partial(sampling_settings, study, model, methods),
                 hyperparameters=lambda wildcards, input: (
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
             shell:
-                "dpmc sample --study {params.study} --model {params.model} "
-                "--method {params.methods} --data {input.data} "
+                "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
                 "--output {output} 2> {log}"
