@@ -144,7 +144,10 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
     grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
     study = STUDY | {
         "models": {"clipping-2d": {**grid, "settings_of": "flat-banana-2d"}},
-        "methods": {"rwmh-1": {"algorithm": "rwmh", "iterations": 20, "options": {"clip": 1}}},
+        "methods": {
+            f"rwmh-{clip}": {"algorithm": "rwmh", "iterations": 20, "options": {"clip": clip}}
+            for clip in (1, 2)
+        },
     }
     pinned = {"thesis": {"rwmh": {"flat-banana-2d": {"proposal_sd": 0.01}}}}
     folder = copy_pipeline(tmp_path, {"reduced": study}, pinned)
@@ -161,7 +164,9 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
 
     snakemake()
     assert (folder / chain).exists() and not (folder / "results/reduced/tuning").exists()
-    assert "Nothing to be done" in snakemake()
+    assert len(list(folder.glob("results/reduced/chains/clipping-2d/rwmh-2/eps-inf/*.nc"))) == 3, "one job"
+    for job in ("method", "cell", "chain"):
+        assert "Nothing to be done" in snakemake("--config", f"job={job}")
     settings = folder / "config/hyperparameters/thesis.yaml"
     settings.write_text(settings.read_text().replace("0.01", "0.02"))
     assert "sample_reduced" in snakemake("--dry-run")

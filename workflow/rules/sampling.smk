@@ -9,7 +9,8 @@ LOGS = {
     "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}.log",
     "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}.log",
 }
-JOB = "method" if config["job"] == "auto" else config["job"]
+AUTO = "cell" if config.get("many_cores") else "method"
+JOB = AUTO if config["job"] == "auto" else config["job"]
 
 
 def hyperparameters(study, model, wildcards):
