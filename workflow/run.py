@@ -72,13 +72,7 @@ def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
     add("--tune", action="store_true", help="search hyperparameters in place of making figures")
     add("--cores", default="all", help="a number, or all (the default)")
     add("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
-    add(
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="as in config/config.yaml; repeatable",
-    )
+    add("--config", action="append", default=[], metavar="KEY=VALUE", help="as in config/config.yaml")
     add("--quiet", action="store_true", help="failures and the place of the figures, no progress")
     add("--verbose", action="store_true", help="Snakemake's own log: every job with its files")
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
@@ -307,8 +301,7 @@ def running_snakemakes() -> list[tuple[int, str]]:
     for process in psutil.process_iter(["pid", "cwd", "cmdline"]):
         words = process.info["cmdline"] or []
         # `snakemake …`, `python …/snakemake …`, `python -m snakemake …`
-        program = [Path(word).name for word in words[:3] if word]
-        if "snakemake" in program and process.info["cwd"] == str(ROOT):
+        if process.info["cwd"] == str(ROOT) and "snakemake" in [Path(word).name for word in words[:3]]:
             found.append((process.info["pid"], " ".join(words)))
     return found
 
