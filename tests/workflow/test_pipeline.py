@@ -111,6 +111,12 @@ def wait_for(process: subprocess.Popen, happened: Callable[[], bool]) -> None:
 
 def kill_everything(process: subprocess.Popen) -> None:
     """kill -9 of the run and all its descendants, the parents first."""
+    kill(process)
+    process.communicate()
+
+
+def kill(process: subprocess.Popen | psutil.Process) -> None:
+    """kill -9 of a process and all its descendants, the parents first."""
     try:
         family = [psutil.Process(process.pid)]
         family += family[0].children(recursive=True)
@@ -122,7 +128,6 @@ def kill_everything(process: subprocess.Popen) -> None:
         except psutil.NoSuchProcess:
             continue
     psutil.wait_procs(family, timeout=10)
-    process.communicate()
 
 
 def test_nothing_is_done_twice(whole):
@@ -189,16 +194,24 @@ def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
 
 
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
+    """Also while Snakemake goes on alone, because the program that started it was killed."""
     folder = project(tmp_path)
     first = start(folder, "--cores", "1")
+    wait_for(first, lambda: any(folder.glob(".snakemake/locks/*")))
+    family = psutil.Process(first.pid).children(recursive=True)
     try:
-        time.sleep(1.5)
-        second = start(folder, "--cores", "1")
-        output, _ = second.communicate(timeout=60)
-        assert second.returncode == 1
-        assert "another run is at work" in output and "Traceback" not in output
+        for alone in (False, True):
+            if alone:
+                first.kill()
+                first.wait()
+            second = start(folder, "--cores", "1")
+            output, _ = second.communicate(timeout=60)
+            assert second.returncode == 1
+            assert "another run is at work" in output and "Traceback" not in output
     finally:
-        kill_everything(first)
+        first.kill()
+        kill(family[0])  # Snakemake
+        first.communicate()
 
 
 @pytest.mark.parametrize(
