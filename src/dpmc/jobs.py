@@ -9,6 +9,7 @@ checkpoint, `.checkpoint-<hash>.npz` in the folder of the first output.
 import hashlib
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,10 @@ def finish(jobs: list[Job]) -> None:
     ]
     for waiting, output in moves:
         with storage.replacing(output) as temporary:
-            os.link(waiting, temporary)
+            try:
+                os.link(waiting, temporary)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(waiting, temporary)
     for waiting, _ in moves:
         waiting.unlink()
 

@@ -155,6 +155,18 @@ def test_a_kill_between_two_finished_runs_makes_none_again(folder):
     assert not list(Path().glob("eps-*/.*"))
 
 
+def test_a_file_system_without_hard_links_will_do(folder, monkeypatch):
+    job = ("--epsilon", "1", "4", "--seed", "0", "--output")
+    run(*job, f"linked/{PATTERN}")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    run(*job, f"copied/{PATTERN}")
+    assert chains("copied") == chains("linked") and not list(Path("copied").rglob(".*"))
+
+
 TWO = {
     "dp-penalty-a": {"algorithm": "dp-penalty"},
     "dp-penalty-b": {"algorithm": "dp-penalty", "accountant": "rdp"},
