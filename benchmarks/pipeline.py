@@ -33,9 +33,9 @@ def main() -> None:
             continue
         command, *numbers = last.groups()
         names = [command]
-        if command == "sample":  # sampling/<model>/<method>, and the like for each ε
-            method = path.relative_to(logs).with_suffix("").parts[2]
-            names.append(f"sample {study.method(method).algorithm}")
+        if command == "sample":  # sampling/<model>/<method or algorithm>, and the like for each ε
+            name = path.relative_to(logs).with_suffix("").parts[2]
+            names.append(f"sample {study.methods[name].algorithm if name in study.methods else name}")
         for name in names:
             used.setdefault(name, []).append(tuple(map(float, numbers)))
     if not used:

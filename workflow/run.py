@@ -4,10 +4,9 @@
 
 Snakemake locks its folder with a file, which outlives `kill -9`: the next run stops and asks for
 `--unlock`, and cannot tell a file that is left over from a run at work. So this program takes a lock that the
-kernel drops with the process (flock) and becomes Snakemake by exec, which keeps the open file: the lock lives
-exactly as long as Snakemake. Jobs do not hold it, for Python closes inherited files in the processes that it
-starts. Whoever holds this lock may remove Snakemake's, unless a Snakemake that was started by itself is at
-work in the folder.
+kernel drops with the process (flock), and hands the open file to Snakemake: the lock lives as long as either.
+Jobs do not hold it, for Python closes inherited files in the processes that it starts. Whoever holds this
+lock may remove Snakemake's, unless a Snakemake that was started by itself is at work in the folder.
 
 Image data of others may be unavailable. They are looked for first, in a run of their own, so that the run
 proper leaves out the models that lack them and makes everything else; the exit status is then 3.
@@ -40,74 +39,69 @@ MANY_CORES = 16  # from here on a job makes a cell, so that no core waits for th
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Take the lock, clear what a killed run left, and become Snakemake; exit 1 or 2 if refused.
+    """Take the lock, clear what a killed run left, and run Snakemake; exit 1 or 2 if refused.
 
     Exit 3 after a run that had to leave out models whose data are unavailable.
     """
     options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
     studies = check_studies(options.studies, options.tune)
-    profile: dict[str, Any] = {}
-    if options.profile:
-        folder, profile = known_profile(options.profile)
-        for_snakemake += ["--profile", str(folder)]
-        check_partitions(profile)
-    # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
-    if not options.profile or options.cores != "all":
-        for_snakemake += ["--cores", options.cores]
-    # A reason names all input files that are new: thousands for the metrics of a model. `-n` gives them.
-    if not any(argument.startswith(("--quiet", "-q", "-n", "--dry-run")) for argument in for_snakemake):
-        for_snakemake.append("--quiet=reason")
+    targets = tuning_targets(studies, options.studies) if options.tune else options.studies
+    folder, profile = known_profile(options.profile) if options.profile else (None, {})
+    check_partitions(profile)
     # The rules call `dpmc`: the one beside this Python, whether or not its environment is active.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     lock = take_lock(" ".join(options.studies))
     clear_stale_locks()
-    if config := [*options.config, *job_setting(options, profile)]:
-        for_snakemake += ["--config", *config]
-    command = [*SNAKEMAKE, *for_snakemake, "--"]
+    command = snakemake_command(options, for_snakemake, folder, profile)
     left_out = look_for_images(studies, command, lock)
-    command += tuning_targets(studies, options.studies) if options.tune else options.studies
-    if left_out:
-        sys.exit(run_incomplete(command, left_out, lock))
-    os.execv(command[0], command)
+    status = run_to_end([*command, *targets], lock)
+    for line in left_out:
+        print(f"dpmc: left out: {line}", file=sys.stderr)
+    if status == 0 and not is_planned(for_snakemake):
+        made = targets if options.tune else [f"figures/{'' if name == 'all' else name}" for name in targets]
+        print(f"dpmc: made: {' '.join(made)}", file=sys.stderr)
+    sys.exit(status or (INCOMPLETE if left_out else 0))
 
 
 def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
     """Our options, and those for Snakemake."""
     parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
-    parser.add_argument("studies", nargs="*", default=["thesis"], help="default: thesis")
-    parser.add_argument(
-        "--tune", action="store_true", help="search hyperparameters in place of making figures"
-    )
-    parser.add_argument("--cores", default="all", help="a number, or all (the default)")
-    parser.add_argument("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
-    parser.add_argument(
-        "--config",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="as in config/config.yaml; repeatable",
-    )
+    add = parser.add_argument
+    add("studies", nargs="*", default=["thesis"], help="default: thesis")
+    add("--tune", action="store_true", help="search hyperparameters in place of making figures")
+    add("--cores", default="all", help="a number, or all (the default)")
+    add("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
+    add("--config", action="append", default=[], metavar="KEY=VALUE", help="as in config/config.yaml")
+    add("--quiet", action="store_true", help="failures and the place of the figures, no progress")
+    add("--verbose", action="store_true", help="Snakemake's own log: every job with its files")
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
     return parser.parse_known_intermixed_args(arguments)
 
 
-def job_setting(options: argparse.Namespace, profile: dict[str, Any]) -> list[str]:
-    """`job=cell` in place of `job: auto` where cores are many.
+def is_planned(for_snakemake: list[str]) -> bool:
+    """Whether Snakemake only says what it would do."""
+    return any(argument in ("-n", "--dry-run", "--dryrun") for argument in for_snakemake)
 
-    Said on the command line, for Snakemake hands that on to jobs of a cluster, which see one core.
-    """
-    from dpmc.errors import DpmcError
-    from dpmc.studies import read_yaml
 
-    try:
-        asked = (read_yaml(Path("config/config.yaml")) or {}).get("job")
-    except (DpmcError, AttributeError) as error:
-        refuse(2, str(error))
-    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", asked)
-    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
+def snakemake_command(
+    options: argparse.Namespace, for_snakemake: list[str], folder: Path | None, profile: dict[str, Any]
+) -> list[str]:
+    """The command, to which targets are to be added."""
+    command = [*SNAKEMAKE, *for_snakemake, *(["--profile", str(folder)] if folder else [])]
     cluster = profile.get("executor", "local") != "local"
-    return ["job=cell"] if asked == "auto" and (cluster or cores >= MANY_CORES) else []
+    # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
+    if not folder or options.cores != "all":
+        command += ["--cores", options.cores]
+    if cluster or options.verbose:
+        # Snakemake's own words; on a cluster they name its jobs. A reason lists thousands of files.
+        command.append("--quiet=reason")
+    elif not is_planned(for_snakemake):
+        command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
+    # Said here, for Snakemake hands it on to jobs of a cluster, which see one core.
+    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
+    config = [*options.config, *(["many_cores=true"] if cluster or cores >= MANY_CORES else [])]
+    return [*command, *(["--config", *config] if config else []), "--"]
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
@@ -147,14 +141,6 @@ def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> li
         # One source may fail and the next be there. A failure leaves a mark, which is read below.
         run_to_end([*command[:-1], "--keep-going", "--", *asked], lock)
     return [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
-
-
-def run_incomplete(command: list[str], left_out: list[str], lock: int) -> int:
-    """Run Snakemake, say at the end what was left out, and return the exit status."""
-    status = run_to_end(command, lock)
-    for line in left_out:
-        print(f"dpmc: left out: {line}", file=sys.stderr)
-    return status or INCOMPLETE
 
 
 def run_to_end(command: list[str], lock: int) -> int:
@@ -315,8 +301,7 @@ def running_snakemakes() -> list[tuple[int, str]]:
     for process in psutil.process_iter(["pid", "cwd", "cmdline"]):
         words = process.info["cmdline"] or []
         # `snakemake …`, `python …/snakemake …`, `python -m snakemake …`
-        program = [Path(word).name for word in words[:3] if word]
-        if "snakemake" in program and process.info["cwd"] == str(ROOT):
+        if process.info["cwd"] == str(ROOT) and "snakemake" in [Path(word).name for word in words[:3]]:
             found.append((process.info["pid"], " ".join(words)))
     return found
 

@@ -241,7 +241,11 @@ def _tune(command: argparse.ArgumentParser) -> None:
 
 
 def _sample(command: argparse.ArgumentParser) -> None:
-    _cell(command)
+    _model(command)
+    command.add_argument(
+        "--method",
+        help="method of the study (default: read off output names <method>/eps-<epsilon>/seed-<n>.nc)",
+    )
     command.add_argument(
         "--epsilon",
         nargs="+",

@@ -140,24 +140,49 @@ def sample(options: argparse.Namespace) -> None:
     from dpmc import jobs, models
 
     study = _study_as_asked(options)
-    epsilons, seeds, files = _runs_and_outputs(options.epsilon, options.seed, options.output)
+    runs = [(one, *_runs_and_outputs(one.epsilon, one.seed, one.output)) for one in _each_method(options)]
+    for one, *_ in runs:
+        study.own_method(one.method)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
-    written = [Output("--output", file, outputs.CHAINS) for file in files.values()]
+    written = [Output("--output", file, outputs.CHAINS) for *_, files in runs for file in files.values()]
     outputs.check(written, inputs, options.force)
     models.definition(study.model(options.model).model)
-    several = _jobs(options, study, epsilons, seeds, files)
-    _say_what_runs_cost([cell for job in several for cell in job.cells], len(seeds))
-    name = f"{options.model} {options.method} epsilon {' '.join(epsilons)}"
-    for job in several:
+    starts = (max(seed for _, _, seeds, _ in runs for seed in seeds) + 1) * study.chains
+    problem = _problem(study, options.model, options.data, starts=max(starts, 20))
+    several = [
+        (one, job)
+        for one, epsilons, seeds, files in runs
+        for job in _jobs(one, study, problem, epsilons, seeds, files)
+    ]
+    _say_what_runs_cost([cell for _, job in several for cell in job.cells], len(runs[0][2]))
+    for one, job in several:
+        name = " ".join([one.model, one.method, "epsilon", *(cell.epsilon for cell in job.cells)])
         jobs.run(job, options.checkpoint_seconds, _progress(name, options.quiet))
-    jobs.finish(several)
-    for epsilon in epsilons:
-        _say_how_it_went([files[epsilon, seed] for seed in seeds], options.quiet)
+    jobs.finish([job for _, job in several])
+    for _, epsilons, seeds, files in runs:
+        for epsilon in epsilons:
+            _say_how_it_went([files[epsilon, seed] for seed in seeds], options.quiet)
+
+
+def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:
+    """The options of each method alone, with its outputs; methods that are not given are read off these."""
+    if options.method is not None:
+        return [options]
+    where = r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$"
+    names: dict[str, list[str]] = {}
+    found = _read_off(options.output, where, "--method", "not in a folder <method>/eps-<epsilon>")
+    for method, name in zip(found, options.output, strict=True):
+        names.setdefault(method, []).append(name)
+    return [
+        argparse.Namespace(**{**vars(options), "method": method, "output": some})
+        for method, some in names.items()
+    ]
 
 
 def _jobs(
     options: argparse.Namespace,
     study: Study,
+    problem: Any,
     epsilons: list[str],
     seeds: list[int],
     files: dict[tuple[str, int], Path],
@@ -167,7 +192,6 @@ def _jobs(
 
     how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
-    problem = _problem(study, options.model, options.data, starts=max((max(seeds) + 1) * study.chains, 20))
     given: dict[str, Any] = {
         name: value
         for name in ("iterations", "thin")
@@ -224,7 +248,8 @@ def _say_what_runs_cost(cells: list[Any], seeds: int) -> None:
         together = accountant.epsilon([event for run in runs for event in repeat(run, seeds)], delta)
     except DpmcError:  # the accountant cannot bound them
         each_of, together = [float("inf")], float("inf")
-    at = f" at each of {len(private)} epsilons" if len(private) > 1 else ""
+    kinds = "epsilons" if len({cell.method for cell in private}) == 1 else "epsilons and methods"
+    at = f" at each of {len(private)} {kinds}" if len(private) > 1 else ""
     hint = f"; the chains of one seed (--chains {seeds}) share one budget" if seeds > 1 else ""
     print(
         f"dpmc: warning: {private[0].problem.dataset}: {seeds} seeds{at} "

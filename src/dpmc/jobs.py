@@ -1,13 +1,15 @@
 """A sampling job: runs of one method on one model, at one or several ε and with one or several seeds.
 
 A run that is finished is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder;
-all are renamed to their outputs when the last one is there. Snakemake deletes the outputs of a job that was
+all get their outputs' names when the last one is there. Snakemake deletes the outputs of a job that was
 killed, but knows nothing of waiting files, so that a kill loses no finished run. Runs under way are in a
 checkpoint, `.checkpoint-<hash>.npz` in the folder of the first output.
 """
 
 import hashlib
 import json
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,11 +75,24 @@ def run(job: Job, checkpoint_seconds: float, progress: sampling.Progress | None)
 
 
 def finish(jobs: list[Job]) -> None:
-    """Rename all waiting files to their outputs."""
-    for job in jobs:
-        for cell in job.cells:
-            for seed in job.seeds:
-                job.waiting(cell, seed).replace(job.outputs[cell.epsilon, seed])
+    """Give all waiting files their outputs' names.
+
+    The old names go when all have their new ones, so that a kill in between makes no run again.
+    """
+    moves = [
+        (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
+        for job in jobs
+        for cell in job.cells
+        for seed in job.seeds
+    ]
+    for waiting, output in moves:
+        with storage.replacing(output) as temporary:
+            try:
+                os.link(waiting, temporary)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(waiting, temporary)
+    for waiting, _ in moves:
+        waiting.unlink()
 
 
 def _settings(cell: sampling.Cell, about: dict[str, Any]) -> list[Any]:

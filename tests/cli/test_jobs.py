@@ -16,24 +16,26 @@ from dpmc.privacy.events import from_json
 from dpmc.storage import read_chain
 
 ROOT = Path(__file__).parents[2]
-CELL = ("sample", "--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--data", "circle.nc")
+MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
+CELL = (*MODEL, "--method", "dp-penalty")
 PATTERN = "eps-{epsilon}/seed-{seed}.nc"
 
-#: `dpmc`, killed after so many finished runs.
-KILLED = """
-import os, signal, sys
-from dpmc import cli, storage
+#: `dpmc`, killed after so many calls of a function, by its module and name.
+DEADLY = """
+import importlib, os, signal, sys
+from dpmc import cli
 
-write, left = storage.write_chains, int(sys.argv.pop(1))
+module, name, left = importlib.import_module(sys.argv.pop(1)), sys.argv.pop(1), int(sys.argv.pop(1))
+function = getattr(module, name)
 
-def write_and_die(path, chains):
+def do_and_die(*arguments):
     global left
-    write(path, chains)
+    function(*arguments)
     left -= 1
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-storage.write_chains = write_and_die
+setattr(module, name, do_and_die)
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -49,6 +51,11 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments: str) -> None:
     assert main((*CELL, "--quiet", *arguments)) == 0
+
+
+def killed(module: str, name: str, after: int, *arguments: str) -> None:
+    command = [sys.executable, "-c", DEADLY, module, name, str(after), *arguments]
+    assert subprocess.run(command, check=False).returncode == -9
 
 
 def chains(folder: str) -> dict[str, bytes]:
@@ -101,11 +108,19 @@ def test_epsilon_and_seeds_are_read_off_the_output_names(folder):
             "--output: eps-2/seed-1.nc: stands where epsilon 1, seed 1 is expected",
         ),
         (("--epsilon", "1", "2", "--seed", "0", "--output", "c-{seed}.nc"), "is named twice"),
+        (("--method", "x", "--output", "eps-1/seed-0.nc"), "'x' is not in this study"),
     ],
 )
 def test_mistakes_are_told(folder, capsys, arguments, words):
     assert words in refused(capsys, *arguments)
     assert not chains("eps-1") and not list(folder.glob(".*"))
+
+
+def test_a_method_that_cannot_be_read_off_is_needed(folder, capsys):
+    assert main((*MODEL, "--output", "eps-1/seed-0.nc")) == 2
+    assert (
+        "--method: needed, since the output 'eps-1/seed-0.nc' is not in a folder" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +131,7 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     """Runs that finished after the last checkpoint are made again; without one, finished cells stay."""
     job = ("--epsilon", "1", "4", "--seed", "0", "1", "2", "--checkpoint-seconds", checkpoint_seconds)
     run(*job, "--output", f"whole/{PATTERN}")
-    command = [sys.executable, "-c", KILLED, str(written), *CELL, *job, "--output", f"killed/{PATTERN}"]
-    assert subprocess.run(command, check=False).returncode == -9
+    killed("dpmc.storage", "write_chains", written, *CELL, *job, "--output", f"killed/{PATTERN}")
     assert not list(Path("killed").rglob("seed-*.nc"))
     waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-*.nc")}
     assert len(waiting) == written
@@ -128,11 +142,61 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     assert len(made & waiting) >= kept
 
 
+def test_a_kill_between_two_finished_runs_makes_none_again(folder):
+    """What Snakemake then does: it deletes the outputs of the unfinished job."""
+    job = ("--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)
+    killed("os", "link", 2, *CELL, *job)
+    for output in Path().glob("eps-*/seed-*.nc"):
+        output.unlink()
+    waiting = {path.stat().st_ino for path in Path().glob("eps-*/.*-seed-?.nc")}
+    assert len(waiting) == 4
+    run(*job)
+    assert {path.stat().st_ino for path in Path().glob("eps-*/seed-*.nc")} == waiting
+    assert not list(Path().glob("eps-*/.*"))
+
+
+def test_a_file_system_without_hard_links_will_do(folder, monkeypatch):
+    job = ("--epsilon", "1", "4", "--seed", "0", "--output")
+    run(*job, f"linked/{PATTERN}")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    run(*job, f"copied/{PATTERN}")
+    assert chains("copied") == chains("linked") and not list(Path("copied").rglob(".*"))
+
+
+TWO = {
+    "dp-penalty-a": {"algorithm": "dp-penalty"},
+    "dp-penalty-b": {"algorithm": "dp-penalty", "accountant": "rdp"},
+}
+
+
+def test_several_methods_have_the_bits_of_each_alone_and_lose_nothing_by_a_kill(folder):
+    study = yaml.safe_load(Path("config/studies/smoke.yaml").read_text())
+    Path("config/studies/two.yaml").write_text(yaml.safe_dump({**study, "methods": TWO}))
+    model = (*MODEL, "--quiet", "--study", "two")
+    for method in TWO:
+        output = f"one/{method}/{PATTERN}"
+        assert (
+            main((*model, "--method", method, "--epsilon", "1", "--seed", "0", "1", "--output", output)) == 0
+        )
+    names = [f"{{}}/{method}/eps-1/seed-{seed}.nc" for method in TWO for seed in (0, 1)]
+    assert main((*model, "--output", *(name.format("all") for name in names))) == 0
+    assert chains("all") == chains("one") and len(set(chains("all").values())) == 4
+    both = (*model, "--output", *(name.format("killed") for name in names))
+    killed("dpmc.storage", "write_chains", 3, *both)
+    waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-?.nc")}
+    assert main(both) == 0
+    assert chains("killed") == chains("one")
+    assert len({path.stat().st_ino for path in Path("killed").rglob("*.nc")} & waiting) == 3
+
+
 def test_what_waits_belongs_to_its_settings(folder):
     """Other hyperparameters: nothing of the killed job is taken."""
     job = ("--epsilon", "1", "4", "--seed", "0", "--output", PATTERN)
-    command = [sys.executable, "-c", KILLED, "1", *CELL, *job]
-    assert subprocess.run(command, check=False).returncode == -9
+    killed("dpmc.storage", "write_chains", 1, *CELL, *job)
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
     told = json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])
@@ -142,7 +206,7 @@ def test_what_waits_belongs_to_its_settings(folder):
 def test_runs_at_several_epsilons_on_somebodys_data_say_what_they_cost(folder, capsys):
     problem = datasets.build("circle", "circle", "fresh-0", n=200)
     Path("rows.csv").write_text("\n".join(",".join(map(str, row)) for row in problem.rows))
-    cell = (*CELL[:7], "--data", "rows.csv", "--quiet")
+    cell = (*CELL, "--data", "rows.csv", "--quiet")
     assert main((*cell, "--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)) == 0
     said = capsys.readouterr().err
     files = list(folder.glob("eps-*/*.nc"))

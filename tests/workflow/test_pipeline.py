@@ -111,6 +111,12 @@ def wait_for(process: subprocess.Popen, happened: Callable[[], bool]) -> None:
 
 def kill_everything(process: subprocess.Popen) -> None:
     """kill -9 of the run and all its descendants, the parents first."""
+    kill(process)
+    process.communicate()
+
+
+def kill(process: subprocess.Popen | psutil.Process) -> None:
+    """kill -9 of a process and all its descendants, the parents first."""
     try:
         family = [psutil.Process(process.pid)]
         family += family[0].children(recursive=True)
@@ -122,7 +128,6 @@ def kill_everything(process: subprocess.Popen) -> None:
         except psutil.NoSuchProcess:
             continue
     psutil.wait_procs(family, timeout=10)
-    process.communicate()
 
 
 def test_nothing_is_done_twice(whole):
@@ -144,7 +149,10 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
     grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
     study = STUDY | {
         "models": {"clipping-2d": {**grid, "settings_of": "flat-banana-2d"}},
-        "methods": {"rwmh-1": {"algorithm": "rwmh", "iterations": 20, "options": {"clip": 1}}},
+        "methods": {
+            f"rwmh-{clip}": {"algorithm": "rwmh", "iterations": 20, "options": {"clip": clip}}
+            for clip in (1, 2)
+        },
     }
     pinned = {"thesis": {"rwmh": {"flat-banana-2d": {"proposal_sd": 0.01}}}}
     folder = copy_pipeline(tmp_path, {"reduced": study}, pinned)
@@ -161,7 +169,9 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
 
     snakemake()
     assert (folder / chain).exists() and not (folder / "results/reduced/tuning").exists()
-    assert "Nothing to be done" in snakemake()
+    assert len(list(folder.glob("results/reduced/chains/clipping-2d/rwmh-2/eps-inf/*.nc"))) == 3, "one job"
+    for job in ("method", "cell", "chain"):
+        assert "Nothing to be done" in snakemake("--config", f"job={job}")
     settings = folder / "config/hyperparameters/thesis.yaml"
     settings.write_text(settings.read_text().replace("0.01", "0.02"))
     assert "sample_reduced" in snakemake("--dry-run")
@@ -184,16 +194,24 @@ def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
 
 
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
+    """Also while Snakemake goes on alone, because the program that started it was killed."""
     folder = project(tmp_path)
     first = start(folder, "--cores", "1")
+    wait_for(first, lambda: any(folder.glob(".snakemake/locks/*")))
+    family = psutil.Process(first.pid).children(recursive=True)
     try:
-        time.sleep(1.5)
-        second = start(folder, "--cores", "1")
-        output, _ = second.communicate(timeout=60)
-        assert second.returncode == 1
-        assert "another run is at work" in output and "Traceback" not in output
+        for alone in (False, True):
+            if alone:
+                first.kill()
+                first.wait()
+            second = start(folder, "--cores", "1")
+            output, _ = second.communicate(timeout=60)
+            assert second.returncode == 1
+            assert "another run is at work" in output and "Traceback" not in output
     finally:
-        kill_everything(first)
+        first.kill()
+        kill(family[0])  # Snakemake
+        first.communicate()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from dpmc.studies import load_study, sources_version
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
-CHAIN = "results/{study}/chains/{model}/{method}/eps-{epsilon}/seed-{seed}.nc"
+CELL = "results/{study}/chains/{model}/{method}/eps-{epsilon}"
+CHAIN = CELL + "/seed-{seed}.nc"
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED_TABLES = [
     "mmd",
@@ -124,13 +125,7 @@ def pinned(study, model, method):
 def model_cells(wildcards):
     """The folders of the chains of one model's cells."""
     return [
-        str(
-            Path(
-                CHAIN.format(
-                    study=wildcards.study, model=model, method=method, epsilon=epsilon, seed=0
-                )
-            ).parent
-        )
+        CELL.format(study=wildcards.study, model=model, method=method, epsilon=epsilon)
         for model, method, epsilon in STUDIES[wildcards.study].cells()
         if model == wildcards.model
     ]

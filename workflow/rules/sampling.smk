@@ -9,27 +9,30 @@ LOGS = {
     "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}.log",
     "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}.log",
 }
-JOB = "method" if config["job"] == "auto" else config["job"]
+AUTO = "cell" if config.get("many_cores") else "method"
+JOB = AUTO if config["job"] == "auto" else config["job"]
 
 
 def hyperparameters(study, model, wildcards):
-    """What tuning wrote; nothing for a cell whose settings are not tried: `dpmc sample` reads the pinned ones."""
-    if not study.is_tried(model, wildcards.method):
-        return []
-    return TUNED.format(study=study.name, model=model, method=wildcards.method)
+    """What tuning wrote; nothing for cells whose settings are not tried: `dpmc sample` reads the pinned ones."""
+    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
+        return TUNED.format(study=study.name, model=model, method=wildcards.method)
+    return []
 
 
-def sampling_settings(study, model, wildcards):
-    """Everything beside input files, ε and seed that decides the draws of a method on a model."""
-    settings = study.sampling_settings(model, wildcards.method, epsilon="")
-    if study.is_tried(model, wildcards.method):
-        return settings
-    return settings + json.dumps(pinned(study, model, wildcards.method), sort_keys=True)
+def sampling_settings(study, model, methods, wildcards):
+    """Everything beside input files, ε and seed that decides the draws of a method, or of all that may share a job."""
+    settings = ""
+    for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
+        settings += study.sampling_settings(model, method, epsilon="")
+        if not study.is_tried(model, method):
+            settings += json.dumps(pinned(study, model, method), sort_keys=True)
+    return settings
 
 
-def sampling_priority(study, model, wildcards):
+def sampling_priority(study, model, methods, wildcards):
     """Long jobs first, so that none is left alone at the end: by gradients, dimension and ε."""
-    algorithm = study.method(wildcards.method).algorithm
+    algorithm = study.method(wildcards.get("method", methods[0])).algorithm
     gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
     name = study.model(model).model
     # A model of one's own is a program: planning a run does not run it.
@@ -38,52 +41,66 @@ def sampling_priority(study, model, wildcards):
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
 
 
+def without_budget(study, model, method):
+    """Whether a method runs on a model without privacy and trial, for instance with one of several clip bounds."""
+    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
+
+
 def grids(study):
-    """(model, its list of ε) -> the methods that a study runs there itself."""
+    """(model, its list of ε, algorithm of methods without a budget) -> the methods that a study runs there itself."""
     found = {}
     for model, method, _ in study.cells():
-        methods = found.setdefault((model, study.epsilons(model, method)), [])
+        algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
+        methods = found.setdefault((model, study.epsilons(model, method), algorithm), [])
         if method not in methods:
             methods.append(method)
     return found
 
 
-# Outputs cannot depend on wildcards, hence a rule for each model and list of ε. `dpmc sample` reads ε and seeds off
-# the output names: as parameters they would make all chains anew when `job` changes.
+# Outputs cannot depend on wildcards, hence a rule for each model and list of ε. A job of chains without a budget makes
+# all methods of an algorithm: they take less time than the start of a process for each. `dpmc sample` reads method, ε
+# and seeds off the output names: as parameters they would make all chains anew when `job` changes.
 for name, study in STUDIES.items():
-    for (model, epsilons), methods in grids(study).items():
+    for (model, epsilons, algorithm), methods in grids(study).items():
         known = {"study": name, "model": model}
         if JOB == "method":
             known["epsilon"] = epsilons
+            if algorithm:
+                known["method"] = methods
         if JOB != "chain":
             known["seed"] = range(study.seeds)
+        own = () if epsilons == study.model(model).epsilons else ("eps", *epsilons)
 
         rule:
             name:
-                f"sample_{name}_{model}"
-                + ("" if epsilons == study.model(model).epsilons else f"_eps-{'-'.join(epsilons)}")
+                "_".join(filter(None, ("sample", name, model, algorithm, *own)))
             input:
                 data=f"data/{name}/{model}/{study.model(model).data}.nc",
                 hyperparameters=partial(hyperparameters, study, model),
             output:
                 expand(CHAIN, **known, allow_missing=True),
             log:
-                expand(LOGS[JOB], study=name, model=model, allow_missing=True),
+                expand(
+                    LOGS[JOB],
+                    study=name,
+                    model=model,
+                    **({"method": algorithm} if "method" in known else {}),
+                    allow_missing=True,
+                ),
             wildcard_constraints:
                 method="|".join(methods),
                 epsilon="|".join(epsilons),
-            priority: partial(sampling_priority, study, model)
+            priority: partial(sampling_priority, study, model, methods)
             conda:
                 ENVIRONMENT
             params:
                 study=name,
                 model=model,
-                settings=partial(sampling_settings, study, model),
+                settings=partial(sampling_settings, study, model, methods),
                 hyperparameters=lambda wildcards, input: (
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
             shell:
-                "dpmc sample --study {params.study} --model {params.model} "
-                "--method {wildcards.method} --data {input.data} "
+                "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
                 "--output {output} 2> {log}"

@@ -46,16 +46,9 @@ def search_found(wildcards):
     return [found] if searched else []
 
 
-def tuning_data(wildcards):
-    """The data on which settings are tried; in a study that tries none, the chains' own, which are not read."""
-    if STUDIES[wildcards.study].tuning_mode == "none":
-        return evaluation_data(wildcards)
-    return f"data/{wildcards.study}/{wildcards.model}/tuning.nc"
-
-
 rule tuning:
     input:
-        data=tuning_data,
+        data="data/{study}/{model}/tuning.nc",
         found=search_found,
     output:
         TUNED,
@@ -106,12 +99,12 @@ rule search:
 def tried(wildcards):
     """What tuning wrote, of all methods and models of a study whose hyperparameters are tried."""
     study = STUDIES[wildcards.study]
-    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
-    return [
+    files = [
         TUNED.format(study=study.name, model=model, method=method)
-        for model, method in pairs
+        for model, method, _ in study.cells()
         if study.is_tried(model, method)
     ]
+    return list(dict.fromkeys(files))
 
 
 def budget_settings(wildcards):

@@ -1,0 +1,73 @@
+"""What a run of the pipeline shows: percent and time left, warnings, failed jobs with the ends of their logs.
+
+A logger plugin of Snakemake (`snakemake --logger dpmc`), which workflow/run.py asks for.
+"""
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+EVERY = 10.0  #: seconds between two lines of progress; on a terminal one line rewrites itself
+WIDTH = 300  #: characters of a line; a command names all files that it makes
+LAST_LINES = 15  #: of the log of a job that failed
+
+
+class LogHandler(LogHandlerBase):
+    """Write to standard error; with Snakemake's `--quiet`, no progress."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True  # none: `emit` chooses
+    has_formatter = False  # Snakemake's own
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        self.began = 0.0  # when the first job began
+        self.shown = 0.0
+        self.live = sys.stderr.isatty()
+        self.failed: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show progress, failed jobs, warnings and errors, and that there is nothing to do."""
+        event = getattr(record, "event", None)
+        if event == LogEvent.JOB_INFO:
+            self.began = self.began or time.monotonic()
+        elif event == LogEvent.PROGRESS:
+            if not self.common_settings.quiet:
+                self._progress(getattr(record, "done", 0), getattr(record, "total", 0))
+        elif event == LogEvent.JOB_ERROR:
+            self._failure(record)
+        elif record.levelno >= logging.WARNING or "Nothing to be done" in record.getMessage():
+            lines = self.format(record).splitlines()
+            self._say("\n".join(line if len(line) <= WIDTH else f"{line[:WIDTH]}…" for line in lines))
+
+    def _progress(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if not self.live and now - self.shown < EVERY and done < total:
+            return
+        self.shown, spent = now, now - self.began
+        left = spent * (total - done) / max(done, 1)
+        text = f"{done} of {total} jobs ({done / max(total, 1):.0%}), {spent:.0f} s, about {left:.0f} s left"
+        self._say(text, end="" if self.live and done < total else "\n")
+
+    def _failure(self, record: logging.LogRecord) -> None:
+        """Show which job failed, and the end of its log; Snakemake reports each more than once."""
+        outputs = getattr(record, "output", None) or [""]
+        if outputs[0] in self.failed:
+            return
+        self.failed.add(outputs[0])
+        more = f" and {len(outputs) - 1} more" if len(outputs) > 1 else ""
+        self._say(f"dpmc: failed: rule {getattr(record, 'rule_name', '')}: {outputs[0]}{more}")
+        for name in getattr(record, "log", None) or []:
+            try:
+                lines = Path(name).read_text(errors="replace").splitlines()
+            except OSError:
+                lines = []
+            self._say("\n".join([f"  {name}:", *(f"    {line}" for line in lines[-LAST_LINES:])]))
+
+    def _say(self, text: str, end: str = "\n") -> None:
+        print(("\r\033[K" if self.live else "") + text, end=end, file=sys.stderr, flush=True)
