@@ -91,8 +91,8 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         options.method,
         problem,
         table,
-        trials=_at_least(1, "trials", options.trials, study.tuning_trials) or 1,
-        seeds=_at_least(1, "seeds", options.seeds, study.tuning_seeds) or 1,
+        trials=_at_least(1, "trials", options.trials, study.tuning.trials) or 1,
+        seeds=_at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
         progress=_progress(name, options.quiet, "trials"),
     )
     for parameter in result["search"]["at_bound"]:
@@ -373,7 +373,7 @@ def budget(options: argparse.Namespace) -> None:
     kept, k = _what_to_budget(study, options)
     spec = study.model(options.model)
     definition = models.definition(spec.model)
-    n = _at_least(1, "n", options.n, spec.n or definition.n)
+    n = _at_least(1, "n", options.n) or study.number_of_rows(options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n)
@@ -443,8 +443,8 @@ def _study_as_asked(options: argparse.Namespace) -> Study:
         raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
     if options.chains is not None and options.chains > MOST_CHAINS:
         raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
-    return dataclasses.replace(
-        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
+    return study.model_copy(
+        update={"chains": chains or study.chains, "delta": study.delta if delta is None else delta}
     )
 
 
