@@ -461,12 +461,14 @@ def _problem(
 
     spec = study.model(label)
     starts = max(starts, study.start_points)
-    if file is not None and file.suffix == ".csv":
+    if file is not None and file.suffix in (".csv", ".parquet"):
         file, rows = None, file
     if rows is not None or file is None:
-        from dpmc import datasets  # a job reads its data: it need not load what makes them
+        from dpmc import datasets, models  # a job reads its data: it need not load what makes them
     if rows is not None:
-        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts, str(rows))
+        definition = models.definition(spec.model)
+        table = datasets.read_rows(rows, getattr(definition.model, "column_names", None))
+        return datasets.from_rows(label, spec.model, rows.stem, table, starts, str(rows), definition)
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         return datasets.build(label, spec.model, name, spec.n, starts, spec.start)

@@ -1,4 +1,4 @@
-"""Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `Model`."""
+"""Models of one's own, in Python or as `module:Class`: checked, and fitted to the contract of `Model`."""
 
 import importlib
 import inspect
@@ -16,6 +16,7 @@ from dpmc.base import has_diverged
 from dpmc.errors import DpmcError
 from dpmc.model_checks import name_of, real_array
 from dpmc.models.definition import Definition
+from dpmc.models.functions import Model
 from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
 ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
@@ -30,8 +31,25 @@ METHODS = (
 )
 
 
+def given_model(model: Any) -> tuple[str, Definition]:
+    """Return name and definition of a model given in Python: an instance, or a class without arguments.
+
+    Its name is `module:Class`, of a `dpmc.Model` the module and name of its log-likelihood.
+
+    Raises DpmcError for what lacks what a model needs.
+    """
+    function = vars(model)["log_likelihood"] if isinstance(model, Model) else None
+    of = function or (model if isinstance(model, type) else type(model))
+    name = f"{of.__module__}:{getattr(of, '__qualname__', type(of).__qualname__)}"
+    with _one_line(f"model: {shown(name)} cannot be made", name.partition(":")[0]):
+        own = model() if isinstance(model, type) else model
+    return name, _checked(own, name)
+
+
 def own_model(name: str) -> Definition:
     """Import `module:Class` (the current folder first) and check that it can serve as a model.
+
+    It is a class without arguments or an instance, for example a `dpmc.Model`.
 
     Raises DpmcError for what does not exist or lacks what a model needs.
     """
@@ -40,7 +58,8 @@ def own_model(name: str) -> Definition:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     with _one_line(f"model: {shown(name)} cannot be loaded", module):
-        own = getattr(importlib.import_module(module), attribute)()
+        own = getattr(importlib.import_module(module), attribute)
+        own = own if hasattr(own, "log_likelihood") and not isinstance(own, type) else own()
     return _checked(own, name)
 
 
@@ -58,6 +77,8 @@ def _checked(own: Any, name: str) -> Definition:
     if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
         raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
     counts = {}
+    if not isinstance(given.get("columns"), int | None):
+        given["columns"] = len(_names(given["columns"], f"{where}: columns"))
     for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
         try:
             counts[key] = count(given[key], most=most) if given.get(key) is not None else None
@@ -81,6 +102,14 @@ def _checked(own: Any, name: str) -> Definition:
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     theta = vectors.get("true_theta", np.zeros(d))
     return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    """Names of columns; DpmcError unless they are different texts."""
+    names = tuple(value) if isinstance(value, list | tuple) else ()
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise DpmcError(f"{where}: {shown(value)} must be a number of columns, or a list of their names")
+    return names
 
 
 def _takes_one(method: Any) -> bool:
@@ -147,6 +176,18 @@ class OwnModel(_Reported):
 
     A user's prior is written for one θ (d,); here it serves many (..., d).
     """
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of a row's columns, where the model says which they are."""
+        columns = getattr(self._own, "columns", None)
+        return tuple(columns) if isinstance(columns, list | tuple) else None
+
+    @property
+    def columns(self) -> int | None:
+        """Number of a row's columns, where the model says so."""
+        names = self.column_names
+        return getattr(self._own, "columns", None) if names is None else len(names)
 
     def offers(self, method: str) -> bool:
         """Whether the user's class has this method itself."""
