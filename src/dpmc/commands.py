@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from dpmc import outputs
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
+from dpmc.progress import reporter
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study, read_yaml
 from dpmc.values import MOST_STARTS
@@ -164,6 +164,7 @@ def _jobs(
 ) -> list[Any]:
     """The jobs of `sample`: one, or where ε is per iteration one for all ε with the same hyperparameters."""
     from dpmc import jobs
+    from dpmc.cell import described
 
     how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
@@ -177,16 +178,7 @@ def _jobs(
     about = {}
     for epsilon in epsilons:
         cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
-        about[epsilon] = {
-            "study": study.name,
-            "algorithm": how.algorithm,
-            "variant": cell.algorithm.note,
-            "hyperparameters": json.dumps(values, sort_keys=True),
-            "options": json.dumps(how.options, sort_keys=True),
-            "model_id": problem.model_id,
-            "chains": study.chains,
-            **({"caveat": problem.caveat} if problem.caveat else {}),
-        }
+        about[epsilon] = described(cell, values, study.name, how.algorithm, how.options)
         if study.epsilon_kind != "total":
             calibrated = study.settings(options.method, values, epsilon, problem.n)
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
@@ -365,8 +357,7 @@ def budget(options: argparse.Namespace) -> None:
 
     Where ε is per iteration, it sets the noise, and what iterations cost in total is printed.
     """
-    from dpmc import models
-    from dpmc.privacy import accountants
+    from dpmc import budgets, models
     from dpmc.privacy.events import repeat
 
     study = _study_as_asked(options)
@@ -380,15 +371,8 @@ def budget(options: argparse.Namespace) -> None:
     values, source = _hyperparameters(study, options)
     algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
-    answers: dict[str, Any] = {}
-    for name, accountant in accountants.ACCOUNTANTS.items():
-        if not accountant.is_meant_for(once + each):
-            continue
-        if k is None:
-            epsilon = float(canonical_epsilon(options.epsilon))
-            answers[name] = accountant.iterations(once, each, epsilon, delta)
-        else:
-            answers[name] = accountant.epsilon(once + repeat(each, k), delta)
+    total = None if k else float(canonical_epsilon(options.epsilon))
+    answers = budgets.answers(once, each, delta, epsilon=total, iterations=k)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return
@@ -555,25 +539,5 @@ def _at_least(least: int, key: str, *values: int | None) -> int | None:
 
 
 def _progress(name: str, quiet: bool, what: str = "iterations") -> Any:
-    """A reporter of progress on standard error: a line that rewrites itself, or one every 10 s.
-
-    `what` is counted; a report may carry a word on how it goes.
-    """
-    if quiet:
-        return None
-    began = last = time.monotonic()
-    live = sys.stderr.isatty()
-
-    def report(done: int, total: int, word: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < (0.2 if live else 10.0) and done < total:
-            return
-        last = now
-        left = (now - began) * (total - done) / done
-        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
-        text += f", {word}" if word else ""
-        end = "\n" if done == total or not live else ""
-        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
-
-    return report
+    """A reporter of progress, unless it is to be quiet."""
+    return None if quiet else reporter(name, what)
