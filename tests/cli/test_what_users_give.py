@@ -9,6 +9,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+import xarray
 import yaml
 
 from dpmc import datasets
@@ -304,6 +305,10 @@ def own_model(folder: Path, text: str) -> None:
         ("true_theta = 'abc'", ("true_theta", "'abc'")),
         ("true_theta = [float('nan')]", ("true_theta", "NaN")),
         ("true_theta = None", ("true_theta", "None")),
+        ("parameters = ('a', 'b')", ("parameters: ('a', 'b')", "1 different names")),
+        ("parameters = 'a'", ("parameters: 'a'", "tuple or list")),
+        ("parameters = ['']", ("parameters: ['']",)),
+        ("def parameters(self): return ['a']", ("parameters", "1 different names")),
         ("start = [0.0, 1.0]", ("start", "(2,)", "(1,)")),
         ("start = 'abc'", ("start", "'abc'")),
         ("posterior = 3", ("posterior: 3", "method")),
@@ -390,6 +395,13 @@ def test_a_model_that_is_right(folder):
     own_model(folder, MODEL + "    def posterior(self, rows, temperature): return Posterior()\n" + POSTERIOR)
     assert main(OWN) == 0
     assert main((*OWN, "--data", "rows.csv", "--force")) == 0
+
+
+def test_names_of_parameters_label_the_draws(folder):
+    own_model(folder, f"{MODEL}    parameters = ['slope']\n")
+    assert main(OWN) == 0
+    with xarray.open_datatree("c.nc") as tree:
+        assert tree["posterior/parameter"].values.tolist() == ["slope"]
 
 
 # -- rows, data files -------------------------------------------------------------------------------------
@@ -480,7 +492,7 @@ WORDS = np.array(["a", "b"], object)
         (attribute("model", "narrow-banana"), ("model", "narrow-banana", "circle")),
         (attribute("dataset", 3), ("dataset", "3", "text")),
         (attribute("caveat", 3), ("caveat", "3", "text")),
-        (attribute("schema", 2), ("schema", "2", "1")),
+        (attribute("schema", 3), ("schema", "3", "1 or 2")),
         (without("schema"), ("schema",)),
         (instead("rows", WORDS), ("rows", "numbers")),
         (instead("rows", np.array(1.0)), ("rows", "shape ()")),
@@ -534,7 +546,7 @@ READ = (
     ("change", "words"),
     [
         *((without(name), (name,)) for name in READ),
-        (attribute("schema", 2), ("schema: 2", "must be 1")),
+        (attribute("schema", 3), ("schema: 3", "must be 1 or 2")),
         (attribute("model", 3), ("model: 3", "text")),
         (attribute("study", [1.0, 2.0]), ("study", "text")),
         (attribute("epsilon", "four"), ("epsilon", "'four'")),

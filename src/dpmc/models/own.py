@@ -19,7 +19,16 @@ from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
-ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
+ATTRIBUTES = (
+    "dimension",
+    "parameters",
+    "n",
+    "columns",
+    "tempering",
+    "true_theta",
+    "start",
+    "histogram_truth",
+)
 METHODS = (
     "log_likelihood",
     "log_prior",
@@ -77,8 +86,11 @@ def _checked(own: Any, name: str) -> Definition:
     if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
         raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
     counts = {}
-    if not isinstance(given.get("columns"), int | None):
-        given["columns"] = len(_names(given["columns"], f"{where}: columns"))
+    columns = given.get("columns")
+    if isinstance(columns, list | tuple):
+        if not columns or not _are_names(columns, len(columns)):
+            raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
+        given["columns"] = len(columns)
     for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
         try:
             counts[key] = count(given[key], most=most) if given.get(key) is not None else None
@@ -87,6 +99,9 @@ def _checked(own: Any, name: str) -> Definition:
     d = counts["dimension"]
     if d is None:
         raise DpmcError(f"{where}: dimension: None must be a whole number")
+    if "parameters" in given and not _are_names(given["parameters"], d):
+        names = shown(given["parameters"])
+        raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
     vectors = {
         key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
     }
@@ -104,12 +119,11 @@ def _checked(own: Any, name: str) -> Definition:
     return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
 
 
-def _names(value: Any, where: str) -> tuple[str, ...]:
-    """Names of columns; DpmcError unless they are different texts."""
-    names = tuple(value) if isinstance(value, list | tuple) else ()
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        raise DpmcError(f"{where}: {shown(value)} must be a number of columns, or a list of their names")
-    return names
+def _are_names(value: Any, d: int) -> bool:
+    """Whether a value is d different texts that can be printed."""
+    if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
+        return False
+    return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
 
 
 def _takes_one(method: Any) -> bool:
