@@ -17,9 +17,7 @@ from dpmc.outputs import Output
 from dpmc.progress import reporter
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study, read_yaml
-from dpmc.values import MOST_STARTS
-
-MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
+from dpmc.values import MOST_CHAINS, MOST_STARTS
 
 
 def data(options: argparse.Namespace) -> None:

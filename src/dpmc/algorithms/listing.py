@@ -1,7 +1,7 @@
 """The algorithms with their hyperparameters as objects that print well: what `dpmc.algorithms()` returns."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
@@ -46,5 +46,7 @@ def listing() -> Listing:
     for name in ALGORITHMS:
         cls = algorithm_class(name)
         about = (sys.modules[cls.__module__].__doc__ or "").strip().split("\n")[0]
-        found[name] = Entry(name, about, {entry[0]: Hyperparameter(*entry) for entry in describe(cls)})
+        own = {field.name for field in fields(cls)}  # without those that only an ε per iteration reads
+        known = {entry[0]: Hyperparameter(*entry) for entry in describe(cls) if entry[0] in own}
+        found[name] = Entry(name, about, known)
     return found

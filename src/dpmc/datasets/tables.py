@@ -107,7 +107,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
     """
     try:
         text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
-        lines = csv.reader(text, skipinitialspace=True)
+        lines = csv.reader(text, skipinitialspace=True, strict=True)
         read = [(lines.line_num, [item.strip() for item in items]) for items in lines]
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
