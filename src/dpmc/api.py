@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
 
 STARTS = 20  #: start points of a data set, at least
+FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
 Hyperparameters = Mapping[str, Any] | str | Path | None
 
@@ -133,7 +134,7 @@ def budget(
         raise DpmcError("epsilon, iterations: give one of them")
     d = None
     if not hasattr(n, "__index__"):
-        name, about = _definition(n)
+        _, name, about = _definition(n)
         n, d = about.n or None, len(about.true_theta)
         if n is None:
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
@@ -145,17 +146,107 @@ def budget(
     return budgets.answers(once, each, _delta(delta, n), epsilon=total, iterations=k)
 
 
-def _definition(model: Any) -> tuple[str, Definition]:
-    """Name and definition of whatever stands for a model."""
-    return (model, models.definition(model)) if isinstance(model, str) else given_model(model)
+def tune(
+    model: Any,
+    data: Any = None,
+    algorithm: str = "dp-penalty",
+    *,
+    epsilon: float | str,
+    delta: float | None = None,
+    hyperparameters: Hyperparameters = None,
+    chains: int = 1,
+    trials: int = 30,
+    seeds: int = 3,
+    data_are_public: bool = False,
+    table: str | Path | None = None,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Search hyperparameters on simulated or public rows; `dpmc.sample` takes what is returned.
+
+    The best setting has the least distance (MMD) from the posterior of these rows, which is known, or is
+    sampled without privacy, among those that clip fewer than a tenth of the log ratios. What is found is good
+    for private rows as far as these are like them: as many, and on the same scale.
+
+    Parameters
+    ----------
+    model : as in `dpmc.sample`; to simulate rows it has `simulate(generator, theta, n)` and `true_theta`.
+    data : number of rows to simulate, that of the private rows; None: the model's `n`. Or public rows, as in
+        `dpmc.sample`, with `data_are_public`.
+    epsilon, delta, chains : as they will be in `dpmc.sample`.
+    hyperparameters : to begin with; the search goes up to ten times as far, either way. None: from the scale
+        of the posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
+    trials, seeds : settings to try, and runs of each; the best are run again with other seeds.
+    data_are_public : nobody's privacy depends on the rows given.
+    table : CSV file of the trials, from which a search that was stopped goes on.
+
+    Raises DpmcError for rows that may be private: hyperparameters chosen by them tell of them, and no epsilon
+    covers that.
+    """
+    from tempfile import TemporaryDirectory
+
+    from dpmc import first_setting, sampling, search
+
+    chains = _count("chains", chains, most=MOST_CHAINS)
+    trials, seeds = _count("trials", trials), _count("seeds", seeds)
+    problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
+    cell = sampling.Cell(
+        problem=problem,
+        method=algorithm,
+        algorithm=None,
+        epsilon=canonical_epsilon(epsilon),
+        delta=_delta(delta, problem.n),
+        accountant="tight",
+        chains=chains,
+    )
+    algorithm_class(algorithm)  # raises for an unknown one
+    if algorithm not in search.FREE or cell.epsilon == "inf":
+        raise DpmcError(f"algorithm: {algorithm} at epsilon {cell.epsilon} has nothing to search")
+    sd = first_setting.scales(problem)
+    problem.reference = first_setting.reference_draws(problem, sd)
+    given = _hyperparameters(hyperparameters) or first_setting.first_setting(cell, sd)
+    _algorithm(algorithm, given, problem.dimension)
+    asking = first_setting.OneCell(cell, given)
+    free = tuple(name for name in search.FREE[algorithm] if name in given)
+    bench = search.Bench(asking, problem.label, algorithm, problem, free)
+    report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "trials.csv" if table is None else Path(table)
+        return search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+
+
+def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
+    """Simulated rows, or given ones that are said to be public."""
+    from dpmc import datasets
+
+    if data is not None and not hasattr(data, "__index__"):
+        if not data_are_public:
+            raise DpmcError(
+                "data: hyperparameters chosen on private rows tell of them, and no epsilon covers that: give "
+                "the number of rows to simulate, or say data_are_public=True"
+            )
+        return _problem(model, data, starts)
+    label, name, about = _definition(model)
+    n = about.n if data is None else _count("data", data)
+    if not n:
+        raise DpmcError(f"data: needed, the number of rows to simulate; the model {name} has no n of its own")
+    if not hasattr(about.model, "simulate"):
+        raise DpmcError(f"model: {name} has no simulate(generator, theta, n), and there are no public rows")
+    return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=about)
+
+
+def _definition(model: Any) -> tuple[str, str, Definition]:
+    """Label, name and definition of whatever stands for a model: the label of an instance is its class's."""
+    if isinstance(model, str):
+        return model, model, models.definition(model)
+    name, about = given_model(model)
+    return name.partition(":")[2], name, about
 
 
 def _problem(model: Any, data: Any, starts: int) -> Problem:
     """Model and rows; what cannot be run is refused."""
     from dpmc import datasets
 
-    name, about = _definition(model)
-    label = name if isinstance(model, str) else name.partition(":")[2]
+    label, name, about = _definition(model)
     starts = max(starts, STARTS)
     if isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=about)
