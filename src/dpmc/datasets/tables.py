@@ -49,8 +49,10 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
 
 def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """Rows and names of a file, by its suffix."""
-    if not path.is_file():
-        raise DpmcError(f"{path}: no such file")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise DpmcError(f"{path}: {error.strerror}") from None
     if path.suffix == ".csv":
         return _read_csv(path, columns)
     if path.suffix not in SUFFIXES:

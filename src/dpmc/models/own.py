@@ -47,9 +47,9 @@ def given_model(model: Any) -> tuple[str, Definition]:
 
     Raises DpmcError for what lacks what a model needs.
     """
-    function = vars(model)["log_likelihood"] if isinstance(model, Model) else None
-    of = function or (model if isinstance(model, type) else type(model))
-    name = f"{of.__module__}:{getattr(of, '__qualname__', type(of).__qualname__)}"
+    of = vars(model)["log_likelihood"] if isinstance(model, Model) else model
+    of = of if hasattr(of, "__qualname__") else type(of)
+    name = f"{of.__module__}:{of.__qualname__}"
     with _one_line(f"model: {shown(name)} cannot be made", name.partition(":")[0]):
         own = model() if isinstance(model, type) else model
     return name, _checked(own, name)
