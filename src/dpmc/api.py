@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,7 @@ def sample(
 
     Raises DpmcError, before any budget is spent, for an argument that is wrong or missing.
     """
-    from dpmc import sampling, storage, summary
+    from dpmc import sampling, storage
     from dpmc.cell import described
 
     chains, thin = _count("chains", chains, most=MOST_CHAINS), _count("thin", thin)
@@ -107,6 +108,8 @@ def sample(
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})
     if progress:
+        from dpmc import summary
+
         print(*summary.lines([storage.ChainFile.of(finished, {})]), sep="\n", file=sys.stderr)
     return storage.tree(finished)
 
@@ -133,7 +136,7 @@ def budget(
     if (epsilon is None) == (iterations is None):
         raise DpmcError("epsilon, iterations: give one of them")
     d = None
-    if not hasattr(n, "__index__"):
+    if not isinstance(n, Number):
         _, name, about = _definition(n)
         n, d = about.n or None, len(about.true_theta)
         if n is None:
@@ -218,7 +221,7 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
     """Simulated rows, or given ones that are said to be public."""
     from dpmc import datasets
 
-    if data is not None and not hasattr(data, "__index__"):
+    if data is not None and not isinstance(data, Number):
         if not data_are_public:
             raise DpmcError(
                 "data: hyperparameters chosen on private rows tell of them, and no epsilon covers that: give "
