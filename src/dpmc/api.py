@@ -104,6 +104,9 @@ def sample(
         iterations=None if iterations is None else _count("iterations", iterations),
         thin=thin,
     )
+    enough = cell.status(cell.allowed_iterations())
+    if enough != "ok" and iterations is None:
+        raise DpmcError(f"{enough}; more noise in each (hyperparameters) or fewer chains buy more")
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})

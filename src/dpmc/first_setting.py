@@ -17,7 +17,7 @@ from dpmc import sampling
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.errors import DpmcError
-from dpmc.model_checks import log_likelihood, log_likelihood_gradient
+from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
 from dpmc.randomness import stream
 
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
         if gradients and hasattr(model, "gradient_form"):
-            linear, constant = model.gradient_form(theta[None])
-            norms.append(np.sqrt(((model.statistics(rows) @ linear[0].T + constant[0]) ** 2).sum(axis=1)))
+            norms.append(np.sqrt((gradient_by_form(model, theta, rows) ** 2).sum(axis=1)))
         elif gradients:
             norms.append(np.sqrt((log_likelihood_gradient(model, theta, rows) ** 2).sum(axis=1)))
     bounds = [np.nanquantile(np.stack(found), UNCLIPPED) if found else 0.0 for found in (slopes, norms)]

@@ -111,7 +111,7 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     dummies = _dummies(model, columns, theta)
     for method, ask in asked:
         _try_method(f"model: {name_of(model)}: {method}", ask, dummies)
-    _check_gradients(model, theta, dummies, asked=[method for method, _ in asked])
+    _check_gradients(model, theta, dummies)
 
 
 def _try_forms(model: Any, theta: np.ndarray) -> None:
@@ -127,7 +127,14 @@ def _try_forms(model: Any, theta: np.ndarray) -> None:
             real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
 
 
-def _check_gradients(model: Any, theta: np.ndarray, dummies: list[np.ndarray], asked: list[str]) -> None:
+def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The gradient of each row's log-likelihood (n, d) by the affine form of a model that has one."""
+    linear, constant = model.gradient_form(theta[None])
+    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
+    return found
+
+
+def _check_gradients(model: Any, theta: np.ndarray, dummies: list[np.ndarray]) -> None:
     """Compare gradients with finite differences, at a public position θ (d,) and on public rows.
 
     Raises WrongResult naming the first component that differs.
@@ -139,15 +146,18 @@ def _check_gradients(model: Any, theta: np.ndarray, dummies: list[np.ndarray], a
             np.asarray(model.log_prior_gradient(theta))[None],
             theta,
         )
-    for rows in dummies if "log_likelihood_gradient" in asked else ():
-        try:
-            gradient = log_likelihood_gradient(model, theta, rows)
+    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
+    for method, gradient in known.items():
+        for rows in dummies if _offers(model, method) else ():
             differences = functools.partial(_log_likelihood_at, model, rows)
-            _compare(f"model: {name_of(model)}: log_likelihood_gradient", differences, gradient, theta)
-        except WrongResult:
-            raise
-        except Exception:  # made-up rows may be the reason; `_try_method` has seen to the rest
-            continue
+            try:
+                _compare(
+                    f"model: {name_of(model)}: {method}", differences, gradient(model, theta, rows), theta
+                )
+            except WrongResult:
+                raise
+            except Exception:  # made-up rows may be the reason; `_try_method` has seen to the rest
+                continue
 
 
 def _log_likelihood_at(model: Any, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:

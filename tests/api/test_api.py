@@ -143,6 +143,8 @@ def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) ->
     [
         ({"epsilon": -1}, "epsilon: -1 must be greater than 0"),
         ({"epsilon": "x"}, "epsilon: 'x' is not a number"),
+        ({"epsilon": 0.01}, "budget too small: epsilon 0.01 allows 0 iterations; more noise in each"),
+        ({"epsilon": 2, "chains": 100}, "budget too small: epsilon 2 allows 0 iterations"),
         ({"epsilon": "inf"}, "iterations: needed when epsilon is inf"),
         ({"delta": 2}, "delta: 2 must be between 0 and 1"),
         ({"delta": "x"}, "delta: 'x' is not a number"),

@@ -135,6 +135,51 @@ def test_a_right_gradient_is_not_refused(density: Any, gradient: Any) -> None:
     assert draws(dpmc.Model(2, density, log_likelihood_gradient=gradient), "dp-hmc").shape == (1, 20, 2)
 
 
+class Affine(dpmc.ExponentialFamily):
+    """x ~ N(θ, I); `factor` makes its gradient wrong."""
+
+    dimension = columns = 2
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self.factor = factor
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        return rows
+
+    def slopes(self, theta: np.ndarray) -> np.ndarray:
+        return theta
+
+    def offset(self, theta: np.ndarray) -> Any:
+        return -0.5 * (theta**2).sum(axis=1)
+
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.tile(np.eye(2), (len(theta), 1, 1)), -self.factor * theta
+
+
+def test_an_exponential_family_is_served_by_the_fast_kernels_and_its_form_is_checked() -> None:
+    start = [0.5, 0.7]
+    plain = dpmc.Model(2, Normal().log_likelihood, log_likelihood_gradient=RIGHT)
+    for algorithm in ("dp-penalty", "dp-hmc"):
+        tree = dpmc.sample(
+            Affine(),
+            ROWS,
+            algorithm,
+            epsilon=50,
+            iterations=20,
+            start=start,
+            progress=False,
+            hyperparameters=HMC if algorithm == "dp-hmc" else SETTING,
+        )
+        assert tree.attrs["evaluator"] == "affine"
+    one, other = Affine(), Normal()
+    theta, move = np.array([0.5, 0.7]), np.array([0.1, -0.2])
+    ratios = [m.log_likelihood(theta + move, ROWS) - m.log_likelihood(theta, ROWS) for m in (one, other)]
+    assert np.allclose(*ratios)
+    assert np.allclose(one.log_likelihood_gradient(theta, ROWS), plain.log_likelihood_gradient(theta, ROWS))
+    with pytest.raises(dpmc.DpmcError, match="(log_likelihood_gradient|gradient_form): component 0 is"):
+        draws(Affine(factor=0.5), start=start)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

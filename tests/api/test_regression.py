@@ -209,7 +209,7 @@ def test_an_outcome_that_is_no_label_is_refused() -> None:
         dpmc.sample(
             model,
             np.array([[1.0, 0.0], [2.0, 0.0]]),
-            epsilon=1,
+            epsilon=50,
             progress=False,
             hyperparameters={"tau": 1, "clip": 1, "proposal_sd": 1},
         )
