@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.metrics.cell import fractions, second_half
-from dpmc.metrics.convergence import convergence
+from dpmc.metrics.cell import convergence, fractions, second_half
 from dpmc.storage import ChainFile
 
 #: Acceptance rates outside of these hardly ever come with a chain that mixes: the best of a random walk is
@@ -82,7 +81,7 @@ def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]
     """Smallest bulk ESS and largest R-hat over the parameters, of the second halves of all chains."""
     halves = [second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs]
     try:
-        found = convergence(np.concatenate(halves), least_chains=1)
+        found = convergence(np.concatenate(halves))
     except ValueError:
         return None, None
     return found.ess_bulk_min, found.rhat_max

@@ -27,7 +27,7 @@ from dpmc.values import MOST, shown
 
 #: Data sets that dpmc makes; `dpmc.datasets.DATASET_PATTERN` is the same (tested), and slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
-OWN_ROWS = (".csv",)  #: files of rows, by their endings
+OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; `dpmc.datasets.tables.SUFFIXES`, likewise
 
 
 def added(default: Any) -> Any:
@@ -82,7 +82,11 @@ Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Label = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Count = Annotated[StrictInt, Field(ge=1, le=MOST)]
 Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
-Data = Annotated[Text, AfterValidator(_data), WithJsonSchema({"rule": "data set, or your own rows (`.csv`)"})]
+Data = Annotated[
+    Text,
+    AfterValidator(_data),
+    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`"}),
+]
 Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "in (0, 1), or as `0.1/n`"})]
 Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "> 0, or `inf`"})]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
@@ -109,6 +113,7 @@ class ModelSpec(Keys):
     model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
     data: Data = key("data set; a file's path is relative to the study's folder", "published")
     rows_file: Path | None = added(None)  # the file of one's own rows; `data` is then its stem
+    columns: Texts = key("of that file, by name; default: those that the model names, else all", ())
     n: Count | None = key("rows; default: the catalogue's number, or those of the file", None)
     start: Literal["perturbed", "true"] = key("start points: thesis, Section 5.2, or all true θ", "perturbed")
     settings_of: Text = key("model whose hyperparameters are used; default: the label", "")

@@ -117,6 +117,8 @@ def _model(label: str, spec: ModelSpec, study: Study) -> ModelSpec:
         if spec.n is not None:
             study.document.refuse(*keys, "n", rule=f"{spec.n} is not said beside a file of rows")
         update |= {"data": Path(spec.data).stem, "rows_file": study.path.parent / spec.data}
+    elif spec.columns:
+        study.document.refuse(*keys, "columns", rule="only beside a file of rows")
     return spec.model_copy(update=update)
 
 
@@ -190,7 +192,7 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study, own_ep
     `own_epsilons`: the method has its own, whatever the models' are.
     """
     ours, theirs = study.models[model], other.models[model]
-    kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "n", "start")}
+    kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "columns", "n", "start")}
     for what, (one, two) in {
         **kinds,
         **{key: (study, other) for key in ("delta", "epsilon_kind", "chains")},

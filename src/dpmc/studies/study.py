@@ -64,6 +64,17 @@ class Study(StudyKeys):
             self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
         return delta
 
+    def read_rows(self, model: str, file: Path) -> Any:
+        """Rows (n, d_x) of a model in a file: the columns that the study names, else the model, else all.
+
+        Raises DpmcError for a file that cannot be read.
+        """
+        from dpmc import datasets, models
+
+        spec = self.model(model)
+        by_model = getattr(models.definition(spec.model).model, "column_names", None)
+        return datasets.read_rows(file, spec.columns or by_model)
+
     def number_of_rows(self, model: str) -> int:
         """Number of rows n of a model: the study's, else that of its file, else the catalogue's.
 
@@ -72,10 +83,8 @@ class Study(StudyKeys):
         from dpmc.models import definition
 
         spec = self.model(model)
-        if spec.n is None and spec.rows_file is not None:
-            from dpmc.datasets import read_rows
-
-            return len(read_rows(spec.rows_file))
+        if spec.rows_file is not None:
+            return len(self.read_rows(model, spec.rows_file))
         return spec.n or definition(spec.model).n
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
