@@ -158,7 +158,7 @@ def parser() -> argparse.ArgumentParser:
         )
         if name != "fetch":
             command.add_argument(
-                "--study", default="thesis", help="name, or file (.yaml) of a study (default: thesis)"
+                "--study", default="thesis", help="name in config/studies, or a file (default: thesis)"
             )
         _OPTIONS[name](command)
         if name != "budget":  # which writes no file
