@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """
     options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
-    studies = check_studies(options.studies, options.tune)
+    studies = check_studies(options.studies, options.tune, study_places(options.config))
     targets = tuning_targets(studies, options.studies) if options.tune else options.studies
     folder, profile = known_profile(options.profile) if options.profile else (None, {})
     check_partitions(profile)
@@ -157,21 +157,37 @@ def run_to_end(command: list[str], lock: int) -> int:
     return status
 
 
-def check_studies(studies: list[str], tune: bool = False) -> "list[Study]":
-    """Return the studies of a run, with those whose cells they take.
+def study_places(config: list[str]) -> Any:
+    """Files and folders of studies: the setting `studies` of the command line, else of config/config.yaml."""
+    from dpmc.errors import DpmcError
+    from dpmc.studies import read_yaml
+
+    given = dict(pair.partition("=")[::2] for pair in config).get("studies")
+    try:
+        found = (
+            yaml.safe_load(given) if given else (read_yaml(Path("config/config.yaml")) or {}).get("studies")
+        )
+    except (DpmcError, AttributeError, yaml.YAMLError) as error:
+        refuse(2, " ".join(str(error).split()))
+    return found or "config/studies"
+
+
+def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
+    """Return the studies of a run, with those whose cells they take; `places` has all studies.
 
     Refuses an unknown study, a mistake in any study's file, and hyperparameters that are missing unless the
     run is to `tune` them, in one line, before anything starts.
     """
     from dpmc.errors import DpmcError
-    from dpmc.studies import load_study
+    from dpmc.studies import load_study, study_files
 
-    known = ["all", *sorted(path.stem for path in Path("config/studies").glob("*.yaml"))]
-    for study in studies:
-        if study not in known:
-            refuse(2, f"no study {study!r} in config/studies; known: {', '.join(known)}")
     try:
-        loaded = {name: load_study(name) for name in known[1:]}
+        files = study_files(places)
+        known = ["all", *sorted(files)]
+        for study in studies:
+            if study not in known:
+                refuse(2, f"no study {study!r} in {places}; known: {', '.join(known)}")
+        loaded = {name: load_study(path) for name, path in files.items()}
     except DpmcError as error:
         refuse(2, str(error))
     asked = known[1:] if "all" in studies else studies

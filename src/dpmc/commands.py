@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from typing import Any
 from dpmc import outputs
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
+from dpmc.progress import reporter
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study, read_yaml
-from dpmc.values import MOST_STARTS
-
-MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
+from dpmc.values import MOST_CHAINS, MOST_STARTS
 
 
 def data(options: argparse.Namespace) -> None:
@@ -91,8 +89,8 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         options.method,
         problem,
         table,
-        trials=_at_least(1, "trials", options.trials, study.tuning_trials) or 1,
-        seeds=_at_least(1, "seeds", options.seeds, study.tuning_seeds) or 1,
+        trials=_at_least(1, "trials", options.trials, study.tuning.trials) or 1,
+        seeds=_at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
         progress=_progress(name, options.quiet, "trials"),
     )
     for parameter in result["search"]["at_bound"]:
@@ -189,6 +187,7 @@ def _jobs(
 ) -> list[Any]:
     """The jobs of `sample`: one, or where ε is per iteration one for all ε with the same hyperparameters."""
     from dpmc import jobs
+    from dpmc.cell import described
 
     how = study.own_method(options.method)
     values, source = _hyperparameters(study, options)
@@ -201,16 +200,7 @@ def _jobs(
     about = {}
     for epsilon in epsilons:
         cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
-        about[epsilon] = {
-            "study": study.name,
-            "algorithm": how.algorithm,
-            "variant": cell.algorithm.note,
-            "hyperparameters": json.dumps(values, sort_keys=True),
-            "options": json.dumps(how.options, sort_keys=True),
-            "model_id": problem.model_id,
-            "chains": study.chains,
-            **({"caveat": problem.caveat} if problem.caveat else {}),
-        }
+        about[epsilon] = described(cell, values, study.name, how.algorithm, how.options)
         if study.epsilon_kind != "total":
             calibrated = study.settings(options.method, values, epsilon, problem.n)
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
@@ -390,30 +380,22 @@ def budget(options: argparse.Namespace) -> None:
 
     Where ε is per iteration, it sets the noise, and what iterations cost in total is printed.
     """
-    from dpmc import models
-    from dpmc.privacy import accountants
+    from dpmc import budgets, models
     from dpmc.privacy.events import repeat
 
     study = _study_as_asked(options)
     kept, k = _what_to_budget(study, options)
     spec = study.model(options.model)
     definition = models.definition(spec.model)
-    n = _at_least(1, "n", options.n, spec.n or definition.n)
+    n = _at_least(1, "n", options.n) or study.number_of_rows(options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n)
     values, source = _hyperparameters(study, options)
     algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
-    answers: dict[str, Any] = {}
-    for name, accountant in accountants.ACCOUNTANTS.items():
-        if not accountant.is_meant_for(once + each):
-            continue
-        if k is None:
-            epsilon = float(canonical_epsilon(options.epsilon))
-            answers[name] = accountant.iterations(once, each, epsilon, delta)
-        else:
-            answers[name] = accountant.epsilon(once + repeat(each, k), delta)
+    total = None if k else float(canonical_epsilon(options.epsilon))
+    answers = budgets.answers(once, each, delta, epsilon=total, iterations=k)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return
@@ -468,8 +450,8 @@ def _study_as_asked(options: argparse.Namespace) -> Study:
         raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
     if options.chains is not None and options.chains > MOST_CHAINS:
         raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
-    return dataclasses.replace(
-        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
+    return study.model_copy(
+        update={"chains": chains or study.chains, "delta": study.delta if delta is None else delta}
     )
 
 
@@ -486,15 +468,24 @@ def _problem(
 
     spec = study.model(label)
     starts = max(starts, study.start_points)
-    if file is not None and file.suffix == ".csv":
+    if file is not None and file.suffix in (".csv", ".parquet"):
         file, rows = None, file
+    elif file is None and rows is None and dataset in (None, spec.data):
+        rows = spec.rows_file
     if rows is not None or file is None:
-        from dpmc import datasets  # a job reads its data: it need not load what makes them
+        from dpmc import datasets, models  # a job reads its data: it need not load what makes them
     if rows is not None:
-        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts, str(rows))
+        definition = models.definition(spec.model)
+        problem = datasets.from_rows(
+            label, spec.model, rows.stem, study.read_rows(label, rows), starts, str(rows), definition
+        )
+        if spec.start == "true":
+            problem.starts[:] = problem.true_theta
+        return problem
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
-        return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
+        n = study.number_of_rows(label) if spec.rows_file else spec.n
+        return datasets.build(label, spec.model, name, n, starts, spec.start)
     problem = read_problem(file)
     for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
         if held != wanted:
@@ -578,25 +569,5 @@ def _at_least(least: int, key: str, *values: int | None) -> int | None:
 
 
 def _progress(name: str, quiet: bool, what: str = "iterations") -> Any:
-    """A reporter of progress on standard error: a line that rewrites itself, or one every 10 s.
-
-    `what` is counted; a report may carry a word on how it goes.
-    """
-    if quiet:
-        return None
-    began = last = time.monotonic()
-    live = sys.stderr.isatty()
-
-    def report(done: int, total: int, word: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < (0.2 if live else 10.0) and done < total:
-            return
-        last = now
-        left = (now - began) * (total - done) / done
-        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
-        text += f", {word}" if word else ""
-        end = "\n" if done == total or not live else ""
-        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
-
-    return report
+    """A reporter of progress, unless it is to be quiet."""
+    return None if quiet else reporter(name, what)

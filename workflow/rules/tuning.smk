@@ -10,12 +10,12 @@ def tuning_settings(wildcards):
     spec = study.model(wildcards.model)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
     values = pinned(study, wildcards.model, wildcards.method)
-    return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
+    return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
 
 
 def search_settings(wildcards):
     """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
-    trials = STUDIES[wildcards.study].tuning_trials
+    trials = STUDIES[wildcards.study].tuning.trials
     return json.dumps(
         [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
     )
@@ -42,7 +42,7 @@ def searched_data(wildcards):
 def search_found(wildcards):
     """What a search found, in a study whose settings are searched; nothing in others."""
     found = SEARCHED.format(**wildcards)
-    searched = STUDIES[wildcards.study].tuning_mode == "search" and found in searches(wildcards)
+    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
     return [found] if searched else []
 
 
@@ -110,10 +110,9 @@ def tried(wildcards):
 def budget_settings(wildcards):
     """Everything in the study that decides its budgets; a change computes them anew."""
     study = STUDIES[wildcards.study]
-    return json.dumps(
-        [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()],
-        sort_keys=True,
-    )
+    cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
+    own = [study.number_of_rows(label) for label, spec in study.models.items() if spec.rows_file]
+    return json.dumps([*cells, *own], sort_keys=True)
 
 
 # For people. A chain takes its number of iterations from the same accountant: if it read this table, a change

@@ -1,0 +1,214 @@
+"""The keys of a study's file, declared once: meaning, rule and default of each.
+
+Reading, checks and the tables of config/README.md (`python -m dpmc.studies`) follow from these fields. A
+field made by `added` is no key of the file: reading fills it in.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
+
+from dpmc.errors import DpmcError
+from dpmc.randomness import canonical_epsilon
+from dpmc.studies.documents import Document
+from dpmc.values import MOST, shown
+
+#: Data sets that dpmc makes; `dpmc.datasets.DATASET_PATTERN` is the same (tested), and slow to import.
+DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
+OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; `dpmc.datasets.tables.SUFFIXES`, likewise
+
+
+def added(default: Any) -> Any:
+    """A field that is no key of the file."""
+    return Field(default, validation_alias="(added)")
+
+
+def key(meaning: str, default: Any = ...) -> Any:
+    """A key of the file; one without a default is needed."""
+    return Field(default, description=meaning, validate_default=default == {})
+
+
+def _epsilon(value: Any) -> str:
+    if value != "inf" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError(f"{shown(value)} must be a number greater than 0, or inf")
+    try:
+        return canonical_epsilon(value)
+    except DpmcError as error:
+        raise ValueError(str(error).removeprefix("epsilon: ")) from None
+
+
+def _delta(value: Any) -> Any:
+    if isinstance(value, str):
+        right = re.fullmatch(r" *[0-9.]+(e-?[0-9]+)? */ *n *", value) is not None
+    else:
+        right = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
+    if not right:
+        raise ValueError(f"{shown(value)} must be a number in (0, 1), or a text such as 0.1/n")
+    return value
+
+
+def _data(value: str) -> str:
+    name, own = Path(value).stem, Path(value).suffix in OWN_ROWS
+    if not own and not re.fullmatch(DATA_SETS, value):
+        known = f"published, tuning, fresh-<number>, pictures, or a file of rows ({', '.join(OWN_ROWS)})"
+        raise ValueError(f"{shown(value)} must be {known}")
+    if own and (re.fullmatch(DATA_SETS, name) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)):
+        rule = "the file's name must be of letters, digits, '.', '_', '-', and not that of a data set of dpmc"
+        raise ValueError(f"{shown(value)}: {rule}")
+    return value
+
+
+def _different(values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{value} stands twice")
+    return values
+
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
+Label = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Count = Annotated[StrictInt, Field(ge=1, le=MOST)]
+Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
+Data = Annotated[
+    Text,
+    AfterValidator(_data),
+    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`"}),
+]
+Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "in (0, 1), or as `0.1/n`"})]
+Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "> 0, or `inf`"})]
+Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
+Which = Literal["published", "tuned"]
+
+
+class Keys(BaseModel):
+    """A mapping of the file: other keys are refused, and so are keys without a value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _has_a_value(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("None must be a value, or the key be left out")
+        return value
+
+
+class ModelSpec(Keys):
+    """What a model label stands for."""
+
+    label: str = added("")
+    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
+    data: Data = key("data set; a file's path is relative to the study's folder", "published")
+    rows_file: Path | None = added(None)  # the file of one's own rows; `data` is then its stem
+    columns: Texts = key("of that file, by name; default: those that the model names, else all", ())
+    n: Count | None = key("rows; default: the catalogue's number, or those of the file", None)
+    start: Literal["perturbed", "true"] = key("start points: thesis, Section 5.2, or all true θ", "perturbed")
+    settings_of: Text = key("model whose hyperparameters are used; default: the label", "")
+    epsilons: Epsilons = key("ε of the cells")
+    tuning_epsilon: Epsilon = key("ε of trials on tuning data; not needed with `tuning: {mode: none}`", "")
+    iterations: Count | None = key("of the chains of methods that say nothing else", None)
+    thin: Count = key("likewise: every so-many-th draw is kept", 1)
+
+
+class MethodSpec(Keys):
+    """What a method label stands for."""
+
+    label: str = added("")
+    from_study: Text = key("another study that runs this method: its cells are reused, none is run", "")
+    algorithm: Text = key("default: the label", "")
+    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
+    settings_of: Text = key("method whose hyperparameters are used; default: the algorithm", "")
+    hyperparameters: Which | None = key("in place of the study's", None)
+    options: dict[str, Any] = key("overrule hyperparameters, e.g. `reuse_gradients: true`", {})
+    iterations: Count | None = key("of each chain (needed for ε = inf); default: the model's", None)
+    most_iterations: Count | None = key("a chain stops there, however much budget is left", None)
+    thin: Count = key("every so-many-th draw is kept; default: the model's", 1)
+    most_draws: Count | None = key(
+        "of k > `most_draws` draws every ⌊k/`most_draws`⌋-th is kept; all iterations count", None
+    )
+    models: Texts = key("models it runs on; default: all", ())
+    epsilons: Epsilons = key("in place of the models' own, e.g. `[inf]`", ())
+
+
+class Tuning(Keys):
+    """How hyperparameters are tried, and what `make tune` searches."""
+
+    mode: Literal["pinned", "search", "none"] = key(
+        "try the pinned setting on tuning data, search a better one, or take the pinned as it is", "pinned"
+    )
+    seeds: Number = key("runs of a setting that is tried", 4)
+    trials: Number = key("settings that a search tries", 100)
+    methods: Texts = key("what `make tune` searches; default: all that can be, none with `mode: none`", ())
+    models: Texts = key("likewise; default: all", ())
+
+
+class StudyKeys(Keys):
+    """What a study's file says."""
+
+    title: Text = key("one line")
+    epsilon_kind: Literal["total", "per-iteration"] = key("ε of a whole run, or of an iteration", "total")
+    delta: Delta = key("δ of a run, or of an iteration where ε is")
+    seeds: Number = key("independent runs per cell, each with the whole budget")
+    chains: Number = key("chains of one run; they share its budget", 1)
+    hyperparameters: Which = key("`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published")
+    settings_of: Text = key("study whose hyperparameter files are read; default: this one", "")
+    tuning: Tuning = key("how hyperparameters are tried: keys below", {})
+    models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
+    methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
+    figures: tuple[Text, ...] = key("names of figures")
+
+
+#: What an error says of a value, by pydantic's name of the rule.
+_WORDS = {
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "int_type": "must be an integer",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "literal_error": "must be {expected}",
+    "too_short": "must have at least {min_length} entry",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must match {pattern}",
+}
+
+Declared = TypeVar("Declared", bound=BaseModel)
+
+
+def validated(declaration: type[Declared], document: Document) -> Declared:
+    """Return a document's content as its declaration has it; DpmcError for what breaks a rule."""
+    try:
+        return declaration.model_validate(document.content)
+    except ValidationError as caught:
+        error = caught.errors(include_url=False)[0]
+    keys = [key for key in error["loc"] if key != "[key]"]
+    if error["type"] == "missing":
+        document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")
+    if error["type"] == "extra_forbidden":
+        kinds: dict[Any, type[Keys]] = {"models": ModelSpec, "methods": MethodSpec, "tuning": Tuning}
+        known = described(kinds[keys[0]] if len(keys) > 1 else StudyKeys)
+        document.refuse(*keys, rule=f"unknown key; known: {', '.join(known)}")
+    context = error.get("ctx", {})
+    if error["type"] == "value_error":
+        document.refuse(*keys, rule=str(context["error"]))
+    words = _WORDS[error["type"]].format(**context) if error["type"] in _WORDS else error["msg"]
+    document.refuse(*keys, rule=f"{shown(error['input'])} {words}")
+
+
+def described(declaration: type[Keys]) -> list[str]:
+    """Return the keys that a mapping of the file may have."""
+    return [name for name, field in declaration.model_fields.items() if field.description]
