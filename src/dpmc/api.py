@@ -217,7 +217,10 @@ def tune(
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        return search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        found = search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+    for key in found["search"]["at_bound"] if progress else ():
+        print(f"dpmc: warning: {key} lies on the edge of what was searched: begin there", file=sys.stderr)
+    return found
 
 
 def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:

@@ -89,9 +89,9 @@ def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
 def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> None:
     """Try a model of one's own on dummy rows with so many columns, at a public position θ (d,).
 
-    Gradients are tried if they are needed or there. Raises DpmcError where a method returns what it must not,
-    or where a row's value changes with the rows beside it or from call to call. Models of this package are
-    not tried.
+    Gradients are tried if they are needed or there, and compared with finite differences if they are needed.
+    Raises DpmcError where a method returns what it must not, or where a row's value changes with the rows
+    beside it or from call to call. Models of this package are not tried.
     """
     if type(model).__module__.startswith("dpmc.models.") and not hasattr(model, "offers"):
         return
@@ -111,7 +111,8 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     dummies = _dummies(model, columns, theta)
     for method, ask in asked:
         _try_method(f"model: {name_of(model)}: {method}", ask, dummies)
-    _check_gradients(model, theta, dummies)
+    if gradients:
+        _check_gradients(model, theta, dummies)
 
 
 def _try_forms(model: Any, theta: np.ndarray) -> None:

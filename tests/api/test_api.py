@@ -77,6 +77,26 @@ def test_the_draws_are_those_of_the_command(tmp_path: Path, monkeypatch: pytest.
     assert sorted(tree.children) == ["constant_data", "posterior", "private_diagnostics", "sample_stats"]
 
 
+def test_the_command_takes_an_instance_and_the_columns_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    (tmp_path / "regressions_here.py").write_text("import dpmc\nline = dpmc.LinearRegression('y', ['x'])\n")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(SETTING))
+    rows = rows_of(linear())
+    lines = ["who,x,y", *(f'"me, myself",{x!r},{y!r}' for y, x in rows.tolist())]
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    cell = ["--model", "regressions_here:line", "--method", "dp-penalty", "--epsilon", "2", "--seed", "0"]
+    options = ["--hyperparameters", "mine.yaml", "--data", "people.csv", "--output", "chain.nc", "--quiet"]
+    assert main(["sample", *cell, *options]) == 0
+    chain = read_chain("chain.nc")
+    tree = sample("regressions_here:line", "people.csv")
+    assert (tree.posterior.theta.values == chain.draws).all() and chain.attrs["evaluator"] == "affine"
+
+
 def test_all_chains_of_a_call_share_one_budget() -> None:
     one, four = sample(), sample(chains=4)
     for tree in (one, four):
@@ -291,6 +311,16 @@ def test_what_tune_returns_is_feasible_repeatable_and_can_be_used(tmp_path: Path
     assert (
         np.abs(half.mean(axis=0) - posterior.mean()) < 1.0 * np.sqrt(np.diag(posterior.covariance()))
     ).all()
+
+
+def test_a_setting_at_the_edge_of_the_search_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(search, "_at_bound", lambda pinned, value: pinned is not None)
+    dpmc.tune(linear(tempering=50), 300, epsilon=8, trials=1, seeds=1)
+    said = capfd.readouterr().err
+    assert "tune LinearRegression dp-penalty: 1/1 trials" in said
+    assert "warning: tau lies on the edge of what was searched" in said
 
 
 def test_public_rows_serve_as_well_as_simulated_ones() -> None:

@@ -177,7 +177,7 @@ def test_an_exponential_family_is_served_by_the_fast_kernels_and_its_form_is_che
     assert np.allclose(*ratios)
     assert np.allclose(one.log_likelihood_gradient(theta, ROWS), plain.log_likelihood_gradient(theta, ROWS))
     with pytest.raises(dpmc.DpmcError, match="(log_likelihood_gradient|gradient_form): component 0 is"):
-        draws(Affine(factor=0.5), start=start)
+        draws(Affine(factor=0.5), "dp-hmc", start=start)
 
 
 @pytest.mark.parametrize(
