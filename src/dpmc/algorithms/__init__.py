@@ -66,7 +66,7 @@ class _Package(ModuleType):
     def __call__(self) -> Any:
         from dpmc.algorithms.listing import listing
 
-        return listing()
+        return listing({name: algorithm_class(name) for name in ALGORITHMS})
 
 
 sys.modules[__name__].__class__ = _Package

@@ -1,10 +1,10 @@
 """The algorithms with their hyperparameters as objects that print well: what `dpmc.algorithms()` returns."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import describe
 
 
@@ -40,11 +40,10 @@ class Listing(dict[str, Entry]):
         return "\n\n".join(map(repr, self.values()))
 
 
-def listing() -> Listing:
-    """Return all algorithms, from their declarations."""
+def listing(classes: Mapping[str, Any]) -> Listing:
+    """Return these algorithms, by name, from their declarations."""
     found = Listing()
-    for name in ALGORITHMS:
-        cls = algorithm_class(name)
+    for name, cls in classes.items():
         about = (sys.modules[cls.__module__].__doc__ or "").strip().split("\n")[0]
         own = {field.name for field in fields(cls)}  # without those that only an ε per iteration reads
         known = {entry[0]: Hyperparameter(*entry) for entry in describe(cls) if entry[0] in own}
