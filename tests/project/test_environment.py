@@ -29,8 +29,9 @@ def project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def direct(project: dict[str, Any]) -> dict[str, Requirement]:
-    lines = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["dev"]
-    return by_name(lines)
+    """What the repository's own commands need: all but the plugins for clusters."""
+    extras = project["project"]["optional-dependencies"]
+    return by_name(project["project"]["dependencies"] + extras["workflow"] + extras["dev"])
 
 
 @pytest.fixture(scope="module")
