@@ -1,0 +1,134 @@
+"""What several commands make of their options."""
+
+import argparse
+import csv
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmc import outputs
+from dpmc.errors import DpmcError
+from dpmc.outputs import Output
+from dpmc.studies import Study, load_study, read_yaml
+
+MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
+
+
+def study_as_asked(options: argparse.Namespace) -> Study:
+    """Read the study; `--chains` and `--delta` replace its own numbers.
+
+    Raises DpmcError for an impossible number.
+    """
+    study = load_study(options.study)
+    delta, chains = options.delta, at_least(1, "chains", options.chains, study.chains)
+    if delta is not None and not 0.0 < delta < 1.0:
+        raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
+    if options.chains is not None and options.chains > MOST_CHAINS:
+        raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
+    return dataclasses.replace(
+        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
+    )
+
+
+def problem_of(
+    study: Study,
+    label: str,
+    file: Path | None,
+    dataset: str | None = None,
+    rows: Path | None = None,
+    starts: int = 20,
+) -> Any:
+    """Return the problem of a model: from a file, from a user's rows, or generated as the study says."""
+    from dpmc.problem import read_problem
+
+    spec = study.model(label)
+    starts = max(starts, study.start_points)
+    if file is not None and file.suffix == ".csv":
+        file, rows = None, file
+    if rows is not None or file is None:
+        from dpmc import datasets  # a job reads its data: it need not load what makes them
+    if rows is not None:
+        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts, str(rows))
+    if file is None:
+        name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
+        return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
+    problem = read_problem(file)
+    for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
+        if held != wanted:
+            raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
+    if spec.n is not None and spec.n != problem.n:
+        raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+    return problem
+
+
+def hyperparameters_of(study: Study, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Return hyperparameters and their source: `--hyperparameters`, or the study's own."""
+    if options.hyperparameters is None:
+        return study.pinned_hyperparameters(options.model, options.method)
+    path = options.hyperparameters
+    content = read_yaml(path)
+    if isinstance(content, dict) and "hyperparameters" in content:
+        for key, wanted in (("model", options.model), ("method", options.method)):
+            if content.get(key, wanted) != wanted:
+                raise DpmcError(f"{path}: {key}: {content[key]!r} is not {wanted!r}")
+        content = content["hyperparameters"]
+    if not isinstance(content, dict):
+        raise DpmcError(f"{path}: must be a mapping of hyperparameters")
+    return content, str(path)
+
+
+def at_least(least: int, key: str, *values: int | None) -> int | None:
+    """Return the first value that is not None; raise DpmcError if it is below `least`."""
+    for value in values:
+        if value is not None:
+            if value < least:
+                raise DpmcError(f"--{key}: {value} must be at least {least}")
+            return value
+    return None
+
+
+def check_output(
+    options: argparse.Namespace, kind: outputs.Kind, inputs: Sequence[tuple[str, Path | None]] = ()
+) -> None:
+    """Refuse an `--output` that would destroy something; see `outputs.check`."""
+    if options.output is not None:
+        outputs.check([Output("--output", options.output, kind)], inputs, options.force)
+
+
+def write_table(output: Path, columns: tuple[str, ...], rows: Any) -> None:
+    """Write rows, mappings with these keys, as CSV."""
+    from dpmc import storage
+
+    with storage.replacing(output) as temporary, open(temporary, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def progress_of(name: str, quiet: bool, what: str = "iterations") -> Any:
+    """Return a function that reports progress on standard error; None if `quiet`.
+
+    On a terminal one line is rewritten, in a log a line is added every 10 s. `what` is counted; a report may
+    end with a word of its own.
+    """
+    if quiet:
+        return None
+    began = last = time.monotonic()
+    live = sys.stderr.isatty()
+
+    def report(done: int, total: int, word: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < (0.2 if live else 10.0) and done < total:
+            return
+        last = now
+        left = (now - began) * (total - done) / done
+        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
+        text += f", {word}" if word else ""
+        end = "\n" if done == total or not live else ""
+        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
+
+    return report
