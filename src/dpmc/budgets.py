@@ -81,7 +81,7 @@ def _question(
     """The releases of one run of a cell, all chains together, and its budget."""
     spec = study.model(model)
     definition = models.definition(spec.model)
-    n = spec.n or definition.n
+    n = study.number_of_rows(model)
     if not n:
         raise DpmcError(f"n: needed, since {spec.model} names no number of rows")
     source = "hyperparameters"

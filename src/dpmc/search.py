@@ -92,7 +92,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
     if not names or not private or not hasattr(about.model, "posterior"):
         return ()
     pinned, _ = study.pinned_hyperparameters(model, method)
-    decided = study.settings(method, pinned, spec.tuning_epsilon, spec.n or about.n)
+    decided = study.settings(method, pinned, spec.tuning_epsilon, study.number_of_rows(model))
     kept = {**pinned, **decided}
     return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
 

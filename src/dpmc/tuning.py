@@ -28,10 +28,10 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
     spec = study.model(model)
     about = definition(spec.model)
     epsilon = study.epsilons(model, method)[0]
-    study.algorithm(method, values, len(about.true_theta), source, epsilon, spec.n or about.n)
+    study.algorithm(method, values, len(about.true_theta), source, epsilon, study.number_of_rows(model))
     why = (
         "the study takes its settings as they are"
-        if study.tuning_mode == "none"
+        if study.tuning.mode == "none"
         else "without a budget there is nothing to tune against"
     )
     return {**_about(study, model, method, values), "tried": f"not tried: {why}"}
@@ -52,7 +52,7 @@ def pinned(
 
     values, source = study.pinned_hyperparameters(model, method)
     cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
-    finished = sample(cell, list(range(study.tuning_seeds)), progress=progress)
+    finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
     rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
     return {
@@ -60,7 +60,7 @@ def pinned(
         "tried": {
             "data": problem.dataset,
             "epsilon": study.model(model).tuning_epsilon,
-            "seeds": study.tuning_seeds,
+            "seeds": study.tuning.seeds,
             "medians": medians,
             "clipping": _verdict(medians),
             "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
@@ -87,7 +87,7 @@ def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dic
         "study": study.name,
         "model": model,
         "method": method,
-        "mode": study.tuning_mode,
+        "mode": study.tuning.mode,
         "hyperparameters": values,
     }
 

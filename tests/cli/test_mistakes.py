@@ -52,7 +52,7 @@ SAMPLE = ("sample", "--model", "circle", "--method", "dp-hmc", "--output", "chai
         (lambda s: s.update(seeds=0), ["seeds", "0", "at least 1"]),
         (lambda s: s.update(delta=1.5), ["delta", "1.5", "(0, 1)"]),
         (lambda s: s.update(delta=0), ["delta", "0"]),
-        (lambda s: s.update(epsilon=4), ["unknown key 'epsilon'"]),
+        (lambda s: s.update(epsilon=4), ["epsilon: unknown key; known: title"]),
         (lambda s: s["models"]["circle"].update(epsilons=[-1]), ["circle", "epsilons", "-1"]),
         (lambda s: s["models"]["circle"].pop("epsilons"), ["circle", "'epsilons' is missing"]),
         (lambda s: s["models"].update(cirle={"epsilons": [1], "tuning_epsilon": 1}), ["'cirle'", "known"]),

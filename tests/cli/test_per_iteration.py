@@ -131,7 +131,9 @@ def test_iterations_are_needed(folder):
     models = {"circle": {**STUDY["models"]["circle"]}}
     del models["circle"]["iterations"]
     change(models=models)
-    with pytest.raises(DpmcError, match=r"own.yaml: models: circle: iterations: missing, and dp-penalty"):
+    with pytest.raises(
+        DpmcError, match=r"own.yaml: line 12: models: circle: iterations: missing, and dp-penalty"
+    ):
         load_study("own")
     change(methods={"dp-penalty": {"iterations": 5}})
     assert load_study("own").iterations("circle", "dp-penalty") == 5

@@ -166,7 +166,7 @@ def method(name, **values):
         (method("dp-hmc", options={"tau_l": -1}), ("options: tau_l", "-1", "greater than 0")),
         (method("dp-hmc", options={"reuse_gradients": "yes please"}), ("reuse_gradients", "true or false")),
         (method("dp-hmc", options={"jitter": "sobol"}), ("jitter", "'sobol'", "halton")),
-        (method("dp-hmc", options=[1]), ("options", "object")),
+        (method("dp-hmc", options=[1]), ("options", "mapping")),
         (method("dp-hmc", settings_of="nope"), ("methods: dp-hmc: settings_of: 'nope'", "known")),
         (model(settings_of="nope"), ("models: circle: settings_of: 'nope'", "known")),
         (lambda s: s.update(settings_of="nope"), ("settings_of: 'nope'", "no file", "nope.yaml")),

@@ -1,6 +1,5 @@
 """Figures of the DP-Fast MH study: who is on which axis, what is hollow, who is left out, what is said."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +136,7 @@ def test_a_data_set_that_is_not_to_be_had_has_no_column(made):
 
 def test_a_study_without_pictures_has_no_logistic_figure():
     study = real_study()
-    rest = dataclasses.replace(study, models={"mixture": study.models["mixture"]})
+    rest = study.model_copy(update={"models": {"mixture": study.models["mixture"]}})
     assert figures.applies("logistic", study) and not figures.applies("logistic", rest)
     assert figures.applies("mixture", rest)
 

@@ -54,7 +54,7 @@ def run(argv: Sequence[str], folder: Path, time_out: float = TIME_OUT) -> Ended:
 def _import_all() -> None:
     """Import what commands import, once for all children."""
     names = [module.name for module in pkgutil.walk_packages(dpmc.__path__, "dpmc.")]
-    late = ["jsonschema", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "pandas"]
+    late = ["matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "pandas"]
     for name in [*names, *late]:
         if not name.endswith("__main__"):
             importlib.import_module(name)

@@ -100,3 +100,9 @@ def test_the_page_of_algorithms_is_that_of_their_declarations() -> None:
     from dpmc.algorithms.__main__ import page
 
     assert (ROOT / "docs/algorithms.md").read_text() == page()
+
+
+def test_the_tables_of_a_studys_keys_are_those_of_their_declarations() -> None:
+    from dpmc.studies.__main__ import tables
+
+    assert tables() in (ROOT / "config/README.md").read_text()

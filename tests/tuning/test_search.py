@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +145,12 @@ def test_trials_of_something_else_are_not_taken_and_not_lost(
 
 
 def test_another_method_or_study_has_other_trials(study: Study, problem: Any) -> None:
-    twins = replace(study, methods={**study.methods, "twin": study.methods["dp-penalty"]})
-    studies = [(study, "dp-penalty"), (twins, "twin"), (replace(study, name="another"), "dp-penalty")]
+    twins = study.model_copy(update={"methods": {**study.methods, "twin": study.methods["dp-penalty"]}})
+    studies = [
+        (study, "dp-penalty"),
+        (twins, "twin"),
+        (study.model_copy(update={"name": "another"}), "dp-penalty"),
+    ]
     keys = {search._key(Bench(one, "flat-banana-2d", method, problem), 3) for one, method in studies}
     assert len(keys) == 3
 
@@ -206,8 +209,8 @@ def test_data_that_chains_are_judged_on_are_refused(study: Study, tmp_path: Path
     published = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 8)
     with pytest.raises(DpmcError, match="takes tuning, which no evaluation uses"):
         run(study, published, tmp_path / "trials.csv")
-    spec = replace(study.models["flat-banana-2d"], data="tuning")
-    same = replace(study, models={"flat-banana-2d": spec})
+    spec = study.models["flat-banana-2d"].model_copy(update={"data": "tuning"})
+    same = study.model_copy(update={"models": {"flat-banana-2d": spec}})
     with pytest.raises(DpmcError, match="data: tuning: a search would see what it is judged on"):
         run(same, published, tmp_path / "trials.csv")
 
@@ -362,9 +365,9 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- a", "must be a mapping of methods"),
-        ("dp-penalty: 5", "dp-penalty: is 5, must be a mapping of models"),
-        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: is None, must be a mapping of hyperparameters"),
+        ("- a", "must be a mapping"),
+        ("dp-penalty: 5", "dp-penalty: 5 must be a mapping"),
+        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: None must be a mapping"),
         ("dp-penlty: {flat-banana-2d: {tau: 1}}", "hyperparameters are missing; no search found any"),
         ("dp-penalty: {flat-bananas: {tau: 1}}", "hyperparameters are missing; no search found any"),
     ],

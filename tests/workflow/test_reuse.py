@@ -96,13 +96,13 @@ CIRCLE = OTHER["models"]["circle"]
         ),
         (
             {"methods": {"dp-penalty": {"from_study": "base", "models": ["gauss-30d"]}}},
-            ["models", "'gauss-30d' is not in this study"],
+            ["models", "'gauss-30d' is unknown; known: circle, flat-banana-2d"],
         ),
         (
             {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
             ["dp-hmc: accountant", "not beside from_study"],
         ),
-        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "must be of type string"]),
+        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "must be a text"]),
         ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),
         ({"chains": 2}, ["chains of circle", "1 there and 2 here"]),
         ({"epsilon_kind": "per-iteration"}, ["epsilon_kind", "'total' there"]),
@@ -126,13 +126,13 @@ def test_mistakes_name_file_key_and_rule(tmp_path, changes, words) -> None:
         other(tmp_path, **changes)
     message = str(caught.value)
     assert "\n" not in message
-    for word in ["other.yaml: methods: ", *words]:
+    for word in ["other.yaml: line ", ": methods: ", *words]:
         assert word in message
 
 
 def test_taking_in_a_ring_is_refused(tmp_path) -> None:
     ring = {**BASE, "methods": {"dp-hmc": {"from_study": "other"}}}
-    with pytest.raises(DpmcError, match=r"base.yaml: methods: dp-hmc: from_study: 'other' takes cells from"):
+    with pytest.raises(DpmcError, match=r"base.yaml: line 5: .*dp-hmc: from_study: 'other' takes cells from"):
         other(tmp_path, base=ring)
 
 

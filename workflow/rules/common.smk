@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -56,8 +55,8 @@ def available(study):
     for label, method in study.methods.items():
         kept = tuple(model for model in method.models if model in models)
         if kept:
-            methods[label] = replace(method, models=kept)
-    return replace(study, models=models, methods=methods)
+            methods[label] = method.model_copy(update={"models": kept})
+    return study.model_copy(update={"models": models, "methods": methods})
 
 
 try:

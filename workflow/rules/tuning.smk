@@ -10,12 +10,12 @@ def tuning_settings(wildcards):
     spec = study.model(wildcards.model)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
     values = pinned(study, wildcards.model, wildcards.method)
-    return json.dumps([settings, study.tuning_mode, study.tuning_seeds, values], sort_keys=True)
+    return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
 
 
 def search_settings(wildcards):
     """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
-    trials = STUDIES[wildcards.study].tuning_trials
+    trials = STUDIES[wildcards.study].tuning.trials
     return json.dumps(
         [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
     )
@@ -42,13 +42,13 @@ def searched_data(wildcards):
 def search_found(wildcards):
     """What a search found, in a study whose settings are searched; nothing in others."""
     found = SEARCHED.format(**wildcards)
-    searched = STUDIES[wildcards.study].tuning_mode == "search" and found in searches(wildcards)
+    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
     return [found] if searched else []
 
 
 def tuning_data(wildcards):
     """The data on which settings are tried; in a study that tries none, the chains' own, which are not read."""
-    if STUDIES[wildcards.study].tuning_mode == "none":
+    if STUDIES[wildcards.study].tuning.mode == "none":
         return evaluation_data(wildcards)
     return f"data/{wildcards.study}/{wildcards.model}/tuning.nc"
 

@@ -24,7 +24,7 @@ def budget(options: argparse.Namespace) -> None:
     kept, k = _what_to_budget(study, options)
     spec = study.model(options.model)
     definition = models.definition(spec.model)
-    n = at_least(1, "n", options.n, spec.n or definition.n)
+    n = at_least(1, "n", options.n) or study.number_of_rows(options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n)

@@ -2,7 +2,6 @@
 
 import argparse
 import csv
-import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -28,8 +27,8 @@ def study_as_asked(options: argparse.Namespace) -> Study:
         raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
     if options.chains is not None and options.chains > MOST_CHAINS:
         raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
-    return dataclasses.replace(
-        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
+    return study.model_copy(
+        update={"chains": chains or study.chains, "delta": study.delta if delta is None else delta}
     )
 
 

@@ -59,8 +59,8 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         options.method,
         problem,
         table,
-        trials=at_least(1, "trials", options.trials, study.tuning_trials) or 1,
-        seeds=at_least(1, "seeds", options.seeds, study.tuning_seeds) or 1,
+        trials=at_least(1, "trials", options.trials, study.tuning.trials) or 1,
+        seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
         progress=progress_of(name, options.quiet, "trials"),
     )
     for parameter in result["search"]["at_bound"]:

@@ -1,0 +1,337 @@
+"""A study: what it runs, and the hyperparameters of each cell."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import RootModel
+
+from dpmc.errors import DpmcError
+from dpmc.studies.documents import Document, read_document
+from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, added, validated
+from dpmc.values import real
+
+if TYPE_CHECKING:
+    from dpmc.cell import Cell
+    from dpmc.problem import Problem
+
+Spec = TypeVar("Spec")
+
+
+class MissingSettings(DpmcError):
+    """Hyperparameters of a cell stand nowhere."""
+
+
+class HyperparameterTable(RootModel[dict[str, dict[str, dict[str, Any]]]]):
+    """A file of hyperparameters: method, model, name."""
+
+
+def hyperparameter_table(path: Path) -> Document:
+    """Read and check a file of hyperparameters; DpmcError if it is of another form."""
+    document = read_document(path)
+    validated(HyperparameterTable, document)
+    return document
+
+
+class Study(StudyKeys):
+    """One study: the keys of its file, with every default filled in."""
+
+    name: str = added("")
+    path: Path = added(Path())
+    document: Document = added(None)  # the file, for the lines of errors
+
+    @property
+    def start_points(self) -> int:
+        """How many start points a data set has: one for each chain of evaluation or tuning, at least 20."""
+        return max(20, max(self.seeds, self.tuning.seeds) * self.chains)
+
+    @property
+    def tuning_methods(self) -> tuple[str, ...]:
+        """Methods that `make tune` searches; none in mode `none`, unless the study names some."""
+        return self.tuning.methods or (() if self.tuning.mode == "none" else tuple(self.methods))
+
+    @property
+    def tuning_models(self) -> tuple[str, ...]:
+        """Models on which `make tune` searches."""
+        return self.tuning.models or tuple(self.models)
+
+    def delta_for(self, n: int) -> float:
+        """δ for n rows; DpmcError where it is none."""
+        delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
+        if not 0.0 < delta < 1.0:
+            where = self.document.place("delta")
+            raise DpmcError(f"{where}: {self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
+        return delta
+
+    def number_of_rows(self, model: str) -> int:
+        """Number of rows n of a model: the study's, else that of its file, else the catalogue's.
+
+        0 for a model of one's own that names none. Raises DpmcError for a file that cannot be read.
+        """
+        from dpmc.models import definition
+
+        spec = self.model(model)
+        if spec.n is None and spec.rows_file is not None:
+            from dpmc.datasets import read_rows
+
+            return len(read_rows(spec.rows_file))
+        return spec.n or definition(spec.model).n
+
+    def cells(self) -> Iterator[tuple[str, str, str]]:
+        """All (model, method, epsilon) that the study runs itself, in the order of the file."""
+        for model in self.models.values():
+            for method in self.methods.values():
+                if model.label in method.models and not method.from_study:
+                    for epsilon in self.epsilons(model.label, method.label):
+                        yield model.label, method.label, epsilon
+
+    def epsilons(self, model: str, method: str) -> tuple[str, ...]:
+        """The ε at which a method runs on a model: the method's own, else the model's."""
+        return self.method(method).epsilons or self.model(model).epsilons
+
+    def iterations(self, model: str, method: str) -> int | None:
+        """Iterations of each chain: the method's, else the model's; None: all that the budget allows."""
+        return self.method(method).iterations or self.model(model).iterations
+
+    def thin(self, model: str, method: str) -> int:
+        """Every so-many-th draw is kept: the method's number, else the model's."""
+        own = self.method(method).thin
+        return own if own > 1 else self.model(model).thin
+
+    def reused(self) -> list[tuple[str, str]]:
+        """(study, model) whose metrics belong to this study's table beside those of its own cells."""
+        return list(
+            dict.fromkeys(
+                (method.from_study, model)
+                for method in self.methods.values()
+                if method.from_study
+                for model in method.models
+            )
+        )
+
+    def model(self, label: str) -> ModelSpec:
+        """The model of a label; `module:Class` stands for itself, with the study's first ε grid.
+
+        Raises DpmcError for a label that the study does not have.
+        """
+        if ":" not in label:
+            return self._known(self.models, "models", label)
+        search_folder(self.path.parent)
+        first = next(iter(self.models.values()))
+        return ModelSpec.model_construct(
+            label=label,
+            model=label,
+            data="fresh-0",
+            settings_of=label,
+            epsilons=first.epsilons,
+            tuning_epsilon=first.tuning_epsilon,
+        )
+
+    def method(self, label: str) -> MethodSpec:
+        """The method of a label.
+
+        Raises DpmcError for a label that the study does not have.
+        """
+        return self._known(self.methods, "methods", label)
+
+    def _known(self, table: dict[str, Spec], what: str, label: str) -> Spec:
+        if label not in table:
+            raise DpmcError(f"{self.path}: {what}: {label!r} is not in this study; it has {', '.join(table)}")
+        return table[label]
+
+    def own_method(self, label: str) -> MethodSpec:
+        """The method of a label that this study runs itself.
+
+        Raises DpmcError for a label that the study does not have or takes from another study.
+        """
+        spec = self.method(label)
+        if spec.from_study:
+            raise DpmcError(
+                f"{self.document.place('methods', label)}: its cells come from the study {spec.from_study}, "
+                "which runs them"
+            )
+        return spec
+
+    def settings_are_tuned(self, method: str) -> bool:
+        """Whether a method's hyperparameters are those that a search found."""
+        return (self.method(method).hyperparameters or self.hyperparameters) == "tuned"
+
+    def settings_file(self, tuned: bool) -> Path:
+        """The file of hyperparameters: of those that a search found, or of the published ones.
+
+        It lies in a folder `hyperparameters` beside that of the study, or in the study's own.
+        """
+        name = f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
+        within = self.path.parent / name
+        return within if within.is_file() else self.path.parent.parent / name
+
+    def is_tried(self, model: str, method: str) -> bool:
+        """Whether settings are tried on tuning data: there is a budget, and the study tries its settings."""
+        without_budget = self.model(model).tuning_epsilon == "inf" or self.method(method).epsilons == ("inf",)
+        return self.tuning.mode != "none" and not without_budget
+
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """The hyperparameters of a cell that stand in config/hyperparameters, and where.
+
+        They are looked up under the method's label, else that of its settings; and there under the model's,
+        else that of its settings. `hyperparameters: tuned` asks for those that a search found; an algorithm
+        that is never searched has the published ones.
+
+        Raises MissingSettings where none stand, DpmcError where the file is wrong.
+        """
+        from dpmc.search import FREE
+
+        spec = self.method(method)
+        tuned = self.settings_are_tuned(method) and spec.algorithm in FREE
+        path = self.settings_file(tuned)
+        if not path.is_file():
+            raise MissingSettings(f"{path}: no such file")
+        document = hyperparameter_table(path)
+        table = document.content
+        for key in (method, spec.settings_of):
+            for label in (model, self.model(model).settings_of):
+                if label in table.get(key, {}):
+                    return table[key][label], document.place(key, label)
+        hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
+        raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
+
+    def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
+        """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
+
+        Raises DpmcError for an ε per iteration that the algorithm cannot keep, or cannot be set to.
+        """
+        from dpmc.algorithms import algorithm_class
+
+        spec = self.method(method)
+        values = {**values, **spec.options}
+        if self.epsilon_kind == "total" or epsilon == "inf":
+            return values
+        self._check_calibrates(method, epsilon)
+        calibrate = algorithm_class(spec.algorithm).calibrate
+        try:
+            calibrated: dict[str, Any] = calibrate(values, float(epsilon), self.delta_for(n), n)
+        except DpmcError as error:
+            raise DpmcError(f"{self.document.place('methods', method)}: {error}") from None
+        return calibrated
+
+    def algorithm(
+        self,
+        method: str,
+        values: dict[str, Any],
+        dimension: int,
+        source: str,
+        epsilon: str = "inf",
+        n: int = 0,
+    ) -> Any:
+        """The algorithm of a method label with its hyperparameters (d = `dimension`).
+
+        `epsilon` and the number of rows `n` matter where ε is per iteration: they set the noise.
+
+        Raises DpmcError for wrong hyperparameters and options.
+        """
+        self.check_algorithm(method, values, dimension, source, epsilon)
+        return self._read(method, self.settings(method, values, epsilon, n), dimension, source)
+
+    def check_algorithm(
+        self,
+        method: str,
+        values: dict[str, Any] | None,
+        dimension: int | None,
+        source: str,
+        epsilon: str = "inf",
+    ) -> None:
+        """Raise DpmcError for wrong hyperparameters and options, before noise is set by them.
+
+        `values` None, or `dimension` None: not known yet.
+        """
+        calibrated = self.epsilon_kind != "total" and epsilon != "inf"
+        if calibrated:
+            self._check_calibrates(method, epsilon)
+        given = {**(values or {}), **self.method(method).options}
+        self._read(method, given, dimension, source, calibrated, partial=calibrated or values is None)
+
+    def _check_calibrates(self, method: str, epsilon: str) -> None:
+        """Raise DpmcError for an algorithm that no ε per iteration sets."""
+        from dpmc.algorithms import algorithm_class
+
+        name = self.method(method).algorithm
+        if not hasattr(algorithm_class(name), "calibrate"):
+            raise DpmcError(
+                f"{self.document.place('methods', method)}: epsilons: {epsilon}: {name} is not set by an "
+                "epsilon per iteration, must be [inf]"
+            )
+
+    def _read(
+        self,
+        method: str,
+        values: dict[str, Any],
+        dimension: int | None,
+        source: str,
+        calibrated: bool = False,
+        partial: bool = False,
+    ) -> Any:
+        """The algorithm with these values, among them the method's options, which stand in the study."""
+        from dpmc.algorithms import algorithm_class
+        from dpmc.algorithms.hyperparameters import Values, read
+
+        spec = self.method(method)
+        options = {key: values[key] for key in spec.options if key in values}
+        where = self.document.place("methods", method, "options")
+        given = Values(values, source, options, where, partial)
+        return read(algorithm_class(spec.algorithm), given, dimension, calibrated)
+
+    def cell(
+        self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str
+    ) -> "Cell":
+        """What runs at (problem, method, ε) with these hyperparameters, which come from `source`.
+
+        Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
+        """
+        from dpmc.cell import Cell
+
+        how = self.own_method(method)
+        return Cell(
+            problem=problem,
+            method=method,
+            algorithm=self.algorithm(method, values, problem.dimension, source, epsilon, problem.n),
+            epsilon=epsilon,
+            epsilon_kind=self.epsilon_kind,
+            delta=self.delta_for(problem.n),
+            accountant=how.accountant,
+            chains=self.chains,
+            iterations=self.iterations(problem.label, method),
+            thin=self.thin(problem.label, method),
+            most_iterations=how.most_iterations,
+            most_draws=how.most_draws,
+        )
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """Everything in the study and the code that decides a cell's draws, as JSON."""
+        from dpmc.algorithms import algorithm_class
+
+        spec, how = self.model(model), self.method(method)
+        return json.dumps(
+            {
+                "model": [spec.model, spec.data, spec.n, spec.start],
+                "method": [
+                    *(how.algorithm, how.accountant, how.options),
+                    *(self.iterations(model, method), how.most_iterations, self.thin(model, method)),
+                ],
+                "draws_version": algorithm_class(how.algorithm).draws_version,
+                "epsilon": epsilon,
+                "delta": self.delta,
+                "chains": self.chains,
+                **({"most_draws": how.most_draws} if how.most_draws else {}),
+                **({} if self.epsilon_kind == "total" else {"epsilon_kind": self.epsilon_kind}),
+            },
+            sort_keys=True,
+        )
+
+
+def search_folder(folder: Path) -> None:
+    """Let modules of models be found in a study's folder too."""
+    name = str(folder.resolve())
+    if name not in sys.path:
+        sys.path.insert(0, name)
