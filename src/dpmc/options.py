@@ -297,7 +297,7 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="dpmc",
         description="Differentially private Markov chain Monte Carlo.",
-        epilog="Each command has --help. Completion with TAB: pip install argcomplete, and in ~/.bashrc: "
+        epilog="Each command has --help with an example. Completion in the shell: "
         'eval "$(register-python-argcomplete dpmc)"',
         allow_abbrev=False,
     )
