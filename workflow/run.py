@@ -46,7 +46,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """
     options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
-    studies = check_studies(options.studies, options.tune)
+    places = setting("studies", options) or "config/studies"
+    studies = check_studies(options.studies, options.tune, places)
     profile: dict[str, Any] = {}
     if options.profile:
         folder, profile = known_profile(options.profile)
@@ -97,17 +98,23 @@ def job_setting(options: argparse.Namespace, profile: dict[str, Any]) -> list[st
 
     Said on the command line, for Snakemake hands that on to jobs of a cluster, which see one core.
     """
+    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
+    cluster = profile.get("executor", "local") != "local"
+    return ["job=cell"] if setting("job", options) == "auto" and (cluster or cores >= MANY_CORES) else []
+
+
+def setting(key: str, options: argparse.Namespace) -> Any:
+    """A setting of the command line, else of config/config.yaml; None if neither has it."""
     from dpmc.errors import DpmcError
     from dpmc.studies import read_yaml
 
+    given = dict(pair.partition("=")[::2] for pair in options.config)
     try:
-        asked = (read_yaml(Path("config/config.yaml")) or {}).get("job")
-    except (DpmcError, AttributeError) as error:
-        refuse(2, str(error))
-    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", asked)
-    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
-    cluster = profile.get("executor", "local") != "local"
-    return ["job=cell"] if asked == "auto" and (cluster or cores >= MANY_CORES) else []
+        if key in given:
+            return yaml.safe_load(given[key])
+        return (read_yaml(Path("config/config.yaml")) or {}).get(key)
+    except (DpmcError, AttributeError, yaml.YAMLError) as error:
+        refuse(2, " ".join(str(error).split()))
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
@@ -171,24 +178,23 @@ def run_to_end(command: list[str], lock: int) -> int:
     return status
 
 
-def check_studies(studies: list[str], tune: bool = False) -> "list[Study]":
-    """Return the studies of a run, with those whose cells they take.
+def check_studies(studies: list[str], tune: bool, places: str | list[str]) -> "list[Study]":
+    """Return the studies of a run, with those whose cells they take; `places` has all studies.
 
     Refuses an unknown study, a mistake in any study's file, and hyperparameters that are missing unless the
     run is to `tune` them, in one line, before anything starts.
     """
     from dpmc.errors import DpmcError
-    from dpmc.studies import load_study
+    from dpmc.studies import load_study, study_files
 
-    known = ["all", *sorted(path.stem for path in Path("config/studies").glob("*.yaml"))]
-    for study in studies:
-        if study not in known:
-            refuse(2, f"no study {study!r} in config/studies; known: {', '.join(known)}")
     try:
-        loaded = {name: load_study(name) for name in known[1:]}
+        loaded = {name: load_study(path) for name, path in study_files(places).items()}
     except DpmcError as error:
         refuse(2, str(error))
-    asked = known[1:] if "all" in studies else studies
+    for study in studies:
+        if study not in ("all", *loaded):
+            refuse(2, f"no study {study!r} in {places}; known: {', '.join(['all', *sorted(loaded)])}")
+    asked = list(loaded) if "all" in studies else studies
     others = [other for name in asked for other, _ in loaded[name].reused()]
     needed = [loaded[name] for name in dict.fromkeys([*asked, *others])]
     try:

@@ -9,21 +9,21 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
-from dpmc.datasets import DATASET_PATTERN, images
+from dpmc.datasets import images
 from dpmc.errors import DpmcError
 from dpmc.figures import applies as figure_applies
 from dpmc.figures import endings as figure_endings
 from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
-from dpmc.studies import load_study, sources_version
+from dpmc.studies import PLACES, load_study, sources_version, study_files
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 # The rules call `dpmc` and `python`: those beside this Python, whether or not its environment is active.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-# A project that imports this workflow by `module` need not say more than it wants to.
+# A project that imports this workflow by `module` gives its own `config`, with what it likes to say.
 for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.items():
     config.setdefault(key, value)
 
@@ -60,13 +60,13 @@ def available(study):
 
 
 try:
-    STUDIES = {
-        path.stem: available(load_study(path))
-        for path in sorted(Path("config/studies").glob("*.yaml"))
-    }
+    STUDY_FILES = study_files(config.get("studies", "config/studies"))
+    STUDIES = {name: available(load_study(path)) for name, path in STUDY_FILES.items()}
 except DpmcError as error:
     raise WorkflowError(str(error)) from None
 STUDIES = {name: study for name, study in STUDIES.items() if study.models}
+# Where the commands of the rules find a study by its name.
+os.environ[PLACES] = os.pathsep.join(map(str, STUDY_FILES.values()))
 
 
 def check_config():
@@ -109,7 +109,7 @@ wildcard_constraints:
     study="|".join(STUDIES),
     model="[a-z0-9.-]+",
     method="[a-z0-9.-]+",
-    dataset=DATASET_PATTERN,
+    dataset="[A-Za-z0-9._-]+",
     source="[a-z0-9-]+",
     epsilon="[0-9.]+|inf",
     seed="[0-9]+",
@@ -165,6 +165,7 @@ def study_files(name):
     study = STUDIES[name]
     tables = {
         "budgets.csv": own_models(study),
+        "metrics.csv": own_models(study),
         "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,

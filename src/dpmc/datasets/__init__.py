@@ -83,16 +83,25 @@ def is_public(name: str) -> bool:
 
 @one_blas_thread()
 def from_rows(
-    label: str, model_id: str, name: str, rows: np.ndarray, starts: int = 20, source: str = ""
+    label: str,
+    model_id: str,
+    name: str,
+    rows: np.ndarray,
+    starts: int = 20,
+    start: str = "perturbed",
+    source: str = "",
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    `source` is what messages call the rows. Raises DpmcError for a name that stands for a data set of ours:
-    private rows would pass for public ones.
+    `start` as in `build`. `source` is what messages call the rows. Raises DpmcError for a name that stands
+    for a data set of ours: private rows would pass for public ones.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
-    return _problem(label, model_id, name, models.definition(model_id), rows, starts, source)
+    problem = _problem(label, model_id, name, models.definition(model_id), rows, starts, source)
+    if start == "true":
+        problem.starts = np.tile(problem.true_theta, (starts, 1))
+    return problem
 
 
 def read_rows(path: Path) -> np.ndarray:
@@ -155,7 +164,8 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
 
 def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     if not hasattr(definition.model, "simulate"):
-        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): give its rows as a file")
+        hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
+        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): {hint}")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)

@@ -11,18 +11,21 @@ from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.keys import MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
-from dpmc.values import MOST, MOST_STARTS
+from dpmc.values import MOST, MOST_STARTS, shown
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
 
 
-def study_files(places: Iterable[str | Path]) -> dict[str, Path]:
-    """Return name -> file of the studies in these places: files, or folders of them.
+def study_files(places: str | list[str]) -> dict[str, Path]:
+    """Return name -> file of the studies in these places (one, or several): files, or folders of them.
 
     Raises DpmcError for a place that does not exist, and for two studies of one name.
     """
     found: dict[str, Path] = {}
-    for place in map(Path, places):
+    asked = places if isinstance(places, list) else [places]
+    if not all(isinstance(place, str) for place in asked):
+        raise DpmcError(f"studies: {shown(places)} must be a file, a folder, or a list of them")
+    for place in map(Path, asked):
         if not place.exists():
             raise DpmcError(f"studies: {place}: no such file or folder")
         for file in sorted(place.glob("*.yaml")) if place.is_dir() else [place]:

@@ -1,0 +1,170 @@
+"""A study of one's own outside the clone: its model, rows and hyperparameters lie beside it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from dpmc.cli import main
+from dpmc.errors import DpmcError
+from dpmc.problem import read_problem
+from dpmc.storage import read_chain
+from dpmc.studies import find_study, load_study, study_files
+from pipeline_copy import copy_pipeline
+
+ROOT = Path(__file__).parents[2]
+
+MODEL = """import numpy as np
+class Normal:
+    dimension = 1
+    n = 999
+    def log_likelihood(self, theta, rows):
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+"""
+SIMULATE = """    def simulate(self, generator, theta, n):
+        return generator.normal(theta, 1.0, (n, 1))
+"""
+STUDY: dict[str, Any] = {
+    "title": "my own",
+    "delta": "0.1/n",
+    "seeds": 2,
+    "tuning": {"mode": "none"},
+    "models": {"mine": {"model": "model_of_mine:Normal", "data": "rows/my.csv", "epsilons": [2]}},
+    "methods": {"dp-penalty": {"most_iterations": 50}},
+    "figures": [],
+}
+SETTINGS = {"dp-penalty": {"mine": {"tau": 1.0, "clip": 2.0, "proposal_sd": 0.05}}}
+
+
+def write_rows(path: Path, n: int) -> None:
+    path.parent.mkdir(exist_ok=True)
+    np.savetxt(path, np.random.default_rng(n).normal(1.0, 1.0, (n, 1)), header="x", comments="")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch) -> Path:
+    """A folder with a study, its hyperparameters, its model and its rows."""
+    folder = tmp_path / "own project"
+    (folder / "hyperparameters").mkdir(parents=True)
+    (folder / "mystudy.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    (folder / "hyperparameters/mystudy.yaml").write_text(yaml.safe_dump(SETTINGS))
+    (folder / "model_of_mine.py").write_text(MODEL)
+    write_rows(folder / "rows/my.csv", 400)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    yield folder
+    sys.modules.pop("model_of_mine", None)
+
+
+def change(folder: Path, **changes: Any) -> Path:
+    (folder / "mystudy.yaml").write_text(yaml.safe_dump({**STUDY, **changes}, sort_keys=False))
+    return folder / "mystudy.yaml"
+
+
+def test_commands_find_all_beside_the_study(own, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = ("--study", str(own / "mystudy.yaml"), "--model", "mine")
+    assert main(("data", *study, "--output", "my.nc")) == 0
+    problem = read_problem("my.nc")
+    assert (problem.dataset, problem.n, problem.label) == ("my", 400, "mine")
+    sample = ("sample", *study, "--method", "dp-penalty", "--epsilon", "2", "--seed", "0")
+    assert main((*sample, "--data", "my.nc", "--output", "a.nc")) == 0
+    assert main((*sample, "--output", "b.nc")) == 0, "rows read on the spot"
+    first, second = (read_chain(name) for name in ("a.nc", "b.nc"))
+    assert first.attrs["n"] == 400 and first.attrs["dataset"] == "my"
+    assert first.attrs["delta"] == pytest.approx(0.1 / 400)
+    np.testing.assert_array_equal(first.draws, second.draws)
+    capsys.readouterr()
+    assert main(("budget", *study, "--method", "dp-penalty", "--epsilon", "2")) == 0
+    assert "n 400" in capsys.readouterr().out
+
+
+def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    models = {"mine": {**STUDY["models"]["mine"], "tuning_epsilon": 2}}
+    study = ("--study", str(change(own, tuning={"seeds": 1}, models=models)), "--model", "mine")
+    assert main(("data", *study, "--output", "my.nc")) == 0
+    tune = ("tune", *study, "--method", "dp-penalty", "--output", "t.yaml", "--quiet")
+    assert main((*tune, "--data", "my.nc")) == 2
+    assert "private rows" in capsys.readouterr().err
+    assert main(tune) == 2
+    assert "has no simulate(generator, theta, n): say tuning: {mode: none}" in capsys.readouterr().err
+    (own / "model_of_mine.py").write_text(MODEL + SIMULATE)
+    sys.modules.pop("model_of_mine")
+    assert main(tune) == 0
+    assert yaml.safe_load(Path("t.yaml").read_text())["tried"]["data"] == "tuning"
+    assert main(("data", *study, "--data", "tuning", "--output", "tuning.nc")) == 0
+    assert read_problem("tuning.nc").n == 400, "as many rows as the file"
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ({"data": "rows/my.txt"}, ["data: 'rows/my.txt' must be published", "file of rows (.csv)"]),
+        ({"data": "rows/tuning.csv"}, ["data: 'rows/tuning.csv'", "not that of a data set"]),
+        ({"data": "my rows.csv"}, ["data: 'my rows.csv'", "must be of letters, digits"]),
+        ({"n": 100}, ["n: 100 is not said beside a file of rows"]),
+    ],
+)
+def test_mistakes(own, models, words) -> None:
+    with pytest.raises(DpmcError) as caught:
+        load_study(change(own, models={"mine": {**STUDY["models"]["mine"], **models}}))
+    for word in ["mystudy.yaml: line ", ": models: mine: ", *words]:
+        assert word in str(caught.value)
+
+
+def test_a_tuning_epsilon_is_needed_where_settings_are_tried(own) -> None:
+    assert load_study(own / "mystudy.yaml").model("mine").tuning_epsilon == "inf"
+    for tuning in ({}, {"mode": "none", "methods": ["dp-penalty"]}):
+        with pytest.raises(DpmcError, match=r"line \d+: models: mine: key 'tuning_epsilon' is missing"):
+            load_study(change(own, tuning=tuning))
+
+
+def test_places_of_studies(own, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = ROOT / "config/studies/smoke.yaml"
+    assert find_study("smoke") == shipped, "comes with dpmc"
+    (tmp_path / "config/studies").mkdir(parents=True)
+    (tmp_path / "config/studies/smoke.yaml").write_text("")
+    assert find_study("smoke") == Path("config/studies/smoke.yaml")
+    assert find_study("mystudy") == Path("config/studies/mystudy.yaml"), "to be named where there is none"
+    monkeypatch.setenv("DPMC_STUDIES", str(own))
+    assert find_study("mystudy") == own / "mystudy.yaml"
+    assert study_files([str(own / "mystudy.yaml"), str(shipped)]) == {
+        "mystudy": own / "mystudy.yaml",
+        "smoke": shipped,
+    }
+    for places, words in (
+        ("nowhere", "studies: nowhere: no such file or folder"),
+        ([str(shipped.parent), "config/studies"], "studies: smoke: is both "),
+        (3, "studies: 3 must be a file, a folder, or a list of them"),
+    ):
+        with pytest.raises(DpmcError, match=words):
+            study_files(places)
+
+
+def test_the_pipeline_runs_it_and_follows_the_rows(own, tmp_path) -> None:
+    other = {**STUDY, "models": {"circle": {"epsilons": [1]}}, "settings_of": "thesis"}
+    folder = copy_pipeline(tmp_path / "pipeline", {"other": other})
+    settings = yaml.safe_load((folder / "config/config.yaml").read_text())
+    settings["studies"] = ["config/studies", str(own / "mystudy.yaml")]
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(settings))
+
+    def run(*options: str) -> str:
+        command = [sys.executable, "workflow/run.py", *options, "--cores", "1", "mystudy"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        return done.stdout + done.stderr
+
+    run()
+    chain = folder / "results/mystudy/chains/mine/dp-penalty/eps-2/seed-1.nc"
+    assert read_chain(chain).attrs["dataset"] == "my"
+    assert (folder / "data/mystudy/mine/my.nc").exists()
+    assert "mystudy,mine,dp-penalty,2,1," in (folder / "results/mystudy/metrics.csv").read_text()
+    assert "Nothing to be done" in run()
+    write_rows(own / "rows/my.csv", 500)
+    planned = run("--dry-run")
+    assert "rule data:" in planned and "sample_mystudy_mine" in planned
