@@ -37,7 +37,8 @@ def run(unpacked: Path, folder: Path, *words: str) -> str:
     done = subprocess.run(
         [sys.executable, *words],
         cwd=here,
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(unpacked)},
+        # Nothing is compiled yet, and it need not be fast.
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(unpacked), "NUMBA_OPT": "0"},
         capture_output=True,
         text=True,
         check=False,
@@ -92,9 +93,10 @@ def test_a_chain_of_a_published_study_in_an_empty_folder(unpacked: Path, tmp_pat
     assert '"tight": 702' in run(unpacked, tmp_path, "-m", "dpmc", "budget", *cell, "--json")
     sample = ("sample", *cell, "--seed", "0", "--iterations", "20", "--output", "chain.nc")
     run(unpacked, tmp_path, "-m", "dpmc", *sample)
-    study = ("--study", "thesis", "--model", "flat-banana-2d")
-    run(unpacked, tmp_path, "-m", "dpmc", "evaluate", *study, "--chains", "chain.nc", "--output", "m.csv")
-    assert "acceptance_rate" in (tmp_path / "here" / "m.csv").read_text()
+    assert (tmp_path / "here" / "chain.nc").stat().st_size > 1000
+    table = ("plot", "--study", "thesis", "--figure", "models", "--output", "models.csv")
+    run(unpacked, tmp_path, "-m", "dpmc", *table)
+    assert "flat-banana-2d" in (tmp_path / "here" / "models.csv").read_text()
 
 
 def test_a_project_written_by_the_wheel_is_planned(unpacked: Path, tmp_path: Path) -> None:
