@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of 
 
 
 def init(options: argparse.Namespace) -> None:
-    """Write the files of the template and simulated data; print what to do next.
+    """Write the files of the template and simulated data.
 
     Raises DpmcError if a file exists already; nothing is written then.
     """
@@ -33,7 +34,9 @@ def init(options: argparse.Namespace) -> None:
     rows = _simulated(np.random.default_rng(options.seed))
     np.savetxt(folder / DATA, rows, "%.6g", delimiter=",", header="x,y", comments="")
     if not options.quiet:
-        print(f"{folder}: a project with simulated data. Next: {_enter(folder)}snakemake --cores 2")
+        print(f"{folder}: a project with simulated data; its README.md names the commands")
+        if find_spec("snakemake") is None:
+            print("for its Snakefile: pip install 'dpmc[workflow]'")
 
 
 def _belongs(path: Path) -> bool:
@@ -45,7 +48,3 @@ def _simulated(generator: np.random.Generator) -> np.ndarray:
     """Return rows (x, y) of a linear regression, (ROWS, 2)."""
     x = generator.standard_normal(ROWS)
     return np.column_stack([x, INTERCEPT + SLOPE * x + generator.standard_normal(ROWS)])
-
-
-def _enter(folder: Path) -> str:
-    return "" if folder == Path() else f"cd {folder}; "
