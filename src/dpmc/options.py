@@ -55,7 +55,7 @@ def _tune(command: argparse.ArgumentParser) -> None:
     _data_file(command)
     command.add_argument("--output", required=True, type=file_path, metavar="FILE")
     command.add_argument(
-        "--search", action="store_true", help="search for better ones than the pinned (default: try those)"
+        "--search", action="store_true", help="search for better hyperparameters (default: try the study's)"
     )
     command.add_argument("--trials", type=int, metavar="N", help="settings to try (default: as in the study)")
     command.add_argument("--seeds", type=int, metavar="N", help="runs of a trial (default: as in the study)")
@@ -72,7 +72,7 @@ def _tune(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--leak-private-rows-into-hyperparameters",
         action="store_true",
-        help="tune on private rows all the same; no epsilon covers what the settings then tell of them",
+        help="tune on private rows; no epsilon covers what the hyperparameters then reveal",
     )
 
 
@@ -239,7 +239,7 @@ COMMANDS = {
     ),
     "tune": Command(
         "tuning",
-        "try a study's hyperparameters on tuning data and write them down with the verdict",
+        "try or search hyperparameters on tuning data; write them with their results",
         "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
         _tune,
     ),
@@ -321,7 +321,7 @@ def parser() -> argparse.ArgumentParser:
             one.add_argument(
                 "--force",
                 action="store_true",
-                help="overwrite results of this command (never an input, nor a file that is none)",
+                help="overwrite earlier results of this command, never inputs or other files",
             )
         said = one.add_mutually_exclusive_group()
         said.add_argument("--quiet", action="store_true", help="errors and warnings only")
