@@ -1,4 +1,4 @@
-# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study in config/studies.
+# dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study that config/config.yaml names (`studies`).
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
 #   results/<study>/budgets.csv                                           iterations of all cells, and what they spend

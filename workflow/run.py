@@ -46,8 +46,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """
     options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
-    places = setting("studies", options) or "config/studies"
-    studies = check_studies(options.studies, options.tune, places)
+    studies = check_studies(options.studies, options.tune, study_places(options.config))
     profile: dict[str, Any] = {}
     if options.profile:
         folder, profile = known_profile(options.profile)
@@ -98,23 +97,17 @@ def job_setting(options: argparse.Namespace, profile: dict[str, Any]) -> list[st
 
     Said on the command line, for Snakemake hands that on to jobs of a cluster, which see one core.
     """
-    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
-    cluster = profile.get("executor", "local") != "local"
-    return ["job=cell"] if setting("job", options) == "auto" and (cluster or cores >= MANY_CORES) else []
-
-
-def setting(key: str, options: argparse.Namespace) -> Any:
-    """A setting of the command line, else of config/config.yaml; None if neither has it."""
     from dpmc.errors import DpmcError
     from dpmc.studies import read_yaml
 
-    given = dict(pair.partition("=")[::2] for pair in options.config)
     try:
-        if key in given:
-            return yaml.safe_load(given[key])
-        return (read_yaml(Path("config/config.yaml")) or {}).get(key)
-    except (DpmcError, AttributeError, yaml.YAMLError) as error:
-        refuse(2, " ".join(str(error).split()))
+        asked = (read_yaml(Path("config/config.yaml")) or {}).get("job")
+    except (DpmcError, AttributeError) as error:
+        refuse(2, str(error))
+    asked = dict(pair.partition("=")[::2] for pair in options.config).get("job", asked)
+    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
+    cluster = profile.get("executor", "local") != "local"
+    return ["job=cell"] if asked == "auto" and (cluster or cores >= MANY_CORES) else []
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
@@ -178,7 +171,22 @@ def run_to_end(command: list[str], lock: int) -> int:
     return status
 
 
-def check_studies(studies: list[str], tune: bool, places: str | list[str]) -> "list[Study]":
+def study_places(config: list[str]) -> Any:
+    """Files and folders of studies: the setting `studies` of the command line, else of config/config.yaml."""
+    from dpmc.errors import DpmcError
+    from dpmc.studies import read_yaml
+
+    given = dict(pair.partition("=")[::2] for pair in config).get("studies")
+    try:
+        found = (
+            yaml.safe_load(given) if given else (read_yaml(Path("config/config.yaml")) or {}).get("studies")
+        )
+    except (DpmcError, AttributeError, yaml.YAMLError) as error:
+        refuse(2, " ".join(str(error).split()))
+    return found or "config/studies"
+
+
+def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
     """Return the studies of a run, with those whose cells they take; `places` has all studies.
 
     Refuses an unknown study, a mistake in any study's file, and hyperparameters that are missing unless the
@@ -188,13 +196,15 @@ def check_studies(studies: list[str], tune: bool, places: str | list[str]) -> "l
     from dpmc.studies import load_study, study_files
 
     try:
-        loaded = {name: load_study(path) for name, path in study_files(places).items()}
+        files = study_files(places)
+        known = ["all", *sorted(files)]
+        for study in studies:
+            if study not in known:
+                refuse(2, f"no study {study!r} in {places}; known: {', '.join(known)}")
+        loaded = {name: load_study(path) for name, path in files.items()}
     except DpmcError as error:
         refuse(2, str(error))
-    for study in studies:
-        if study not in ("all", *loaded):
-            refuse(2, f"no study {study!r} in {places}; known: {', '.join(['all', *sorted(loaded)])}")
-    asked = list(loaded) if "all" in studies else studies
+    asked = known[1:] if "all" in studies else studies
     others = [other for name in asked for other, _ in loaded[name].reused()]
     needed = [loaded[name] for name in dict.fromkeys([*asked, *others])]
     try:

@@ -1,3 +1,47 @@
-"""Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation."""
+"""Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
+
+`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/python.md). What they need is
+imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmc.api import budget as budget
+    from dpmc.api import sample as sample
+    from dpmc.api import tune as tune
+    from dpmc.errors import DpmcError as DpmcError
+    from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
+    from dpmc.models.functions import Model as Model
+    from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
+    from dpmc.models.regression import LinearRegression as LinearRegression
+    from dpmc.models.regression import LogisticRegression as LogisticRegression
+    from dpmc.models.regression import PoissonRegression as PoissonRegression
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "sample": "dpmc.api",
+    "budget": "dpmc.api",
+    "tune": "dpmc.api",
+    "DpmcError": "dpmc.errors",
+    "Model": "dpmc.models.functions",
+    "ExponentialFamily": "dpmc.models.exponential",
+    "GeneralizedLinearModel": "dpmc.models.regression",
+    "LinearRegression": "dpmc.models.regression",
+    "LogisticRegression": "dpmc.models.regression",
+    "PoissonRegression": "dpmc.models.regression",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "algorithms":  # the package, which can be called
+        return import_module("dpmc.algorithms")
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'dpmc' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC, "algorithms"])

@@ -30,6 +30,29 @@ COLUMNS = (
 Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
 
 
+def answers(
+    once: tuple[Release, ...],
+    each: tuple[Release, ...],
+    delta: float,
+    *,
+    epsilon: float | None = None,
+    iterations: int | None = None,
+) -> dict[str, int | float]:
+    """By accountant that is meant for the releases: the iterations that ε allows, or the ε of iterations.
+
+    `once` are the releases before the first iteration, `each` those of an iteration.
+    """
+    found: dict[str, int | float] = {}
+    for name, accountant in accountants.ACCOUNTANTS.items():
+        if not accountant.is_meant_for(once + each):
+            continue
+        if iterations is not None:
+            found[name] = accountant.epsilon(once + repeat(each, iterations), delta)
+        elif epsilon is not None:
+            found[name] = accountant.iterations(once, each, epsilon, delta)
+    return found
+
+
 class _Question(NamedTuple):
     """What a cell asks of an accountant."""
 

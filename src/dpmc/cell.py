@@ -1,6 +1,7 @@
 """A cell: what is to be run on which data, with which budget; everything that decides draws but the seed."""
 
 import functools
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,3 +97,23 @@ class Cell:
             return "ok"
         plural = "" if iterations == 1 else "s"
         return f"budget too small: epsilon {self.epsilon} allows {iterations} iteration{plural}"
+
+
+def described(
+    cell: Cell, values: dict[str, Any], study: str, algorithm: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Attributes of a cell's chain files beside what the sampler knows.
+
+    `values` and `options` are hyperparameters as they were given, `algorithm` its id, `study` a name or "".
+    """
+    problem = cell.problem
+    return {
+        "study": study,
+        "algorithm": algorithm,
+        "variant": cell.algorithm.note,
+        "hyperparameters": json.dumps(values, sort_keys=True),
+        "options": json.dumps(options, sort_keys=True),
+        "model_id": problem.model_id,
+        "chains": cell.chains,
+        **({"caveat": problem.caveat} if problem.caveat else {}),
+    }

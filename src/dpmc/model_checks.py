@@ -4,12 +4,14 @@ Every bound on what one row can do rests on this. So shapes are checked at every
 is reserved a model of one's own is tried on public dummy rows: all together, once more, and one by one.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dpmc.errors import DpmcError
+from dpmc.values import shown
 
 
 class WrongResult(DpmcError):
@@ -20,6 +22,8 @@ LEAST_DUMMIES = 5  #: rows that a model is tried on, at least
 #: Difference that rounding may make between rows together and one by one, relative to the largest value: a
 #: model may compute in single precision.
 ROUNDING = 1e-6
+STEP = 1e-4  #: of finite differences, for parameters up to 1
+TOLERANCE = 1e-3  #: between them and a gradient, relative to the largest of several rows
 
 
 def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
@@ -107,6 +111,7 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
     dummies = _dummies(model, columns, theta)
     for method, ask in asked:
         _try_method(f"model: {name_of(model)}: {method}", ask, dummies)
+    _check_gradients(model, theta, dummies)
 
 
 def _try_forms(model: Any, theta: np.ndarray) -> None:
@@ -120,6 +125,73 @@ def _try_forms(model: Any, theta: np.ndarray) -> None:
             where = f"model: {name_of(model)}: {method}"
             real_array(offsets, shape, where)
             real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
+
+
+def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The gradient of each row's log-likelihood (n, d) by the affine form of a model that has one."""
+    linear, constant = model.gradient_form(theta[None])
+    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
+    return found
+
+
+def _check_gradients(model: Any, theta: np.ndarray, dummies: list[np.ndarray]) -> None:
+    """Compare gradients with finite differences, at a public position θ (d,) and on public rows.
+
+    Raises WrongResult naming the first component that differs.
+    """
+    if _offers(model, "log_prior_gradient"):
+        _compare(
+            f"model: {name_of(model)}: log_prior_gradient",
+            lambda at: np.atleast_1d(model.log_prior(at)),
+            np.asarray(model.log_prior_gradient(theta))[None],
+            theta,
+        )
+    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
+    for method, gradient in known.items():
+        for rows in dummies if _offers(model, method) else ():
+            differences = functools.partial(_log_likelihood_at, model, rows)
+            try:
+                _compare(
+                    f"model: {name_of(model)}: {method}", differences, gradient(model, theta, rows), theta
+                )
+            except WrongResult:
+                raise
+            except Exception:  # made-up rows may be the reason; `_try_method` has seen to the rest
+                continue
+
+
+def _log_likelihood_at(model: Any, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    return log_likelihood(model, theta, rows)
+
+
+def _compare(
+    where: str, function: Callable[[np.ndarray], np.ndarray], gradient: np.ndarray, theta: np.ndarray
+) -> None:
+    """Raise WrongResult where a gradient (m, d) is not that of `function`, θ (d,) -> (m,).
+
+    Central differences with one step and with twice that step: how they differ bounds their own error, that
+    of single precision and of kinks too.
+    """
+    with np.errstate(all="ignore"):
+        for i in range(len(theta)):
+            step = np.zeros(len(theta))
+            step[i] = STEP * max(1.0, abs(theta[i]))
+            near, far = (
+                (function(theta + k * step) - function(theta - k * step)) / (2.0 * k * step[i])
+                for k in (1, 2)
+            )
+            known = np.isfinite(near) & np.isfinite(far) & np.isfinite(gradient[:, i])
+            if not known.any():
+                continue
+            size = np.maximum(np.abs(near), np.abs(gradient[:, i]))[known].max()
+            error = np.abs(near - far)[known].max()
+            differs = known & (np.abs(gradient[:, i] - near) > 10.0 * error + TOLERANCE * size)
+            if differs.any():
+                row = int(np.flatnonzero(differs)[0])
+                raise WrongResult(
+                    f"{where}: component {i} is {gradient[row, i]:.6g} at theta = {shown(theta.tolist())}, "
+                    f"finite differences give {near[row]:.6g}"
+                )
 
 
 def _dummies(model: Any, columns: int, theta: np.ndarray) -> list[np.ndarray]:

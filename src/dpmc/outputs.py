@@ -104,13 +104,12 @@ def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
     """A test for NetCDF files with these root attributes and a group or variable."""
 
     def recognises(path: Path) -> bool:
-        from netCDF4 import Dataset
+        from dpmc.storage import reading
 
         try:
-            with Dataset(path) as file:
-                there = part in file.groups or part in file.variables
-                return there and attributes <= set(file.ncattrs())
-        except (OSError, RuntimeError, UnicodeDecodeError):
+            with reading(path) as file:
+                return part in file and attributes <= file.attrs.keys()
+        except DpmcError:
             return False
 
     return recognises

@@ -68,6 +68,11 @@ class Problem:
         """Number of parameters d."""
         return int(self.model.dimension)
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters; () if the model does not name them."""
+        return tuple(getattr(self.model, "parameters", ()))
+
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, where arrays do not fit the model or are not finite."""
         d = self.dimension
@@ -139,7 +144,7 @@ class Problem:
 
     def write(self, path: Path) -> None:
         """Write the problem as NetCDF, rows uncompressed."""
-        from netCDF4 import Dataset
+        import xarray
 
         arrays = {
             "rows": (("row", "column"), self.rows),
@@ -156,23 +161,22 @@ class Problem:
             "histogram_counts": tuple(f"bin_{axis}" for axis in range(self.histogram_counts.ndim)),
         }
         arrays |= {k: (dims, getattr(self, k)) for k, dims in optional.items() if getattr(self, k).size}
-        with storage.replacing(path) as temporary, Dataset(temporary, "w") as file:
-            file.setncatts(
-                {
-                    "label": self.label,
-                    "model": self.model_id,
-                    "dataset": self.dataset,
-                    "temperature": self.temperature,
-                    "schema": storage.SCHEMA,
-                    "versions": json.dumps({"numpy": np.__version__}),
-                    **({"caveat": self.caveat} if self.caveat else {}),
-                }
+        about = {
+            "label": self.label,
+            "model": self.model_id,
+            "dataset": self.dataset,
+            "temperature": self.temperature,
+            "schema": storage.SCHEMA,
+            "versions": json.dumps({"numpy": np.__version__}),
+            **({"caveat": self.caveat} if self.caveat else {}),
+        }
+        content = xarray.Dataset(
+            {name: (dims, array.astype(float, copy=False)) for name, (dims, array) in arrays.items()}
+        )
+        with storage.replacing(path) as temporary:
+            content.assign_attrs(about).to_netcdf(
+                temporary, engine="netcdf4", encoding={name: {"_FillValue": None} for name in arrays}
             )
-            for name, (dims, values) in arrays.items():
-                for dim, size in zip(dims, values.shape, strict=True):
-                    if dim not in file.dimensions:
-                        file.createDimension(dim, size)
-                file.createVariable(name, "f8", dims)[:] = values
 
 
 def _largest(array: np.ndarray) -> float:
@@ -195,12 +199,12 @@ def read_problem(path: str | Path) -> Problem:
         "posterior_covariance",
     )
     with storage.reading(path) as file:
-        storage.check_schema(path, file)
-        there = [*names, *(name for name in OPTIONAL if name in file.variables)]
+        storage.check_schema(path, file.attrs)
+        there = [*names, *(name for name in OPTIONAL if name in file)]
         arrays = {name: storage.values_of(file[name]).astype(float, copy=False) for name in there}
-        caveat = file.getncattr("caveat") if "caveat" in file.ncattrs() else ""
-        about = {name: storage.attribute(file, name) for name in ("label", "model", "dataset")}
-        temperature = storage.attribute(file, "temperature")
+        caveat = file.attrs.get("caveat", "")
+        about = {name: file.attrs[name] for name in ("label", "model", "dataset")}
+        temperature = file.attrs["temperature"]
     for name, text in {**about, "caveat": caveat}.items():
         if not isinstance(text, str) or (not text and name != "caveat"):
             raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")

@@ -112,6 +112,7 @@ class Run:
             random_rows=windows[4:] if random_rows else None,
             totals=counts.sum(axis=2),
             attributes=attributes,
+            parameters=problem.parameters,
         )
 
 

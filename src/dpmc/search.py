@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -112,13 +112,41 @@ def searched_pairs(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-class Bench:
-    """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting."""
+class Asking(Protocol):
+    """Whose hyperparameters are searched: a study, or a model given in Python (`first_setting.OneCell`)."""
 
-    def __init__(self, study: Study, model: str, method: str, problem: Problem) -> None:
+    @property
+    def name(self) -> str:
+        """Keys random numbers."""
+
+    def model(self, label: str) -> Any:
+        """What has a `tuning_epsilon`."""
+
+    def method(self, label: str) -> Any:
+        """What has an `algorithm`."""
+
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """The setting that the search begins with, and where it stands."""
+
+    def cell(self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
+        """What runs with these hyperparameters."""
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """What decides the draws beside hyperparameters and data."""
+
+
+class Bench:
+    """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting.
+
+    `free`: what is searched, if it does not follow from a study.
+    """
+
+    def __init__(
+        self, study: Asking, model: str, method: str, problem: Problem, free: tuple[str, ...] | None = None
+    ) -> None:
         self.study, self.model, self.method, self.problem = study, model, method, problem
         self.pinned, self.source = study.pinned_hyperparameters(model, method)
-        self.free = free_hyperparameters(study, model, method)
+        self.free = free_hyperparameters(study, model, method) if isinstance(study, Study) else free or ()
         if not self.free:
             raise DpmcError(
                 f"{model}, {method}: nothing to search: no free hyperparameters, budget or exact draws"
@@ -285,11 +313,17 @@ def search(
     hyperparameters that are missing, and where no setting is feasible.
     """
     _check_data(study, model, problem.dataset)
-    total = len(problem.starts) // study.chains
+    bench = Bench(study, model, method, problem)
+    return searched(bench, table, trials, seeds, len(problem.starts) // study.chains, progress)
+
+
+def searched(
+    bench: Bench, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Search what is free on a bench; `search` has the rest. `total`: seeds that have start points."""
     if total - seeds < LEAST_FINAL_SEEDS:
         left = max(0, total - seeds)
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
-    bench = Bench(study, model, method, problem)
     with open_table(table, _key(bench, seeds)) as known:
         if known.set_aside:
             print(f"dpmc: {table}: trials of another search, now {known.set_aside}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Chain files: ArviZ's groups in NetCDF, written and read by netCDF4 alone.
+"""Chain files: ArviZ's groups in NetCDF, written and read by xarray.
 
 `posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
 `sample_stats` (chain, draw): what the chain itself shows, and public facts of its tests where the number of
@@ -9,11 +9,11 @@ JSON text. Nothing in a file depends on when or where it was made.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
 from dpmc.values import count, real, shown
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    import xarray
+
+SCHEMA = 2  #: as which files are written
+SCHEMAS = (1, 2)  #: and read; chains of the first number each seed from 0, and count diverged proposals
 #: What is recorded of algorithms that look at a random number of rows, beside the rest.
 RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped", *RANDOM_ROWS)
@@ -43,6 +47,7 @@ class Chains:
     random_rows: np.ndarray | None = (
         None  # (3, c, k) as RANDOM_ROWS: rows looked at, tests with noise, on all rows
     )
+    parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
 
 
 @contextmanager
@@ -68,71 +73,71 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def tree(chains: Chains) -> "xarray.DataTree":
+    """Chains in ArviZ's groups, as a chain file holds them.
+
+    Chain numbers differ between seeds, so that `xarray.concat` along "chain" puts seeds together. Parameters
+    are labelled by name, or by 0, 1, … if they have none.
+    """
+    import xarray
+
+    (c, k, d), about = chains.draws.shape, chains.attributes
+    thin, numbers = about["thin"], about["seed"] * c + np.arange(c)
+    chain = {"chain": numbers}
+    draw = {**chain, "draw": thin * np.arange(1, k + 1)}
+    parameter = {"parameter": np.array(chains.parameters or range(d))}
+    along = ("chain", "draw")
+    totals = {f"{name}_total": total for name, total in zip(TOTALS, chains.totals, strict=False)}
+    private = {name: totals.pop(name) for name in list(totals) if name.endswith("_clipped_total")}
+    random_rows = () if chains.random_rows is None else chains.random_rows
+    statistics = {
+        "acceptance_rate": chains.accepted / thin,
+        "diverging": chains.diverging > 0,
+        **dict(zip(RANDOM_ROWS, random_rows, strict=False)),
+    }
+    diagnostics = {"ratio_clipped": chains.ratio_clipped, "gradient_clipped": chains.gradient_clipped}
+    library = {"inference_library": "dpmc", "inference_library_version": __version__}
+
+    def group(arrays: dict[str, Any], coords: dict[str, Any], **more: Any) -> "xarray.Dataset":
+        return xarray.Dataset(arrays, coords, {**library, **more})
+
+    return xarray.DataTree.from_dict(
+        {
+            "/": xarray.Dataset(attrs={**about, "schema": SCHEMA, "dpmc_version": __version__}),
+            "/posterior": group({"theta": ((*along, "parameter"), chains.draws)}, {**draw, **parameter}),
+            "/sample_stats": group({name: (along, a) for name, a in statistics.items()}, draw, **totals),
+            "/private_diagnostics": group(
+                {name: (along, a) for name, a in diagnostics.items()}, draw, releasable=0, **private
+            ),
+            "/constant_data": group(
+                {"theta_0": (("chain", "parameter"), chains.start)}, {**chain, **parameter}
+            ),
+        }
+    )
+
+
 def write_chains(path: Path, chains: Chains) -> None:
     """Write one chain file."""
-    from netCDF4 import Dataset
-
-    c, k, d = chains.draws.shape
-    thin = chains.attributes["thin"]
-    with replacing(path) as temporary, Dataset(temporary, "w", format="NETCDF4") as file:
-        file.setncatts({**chains.attributes, "schema": SCHEMA, "dpmc_version": __version__})
-        groups = {
-            name: file.createGroup(name)
-            for name in ("posterior", "sample_stats", "private_diagnostics", "constant_data")
-        }
-        for group in groups.values():
-            group.setncatts({"inference_library": "dpmc", "inference_library_version": __version__})
-        stats, private = groups["sample_stats"], groups["private_diagnostics"]
-        dims = ("chain", "draw")
-        random_rows = () if chains.random_rows is None else chains.random_rows
-        defined = [
-            *(_coordinate(group, "chain", np.arange(c, dtype=np.int64)) for group in groups.values()),
-            *(
-                _coordinate(group, "draw", thin * np.arange(1, k + 1, dtype=np.int64))
-                for name, group in groups.items()
-                if name != "constant_data"
-            ),
-            *(
-                _coordinate(groups[name], "parameter", np.array([f"theta_{i + 1}" for i in range(d)], object))
-                for name in ("posterior", "constant_data")
-            ),
-            _variable(groups["posterior"], "theta", ("chain", "draw", "parameter"), chains.draws),
-            _variable(groups["constant_data"], "theta_0", ("chain", "parameter"), chains.start),
-            _variable(stats, "acceptance_rate", dims, chains.accepted / thin),
-            _variable(stats, "diverging", dims, chains.diverging.astype(np.int32)),
-            _variable(private, "ratio_clipped", dims, chains.ratio_clipped),
-            _variable(private, "gradient_clipped", dims, chains.gradient_clipped),
-            *(
-                _variable(stats, name, dims, counts)
-                for name, counts in zip(RANDOM_ROWS, random_rows, strict=False)
-            ),
-        ]
-        private.setncattr("releasable", 0)
-        for name, total in zip(TOTALS, chains.totals, strict=False):
-            group = private if name.endswith("_clipped") else stats
-            group.setncattr(f"{name}_total", total)
-        # All are defined before the first is written: the library writes what it knows of all of them
-        # whenever it goes from the one to the other.
-        for variable, values in defined:
-            variable[:] = values
+    content = tree(chains)
+    with replacing(path) as temporary:
+        content.to_netcdf(
+            temporary,
+            engine="netcdf4",
+            encoding={node.path: _encoding(node.variables) for node in content.children.values()},
+        )
 
 
-def _coordinate(group: Any, name: str, values: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Define a dimension with its coordinate variable; return the latter and what is to be written."""
-    group.createDimension(name, len(values))
-    if values.dtype == object:
-        return group.createVariable(name, str, (name,)), values
-    return _variable(group, name, (name,), values)
+def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:
+    """How variables are written: no value stands for a missing one; large ones compressed, but for draws.
 
-
-def _variable(group: Any, name: str, dims: tuple[str, ...], values: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Define a variable; return it and what is to be written."""
-    # Counts and coordinates shrink to a tenth and less. Draws shrink to a half or a fifth, which takes longer
-    # than all else of a file.
-    large = values.size > 10_000 and name != "theta"
-    options = {"compression": "zlib", "complevel": 1, "shuffle": True} if large else {}
-    # Everything is written: nothing needs to be filled before, nor stands for a missing value.
-    return group.createVariable(name, values.dtype, dims, fill_value=False, **options), values
+    Counts shrink to a tenth and less, draws to a half or a fifth, which would take longer than all the rest.
+    """
+    small = {"_FillValue": None}
+    large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
+    return {
+        name: large if variable.size > 10_000 and name != "theta" else small
+        for name, variable in variables.items()
+    }
 
 
 @dataclass
@@ -167,30 +172,33 @@ def read_chain(path: str | Path) -> ChainFile:
     Raises DpmcError for a file that is missing, cut off or not a chain file.
     """
     with reading(path) as file:
-        check_schema(path, file)
+        check_schema(path, file.attrs)
         stats, private = file["sample_stats"], file["private_diagnostics"]
-        names = TOTALS if "rows_used" in stats.variables else TOTALS[: -len(RANDOM_ROWS)]
+        names = TOTALS if "rows_used" in stats else TOTALS[: -len(RANDOM_ROWS)]
         totals = {
-            name: np.atleast_1d(attribute(private if name.endswith("_clipped") else stats, f"{name}_total"))
+            name: np.atleast_1d((private if name.endswith("_clipped") else stats).attrs[f"{name}_total"])
             for name in names
         }
         chain = ChainFile(
             path=Path(path),
-            attrs={name: _plain(file.getncattr(name)) for name in file.ncattrs()},
+            attrs={name: _plain(value) for name, value in file.attrs.items()},
             start=values_of(file["constant_data/theta_0"]),
             draws=values_of(file["posterior/theta"]),
             totals=totals,
-            rows_used=values_of(stats["rows_used"]) if "rows_used" in stats.variables else None,
+            rows_used=values_of(stats["rows_used"]) if "rows_used" in stats else None,
         )
     _check(chain)
     return chain
 
 
-def check_schema(path: str | Path, file: Any) -> None:
+def check_schema(path: str | Path, attributes: Mapping[str, Any]) -> None:
     """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
-    schema = _plain(attribute(file, "schema"))
-    if schema != SCHEMA or isinstance(schema, str):
-        raise DpmcError(f"{path}: schema: {shown(schema)} must be {SCHEMA}, which this version reads")
+    schema = _plain(attributes["schema"])
+    if isinstance(schema, str) or schema not in SCHEMAS:
+        known = " or ".join(map(str, SCHEMAS))
+        raise DpmcError(
+            f"{path}: schema: {shown(schema)} must be {known}, which this version reads; make the file anew"
+        )
 
 
 #: What metrics and figures need to know of a chain, and what else they ask for where it is known.
@@ -273,14 +281,19 @@ def _check_ledger(ledger: Any) -> None:
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[Any]:
-    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError."""
-    from netCDF4 import Dataset
+def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
+    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError.
+
+    Values are as they lie in the file: nothing is decoded, no value stands for a missing one.
+    """
+    import xarray
 
     if not Path(path).is_file():
         raise DpmcError(f"{path}: no such file")
     try:
-        with Dataset(path) as file:
+        with xarray.open_datatree(
+            path, engine="netcdf4", decode_cf=False, create_default_indexes=False
+        ) as file:
             yield file
     except (OSError, RuntimeError) as error:
         raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
@@ -290,17 +303,9 @@ def reading(path: str | Path) -> Iterator[Any]:
         raise DpmcError(f"{path}: is not the file expected here ({error})") from None
 
 
-def attribute(group: Any, name: str) -> Any:
-    """An attribute of an open file or a group of it; KeyError, which `reading` tells, where there is none."""
-    if name not in group.ncattrs():
-        raise KeyError(name)
-    return group.getncattr(name)
-
-
-def values_of(variable: Any) -> np.ndarray:
+def values_of(variable: "xarray.DataArray") -> np.ndarray:
     """All values of a variable of an open file."""
-    variable.set_auto_maskandscale(False)  # no value of ours stands for a missing one
-    values = np.asarray(variable[:])
+    values = np.asarray(variable.values)
     if values.dtype.kind not in "fiu":
         raise TypeError(f"{variable.name} holds no numbers")
     return values

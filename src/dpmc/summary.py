@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.metrics.cell import fractions, second_half
-from dpmc.metrics.convergence import convergence
+from dpmc.metrics.cell import convergence, fractions, second_half
 from dpmc.storage import ChainFile
 
 #: Acceptance rates outside of these hardly ever come with a chain that mixes: the best of a random walk is
@@ -55,7 +54,7 @@ class _Result(NamedTuple):
 def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[str]:
     """Return a table of the finished cells of a method on a model, a row for each ε, then warnings.
 
-    A cell is its runs (seeds) and their files.
+    A cell is its runs (seeds) and their files, none if they are in memory.
     """
     results = [_result(runs) for runs, _ in cells]
     about = results[0].about
@@ -107,7 +106,8 @@ def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
     }
     for what, key in CLIPPED.items():
         row[f"{what} clipped*"] = _percent(result.values.get(key))
-    row["file"] = str(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    if files:
+        row["file"] = str(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     return row
 
 
@@ -125,7 +125,7 @@ def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]
     """Return the smallest bulk ESS and largest R-hat of any parameter, of the second halves of all chains."""
     halves = [second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs]
     try:
-        found = convergence(np.concatenate(halves), least_chains=1)
+        found = convergence(np.concatenate(halves))
     except ValueError:
         return None, None
     return found.ess_bulk_min, found.rhat_max

@@ -14,6 +14,9 @@ MOST_PARAMETERS = 10_000
 #: So many start points are made at most: one for each chain of each seed, whichever of them run.
 MOST_STARTS = 1_000_000
 
+#: Chains of one run at most: a budget shared by more leaves none of them an iteration.
+MOST_CHAINS = 1000
+
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 

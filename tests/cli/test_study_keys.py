@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from dpmc.datasets import DATASET_PATTERN
+from dpmc.datasets import tables as files
 from dpmc.errors import DpmcError
 from dpmc.studies import load_study
 from dpmc.studies.__main__ import tables
 from dpmc.studies.documents import read_document
-from dpmc.studies.keys import DATA_SETS, MethodSpec, ModelSpec, StudyKeys, Tuning, described
+from dpmc.studies.keys import DATA_SETS, OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, Tuning, described
 
 STUDY = """\
 # a comment
@@ -65,7 +66,7 @@ def test_a_study_that_is_right(tmp_path) -> None:
         ("[0.5, 1]", "[]", "line 9: models: circle: epsilons: [] must have at least 1 entry"),
         ("epsilons: [0.5, 1]", "n: 5", "line 8: models: circle: key 'epsilons' is missing"),
         ("model: circle", "n: 1.5", "line 10: models: twin: n: 1.5 must be an integer"),
-        ("model: circle", "label: x", "line 10: models: twin: label: unknown key; known: model, data, n, "),
+        ("model: circle", "label: x", "line 10: models: twin: label: unknown key; known: model, data, "),
         ("model: circle", "rows_file: x", "line 10: models: twin: rows_file: unknown key"),
         ("model: circle", "model: cirlce", "line 10: models: twin: model: 'cirlce' is unknown; known: flat"),
         ("  twin:", "  Twin:", "line 10: models: Twin: 'Twin' must match ^[a-z0-9]"),
@@ -114,6 +115,10 @@ def test_lines_of_keys(tmp_path) -> None:
 )
 def test_the_data_sets_are_those_that_are_made(name) -> None:
     assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
+
+
+def test_the_files_of_rows_are_those_that_can_be_read() -> None:
+    assert OWN_ROWS == files.SUFFIXES
 
 
 def test_every_key_is_in_the_tables() -> None:

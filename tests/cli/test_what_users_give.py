@@ -9,6 +9,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+import xarray
 import yaml
 
 from dpmc import datasets
@@ -304,6 +305,10 @@ def own_model(folder: Path, text: str) -> None:
         ("true_theta = 'abc'", ("true_theta", "'abc'")),
         ("true_theta = [float('nan')]", ("true_theta", "NaN")),
         ("true_theta = None", ("true_theta", "None")),
+        ("parameters = ('a', 'b')", ("parameters: ('a', 'b')", "1 different names")),
+        ("parameters = 'a'", ("parameters: 'a'", "tuple or list")),
+        ("parameters = ['']", ("parameters: ['']",)),
+        ("def parameters(self): return ['a']", ("parameters", "1 different names")),
         ("start = [0.0, 1.0]", ("start", "(2,)", "(1,)")),
         ("start = 'abc'", ("start", "'abc'")),
         ("posterior = 3", ("posterior: 3", "method")),
@@ -392,6 +397,13 @@ def test_a_model_that_is_right(folder):
     assert main((*OWN, "--data", "rows.csv", "--force")) == 0
 
 
+def test_names_of_parameters_label_the_draws(folder):
+    own_model(folder, f"{MODEL}    parameters = ['slope']\n")
+    assert main(OWN) == 0
+    with xarray.open_datatree("c.nc") as tree:
+        assert tree["posterior/parameter"].values.tolist() == ["slope"]
+
+
 # -- rows, data files -------------------------------------------------------------------------------------
 
 
@@ -412,8 +424,15 @@ def test_a_model_that_is_right(folder):
         ("1\n\0\n", ("line 2",)),
         ("1\n2\x0c3\n", ("line 2",)),
         ("1\nnan\n", ("row 1", "NaN or infinite")),
-        ("1\n" + "9" * 200_000 + "\n", ("row 1", "infinite")),
-        ("1\n" + "x" * 200_000, ("line 2", "'xxx")),
+        ("1\n" + "9" * 200_000 + "\n", ("line 2", "field")),
+        ("1\n" + "9" * 400 + "\n", ("row 1", "infinite")),
+        ("1\n" + "x" * 2_000, ("line 2", "'xxx")),
+        ("1.2.3\n2\n", ("line 1", "'1.2.3'", "neither a number nor")),
+        ("x,12a\n1,2\n", ("line 1", "'12a'", "neither a number nor")),
+        ("x,x\n1,2\n", ("line 1", "same name")),
+        ("1,2\n3,\n", ("line 2", "column 2 is missing")),
+        (",,\n1,2,3\n", ("line 1", "column 1 is missing")),
+        ('1\n"2\n', ("line 2", "not CSV")),
         ("x\ny\n1\n", ("line 2", "'y'")),
         (b"\xff\xfe1\0\n\0", ("UTF-8",)),
     ],
@@ -480,7 +499,7 @@ WORDS = np.array(["a", "b"], object)
         (attribute("model", "narrow-banana"), ("model", "narrow-banana", "circle")),
         (attribute("dataset", 3), ("dataset", "3", "text")),
         (attribute("caveat", 3), ("caveat", "3", "text")),
-        (attribute("schema", 2), ("schema", "2", "1")),
+        (attribute("schema", 3), ("schema", "3", "1 or 2")),
         (without("schema"), ("schema",)),
         (instead("rows", WORDS), ("rows", "numbers")),
         (instead("rows", np.array(1.0)), ("rows", "shape ()")),
@@ -534,7 +553,7 @@ READ = (
     ("change", "words"),
     [
         *((without(name), (name,)) for name in READ),
-        (attribute("schema", 2), ("schema: 2", "must be 1")),
+        (attribute("schema", 3), ("schema: 3", "must be 1 or 2")),
         (attribute("model", 3), ("model: 3", "text")),
         (attribute("study", [1.0, 2.0]), ("study", "text")),
         (attribute("epsilon", "four"), ("epsilon", "'four'")),

@@ -447,7 +447,7 @@ def test_a_study_says_what_is_searched(tmp_path: Path, tuning: str, methods: tup
     path.write_text(STUDY.replace("seeds: 2", f"seeds: 2\ntuning: {tuning}"))
     assert load_study(path).tuning_methods == methods
     path.write_text(STUDY.replace("seeds: 2", "seeds: 2\ntuning: {methods: [dp-penlty]}"))
-    with pytest.raises(DpmcError, match="tuning: methods: 'dp-penlty' is not in this study"):
+    with pytest.raises(DpmcError, match="tuning: methods: 'dp-penlty' is unknown; known: dp-penalty"):
         load_study(path)
 
 

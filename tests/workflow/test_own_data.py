@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import yaml
 
@@ -103,10 +104,15 @@ def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> No
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        ({"data": "rows/my.txt"}, ["data: 'rows/my.txt' must be published", "file of rows (.csv)"]),
+        (
+            {"data": "rows/my.txt"},
+            ["data: 'rows/my.txt' must be published", "file of rows (.csv, .parquet, .nc)"],
+        ),
         ({"data": "rows/tuning.csv"}, ["data: 'rows/tuning.csv'", "not that of a data set"]),
         ({"data": "my rows.csv"}, ["data: 'my rows.csv'", "must be of letters, digits"]),
         ({"n": 100}, ["n: 100 is not said beside a file of rows"]),
+        ({"data": "fresh-0", "columns": ["x"]}, ["columns: only beside a file of rows"]),
+        ({"columns": "x"}, ["columns: 'x' must be a list"]),
     ],
 )
 def test_mistakes(own, models, words) -> None:
@@ -114,6 +120,31 @@ def test_mistakes(own, models, words) -> None:
         load_study(change(own, models={"mine": {**STUDY["models"]["mine"], **models}}))
     for word in ["mystudy.yaml: line ", ": models: mine: ", *words]:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.nc"])
+def test_columns_by_name(own, tmp_path, monkeypatch, name) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pandas.DataFrame({"age": [1.0, 2.0, 3.0], "x": [0.5, 0.25, -0.5]})
+    if name.endswith(".csv"):
+        table.assign(who=["a", "b", "c"]).to_csv(own / name, index=False)
+    else:
+        table.to_xarray().to_netcdf(own / name)
+    model = {**STUDY["models"]["mine"], "data": name, "columns": ["x"]}
+    path = change(own, models={"mine": model})
+    assert load_study(path).number_of_rows("mine") == 3
+    assert main(("data", "--study", str(path), "--model", "mine", "--output", "mine.nc")) == 0
+    problem = read_problem("mine.nc")
+    assert problem.rows.tolist() == [[0.5], [0.25], [-0.5]] and problem.dataset == "table"
+    with pytest.raises(DpmcError, match=f"{name}: .*'?y"):
+        load_study(change(own, models={"mine": {**model, "columns": ["y"]}})).number_of_rows("mine")
+
+
+def test_all_chains_may_start_at_the_true_theta(own, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = change(own, models={"mine": {**STUDY["models"]["mine"], "start": "true"}})
+    assert main(("data", "--study", str(path), "--model", "mine", "--output", "mine.nc")) == 0
+    assert not read_problem("mine.nc").starts.any()
 
 
 def test_a_tuning_epsilon_is_needed_where_settings_are_tried(own) -> None:

@@ -165,7 +165,7 @@ def study_files(name):
     study = STUDIES[name]
     tables = {
         "budgets.csv": own_models(study),
-        "metrics.csv": own_models(study),
+        "metrics.csv": not study.figures and own_models(study),
         "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,

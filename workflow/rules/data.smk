@@ -8,7 +8,10 @@ def data_settings(wildcards):
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     pictures = [spec.data] if images.image_set(spec.data) else []
-    return json.dumps([spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures])
+    columns = [spec.columns] if spec.columns else []
+    return json.dumps(
+        [spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures, *columns]
+    )
 
 
 def data_source(wildcards):

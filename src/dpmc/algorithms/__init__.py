@@ -6,7 +6,9 @@ no acceptance test: `accepted` then means that a step did not diverge. `calibrat
 where there is one, returns the hyperparameters `values` with noise such that one iteration is (ε, δ).
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from dpmc.errors import DpmcError
@@ -40,3 +42,15 @@ def algorithm_class(name: str) -> Any:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
     return getattr(import_module(module), cls)
+
+
+class _Package(ModuleType):
+    """This package; called, as `dpmc.algorithms()`, it lists the algorithms."""
+
+    def __call__(self) -> Any:
+        from dpmc.algorithms.listing import listing
+
+        return listing()
+
+
+sys.modules[__name__].__class__ = _Package

@@ -6,7 +6,7 @@ A field's name is its key in studies and files of hyperparameters.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field
 from typing import Any, NamedTuple, NoReturn
 
@@ -166,6 +166,19 @@ def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = Fal
         return None
     names = {field.name for field in dataclasses.fields(cls)}
     return cls(**{name: value for name, value in found.items() if name in names})
+
+
+def describe_missing(cls: Any, given: Collection[str]) -> list[str]:
+    """Name, meaning and rule of each hyperparameter of an algorithm that has no default and is not given."""
+    fields = [
+        field for field in dataclasses.fields(cls) if field.default is MISSING and field.name not in given
+    ]
+    rules: list[Rule] = [field.metadata["rule"] for field in fields]
+    return [
+        f"{field.name} ({rule.meaning}; {rule.words})"
+        for field, rule in zip(fields, rules, strict=True)
+        if rule.when is None
+    ]
 
 
 def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:

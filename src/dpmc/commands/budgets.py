@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from typing import Any
 
 from dpmc import outputs
 from dpmc.commands.given import at_least, check_output, hyperparameters_of, study_as_asked
@@ -16,8 +15,7 @@ def budget(options: argparse.Namespace) -> None:
 
     An ε per iteration sets the noise; then the total cost of the iterations is printed.
     """
-    from dpmc import models
-    from dpmc.privacy import accountants
+    from dpmc import budgets, models
     from dpmc.privacy.events import repeat
 
     study = study_as_asked(options)
@@ -31,15 +29,8 @@ def budget(options: argparse.Namespace) -> None:
     values, source = hyperparameters_of(study, options)
     algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
     once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
-    answers: dict[str, Any] = {}
-    for name, accountant in accountants.ACCOUNTANTS.items():
-        if not accountant.is_meant_for(once + each):
-            continue
-        if k is None:
-            epsilon = float(canonical_epsilon(options.epsilon))
-            answers[name] = accountant.iterations(once, each, epsilon, delta)
-        else:
-            answers[name] = accountant.epsilon(once + repeat(each, k), delta)
+    total = None if k else float(canonical_epsilon(options.epsilon))
+    answers = budgets.answers(once, each, delta, epsilon=total, iterations=k)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return

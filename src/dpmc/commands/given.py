@@ -2,8 +2,6 @@
 
 import argparse
 import csv
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ from typing import Any
 from dpmc import outputs
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
+from dpmc.progress import reporter
 from dpmc.studies import Study, load_study, read_yaml
-
-MOST_CHAINS = 1000  #: of a seed: a budget shared by more leaves none of them an iteration
+from dpmc.values import MOST_CHAINS
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
@@ -45,15 +43,20 @@ def problem_of(
 
     spec = study.model(label)
     starts = max(starts, study.start_points)
-    if file is not None and file.suffix == ".csv":
+    if file is not None and file.suffix in (".csv", ".parquet"):
         file, rows = None, file
     elif file is None and rows is None and dataset in (None, spec.data):
         rows = spec.rows_file
     if rows is not None or file is None:
-        from dpmc import datasets  # a job reads its data: it need not load what makes them
+        from dpmc import datasets, models  # a job reads its data: it need not load what makes them
     if rows is not None:
-        own = datasets.read_rows(rows)
-        return datasets.from_rows(label, spec.model, rows.stem, own, starts, spec.start, str(rows))
+        definition = models.definition(spec.model)
+        problem = datasets.from_rows(
+            label, spec.model, rows.stem, study.read_rows(label, rows), starts, str(rows), definition
+        )
+        if spec.start == "true":
+            problem.starts[:] = problem.true_theta
+        return problem
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         n = study.number_of_rows(label) if spec.rows_file else spec.n
@@ -112,26 +115,5 @@ def write_table(output: Path, columns: tuple[str, ...], rows: Any) -> None:
 
 
 def progress_of(name: str, quiet: bool, what: str = "iterations") -> Any:
-    """Return a function that reports progress on standard error; None if `quiet`.
-
-    On a terminal one line is rewritten, in a log a line is added every 10 s. `what` is counted; a report may
-    end with a word of its own.
-    """
-    if quiet:
-        return None
-    began = last = time.monotonic()
-    live = sys.stderr.isatty()
-
-    def report(done: int, total: int, word: str = "") -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < (0.2 if live else 10.0) and done < total:
-            return
-        last = now
-        left = (now - began) * (total - done) / done
-        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
-        text += f", {word}" if word else ""
-        end = "\n" if done == total or not live else ""
-        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
-
-    return report
+    """Return a function that reports progress on standard error; None if `quiet`. `what` is counted."""
+    return None if quiet else reporter(name, what)

@@ -47,6 +47,7 @@ def _jobs(
 ) -> list[Any]:
     """Return the jobs of `sample`: one, or with ε per iteration one for each set of hyperparameters."""
     from dpmc import jobs
+    from dpmc.cell import described
 
     how = study.own_method(options.method)
     values, source = hyperparameters_of(study, options)
@@ -60,16 +61,7 @@ def _jobs(
     about = {}
     for epsilon in epsilons:
         cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
-        about[epsilon] = {
-            "study": study.name,
-            "algorithm": how.algorithm,
-            "variant": cell.algorithm.note,
-            "hyperparameters": json.dumps(values, sort_keys=True),
-            "options": json.dumps(how.options, sort_keys=True),
-            "model_id": problem.model_id,
-            "chains": study.chains,
-            **({"caveat": problem.caveat} if problem.caveat else {}),
-        }
+        about[epsilon] = described(cell, values, study.name, how.algorithm, how.options)
         if study.epsilon_kind != "total":
             calibrated = study.settings(options.method, values, epsilon, problem.n)
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)

@@ -6,13 +6,13 @@ evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by 
 
 import math
 import re
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpmc import models
-from dpmc.datasets import images, published, threefry
+from dpmc.datasets import images, published, tables, threefry
 from dpmc.errors import DpmcError
 from dpmc.metrics import histogram
 from dpmc.models import Definition
@@ -24,7 +24,7 @@ from dpmc.models.mixture import Mixture
 from dpmc.problem import Problem
 from dpmc.randomness import stream
 from dpmc.threads import one_blas_thread
-from dpmc.values import MOST_STARTS, array, decimal, shown
+from dpmc.values import MOST_STARTS, array
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
@@ -41,6 +41,7 @@ def build(
     n: int | None = None,
     starts: int = 20,
     start: str = "perturbed",
+    definition: Definition | None = None,
 ) -> Problem:
     """Return the problem of a model and a generated data set.
 
@@ -50,10 +51,11 @@ def build(
     n : rows; None for the catalogue's number.
     starts : number of start points.
     start : "perturbed" (Section 5.2), or "true" for θ itself in every chain.
+    definition : what `model_id` stands for, of a model that was given in Python.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
-    definition = models.definition(model_id)
+    definition = definition or models.definition(model_id)
     wanted = images.image_set(dataset)
     if wanted is not None:
         problem = _image_problem(label, model_id, wanted, definition, n, starts)
@@ -88,65 +90,23 @@ def from_rows(
     name: str,
     rows: np.ndarray,
     starts: int = 20,
-    start: str = "perturbed",
     source: str = "",
+    definition: Definition | None = None,
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    `start` as in `build`. `source` is what messages call the rows. Raises DpmcError for a name that stands
-    for a data set of ours: private rows would pass for public ones.
+    `source` is what messages call the rows, `definition` what `model_id` stands for if the model was given in
+    Python. Raises DpmcError for a name that stands for a data set of ours:
+    private rows would pass for public ones.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
-    problem = _problem(label, model_id, name, models.definition(model_id), rows, starts, source)
-    if start == "true":
-        problem.starts = np.tile(problem.true_theta, (starts, 1))
-    return problem
+    return _problem(label, model_id, name, definition or models.definition(model_id), rows, starts, source)
 
 
-def read_rows(path: Path) -> np.ndarray:
-    """Read rows (n, d_x) from a CSV file without header or with one header line, of names.
-
-    Raises DpmcError naming the first line that cannot be read.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError:
-        raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
-    rows: list[list[float]] = []
-    columns = next((len(line.split(",")) for line in lines if line.strip()), 0)
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or (number == 1 and _is_header(line)):
-            continue
-        items = line.split(",")
-        # What float reads beyond plain numbers: 1_0, and the digits of other scripts.
-        plain = line.isascii() and "_" not in line
-        try:
-            rows.append([float(item) for item in items] if plain else [decimal(i.strip()) for i in items])
-        except ValueError:
-            wrong = next(item for item in items if not _is_number(item))
-            raise DpmcError(f"{path}: line {number}: {shown(wrong)} is not a number") from None
-        if len(items) != columns:
-            raise DpmcError(
-                f"{path}: line {number}: {len(items)} numbers, must be {columns} as in the first line"
-            )
-    if not rows:
-        raise DpmcError(f"{path}: holds no rows")
-    return np.array(rows, dtype=float)
-
-
-def _is_header(line: str) -> bool:
-    """Whether a line holds names: each begins with a letter or _, and none is a number."""
-    names = [item.strip().strip("\"'") for item in line.split(",")]
-    return all((name[:1].isalpha() or name[:1] == "_") and not _is_number(name) for name in names)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text.isascii() and "_" not in text
+def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+    """Read rows (n, d_x) from a table, those columns if they are named; see `tables.read_table`."""
+    return tables.read_table(source, columns)[0]
 
 
 def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmc.errors import DpmcError
-from dpmc.metrics.convergence import MINIMUM_CHAINS, convergence
 from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.histogram import accuracy, symmetric_kl
 from dpmc.metrics.mmd import equally_spaced, published_mmd
@@ -34,7 +33,16 @@ Stream = Callable[..., np.random.Generator]
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
-CONVERGENCE_METRICS = ("rhat_max", "ess_bulk_min", "mcse_mean_max")
+MINIMUM_CHAINS = 2  # of an R-hat between chains
+MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
+
+
+class Convergence(NamedTuple):
+    """The worst parameter's value of each diagnostic."""
+
+    rhat_max: float
+    ess_bulk_min: float
+    mcse_mean_max: float
 
 
 def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
@@ -280,7 +288,7 @@ def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float],
     kept = [half for chain in chains for half in _kept(chain)]
     # One private budget buys one k, so lengths agree within a cell; if not, the shortest counts.
     length = min(len(half) for half in kept)
-    names = ", ".join(CONVERGENCE_METRICS)
+    names = ", ".join(Convergence._fields)
     if len(kept) < MINIMUM_CHAINS:
         return {}, [f"{names}: {len(kept)} chain, needs at least {MINIMUM_CHAINS}"]
     try:
@@ -288,3 +296,34 @@ def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float],
     except ValueError as error:
         return {}, [f"{names}: {error}"]
     return dict(result._asdict()), []
+
+
+def convergence(draws: Floats) -> Convergence:
+    """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
+
+    `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain is that of
+    its two halves.
+
+    Raises ValueError for too few draws, or when a diagnostic is not finite (chains that never moved).
+    """
+    from arviz_stats.base import array_stats  # slow to import
+
+    count = draws.shape[1]
+    if count < MINIMUM_DRAWS:
+        noun = "draw" if count == 1 else "draws"
+        raise ValueError(f"{count} kept {noun} per chain, needs at least {MINIMUM_DRAWS}")
+    if not np.all(np.isfinite(draws)):
+        raise ValueError("not defined for these chains (some draws are not finite)")
+    values = np.ascontiguousarray(np.moveaxis(draws, 2, 0))  # (parameters, chains, draws)
+    half = count // 2
+    compared = (
+        np.concatenate([values[..., :half], values[..., -half:]], axis=1) if len(draws) == 1 else values
+    )
+    with np.errstate(all="ignore"):
+        rhat = array_stats.rhat(compared, method="rank").max()
+        ess = array_stats.ess(values, method="bulk").min()
+        mcse = array_stats.mcse(values, method="mean").max()
+    result = Convergence(float(rhat), float(ess), float(mcse))
+    if not np.all(np.isfinite(result)):
+        raise ValueError("not defined for these chains (some never moved)")
+    return result

@@ -1,4 +1,4 @@
-"""Models of one's own, named `module:Class`: loaded, checked, and fitted to the contract of `Model`."""
+"""Models of one's own, in Python or as `module:Class`: checked, and fitted to the contract of `Model`."""
 
 import importlib
 import inspect
@@ -16,9 +16,19 @@ from dpmc.base import has_diverged
 from dpmc.errors import DpmcError
 from dpmc.model_checks import name_of, real_array
 from dpmc.models.definition import Definition
+from dpmc.models.functions import Model
 from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
 
-ATTRIBUTES = ("dimension", "n", "columns", "tempering", "true_theta", "start", "histogram_truth")
+ATTRIBUTES = (
+    "dimension",
+    "parameters",
+    "n",
+    "columns",
+    "tempering",
+    "true_theta",
+    "start",
+    "histogram_truth",
+)
 METHODS = (
     "log_likelihood",
     "log_prior",
@@ -30,8 +40,25 @@ METHODS = (
 )
 
 
+def given_model(model: Any) -> tuple[str, Definition]:
+    """Return name and definition of a model given in Python: an instance, or a class without arguments.
+
+    Its name is `module:Class`, of a `dpmc.Model` the module and name of its log-likelihood.
+
+    Raises DpmcError for what lacks what a model needs.
+    """
+    of = vars(model)["log_likelihood"] if isinstance(model, Model) else model
+    of = of if hasattr(of, "__qualname__") else type(of)
+    name = f"{of.__module__}:{of.__qualname__}"
+    with _one_line(f"model: {shown(name)} cannot be made", name.partition(":")[0]):
+        own = model() if isinstance(model, type) else model
+    return name, _checked(own, name)
+
+
 def own_model(name: str) -> Definition:
     """Import `module:Class` (the current folder first) and check that it can serve as a model.
+
+    It is a class without arguments or an instance, for example a `dpmc.Model`.
 
     Raises DpmcError for what does not exist or lacks what a model needs.
     """
@@ -40,7 +67,8 @@ def own_model(name: str) -> Definition:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     with _one_line(f"model: {shown(name)} cannot be loaded", module):
-        own = getattr(importlib.import_module(module), attribute)()
+        own = getattr(importlib.import_module(module), attribute)
+        own = own if hasattr(own, "log_likelihood") and not isinstance(own, type) else own()
     return _checked(own, name)
 
 
@@ -58,6 +86,11 @@ def _checked(own: Any, name: str) -> Definition:
     if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
         raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
     counts = {}
+    columns = given.get("columns")
+    if isinstance(columns, list | tuple):
+        if not columns or not _are_names(columns, len(columns)):
+            raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
+        given["columns"] = len(columns)
     for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
         try:
             counts[key] = count(given[key], most=most) if given.get(key) is not None else None
@@ -66,6 +99,9 @@ def _checked(own: Any, name: str) -> Definition:
     d = counts["dimension"]
     if d is None:
         raise DpmcError(f"{where}: dimension: None must be a whole number")
+    if "parameters" in given and not _are_names(given["parameters"], d):
+        names = shown(given["parameters"])
+        raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
     vectors = {
         key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
     }
@@ -81,6 +117,13 @@ def _checked(own: Any, name: str) -> Definition:
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     theta = vectors.get("true_theta", np.zeros(d))
     return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+
+
+def _are_names(value: Any, d: int) -> bool:
+    """Whether a value is d different texts that can be printed."""
+    if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
+        return False
+    return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
 
 
 def _takes_one(method: Any) -> bool:
@@ -147,6 +190,18 @@ class OwnModel(_Reported):
 
     A user's prior is written for one θ (d,); here it serves many (..., d).
     """
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of a row's columns, where the model says which they are."""
+        columns = getattr(self._own, "columns", None)
+        return tuple(columns) if isinstance(columns, list | tuple) else None
+
+    @property
+    def columns(self) -> int | None:
+        """Number of a row's columns, where the model says so."""
+        names = self.column_names
+        return getattr(self._own, "columns", None) if names is None else len(names)
 
     def offers(self, method: str) -> bool:
         """Whether the user's class has this method itself."""

@@ -27,12 +27,17 @@ from dpmc.values import MOST, shown
 
 #: Data sets that dpmc makes; `dpmc.datasets.DATASET_PATTERN` is the same (tested), and slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
-OWN_ROWS = (".csv",)  #: files of rows, by their endings
+OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; `dpmc.datasets.tables.SUFFIXES`, likewise
 
 
 def added(default: Any) -> Any:
     """A field that is no key of the file."""
     return Field(default, validation_alias="(added)")
+
+
+def key(meaning: str, default: Any = ...) -> Any:
+    """A key of the file; one without a default is needed."""
+    return Field(default, description=meaning, validate_default=default == {})
 
 
 def _epsilon(value: Any) -> str:
@@ -45,27 +50,23 @@ def _epsilon(value: Any) -> str:
 
 
 def _delta(value: Any) -> Any:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
-    if not number and not re.fullmatch(
-        r" *[0-9.]+(e-?[0-9]+)? */ *n *", value if isinstance(value, str) else ""
-    ):
+    if isinstance(value, str):
+        right = re.fullmatch(r" *[0-9.]+(e-?[0-9]+)? */ *n *", value) is not None
+    else:
+        right = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
+    if not right:
         raise ValueError(f"{shown(value)} must be a number in (0, 1), or a text such as 0.1/n")
     return value
 
 
 def _data(value: str) -> str:
-    name = Path(value).stem
-    if Path(value).suffix in OWN_ROWS:
-        if re.fullmatch(DATA_SETS, name) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise ValueError(
-                f"{shown(value)}: the file's name must be of letters, digits, '.', '_' and '-', "
-                "and not that of a data set which dpmc makes"
-            )
-    elif not re.fullmatch(DATA_SETS, value):
-        raise ValueError(
-            f"{shown(value)} must be published, tuning, fresh-<number>, the name of pictures, "
-            f"or a file of rows ({', '.join(OWN_ROWS)})"
-        )
+    name, own = Path(value).stem, Path(value).suffix in OWN_ROWS
+    if not own and not re.fullmatch(DATA_SETS, value):
+        known = f"published, tuning, fresh-<number>, pictures, or a file of rows ({', '.join(OWN_ROWS)})"
+        raise ValueError(f"{shown(value)} must be {known}")
+    if own and (re.fullmatch(DATA_SETS, name) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)):
+        rule = "the file's name must be of letters, digits, '.', '_', '-', and not that of a data set of dpmc"
+        raise ValueError(f"{shown(value)}: {rule}")
     return value
 
 
@@ -82,13 +83,14 @@ Label = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Count = Annotated[StrictInt, Field(ge=1, le=MOST)]
 Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
 Data = Annotated[
-    str, AfterValidator(_data), WithJsonSchema({"rule": "data set (below), or your own rows (`.csv`)"})
+    Text,
+    AfterValidator(_data),
+    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`"}),
 ]
-Delta = Annotated[
-    float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "a number in (0, 1), or as `0.1/n`"})
-]
-Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "a number > 0, or `inf`"})]
+Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "in (0, 1), or as `0.1/n`"})]
+Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "> 0, or `inf`"})]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
+Which = Literal["published", "tuned"]
 
 
 class Keys(BaseModel):
@@ -108,97 +110,68 @@ class ModelSpec(Keys):
     """What a model label stands for."""
 
     label: str = added("")
-    model: Text = Field("", description="catalogue id, or your own as `module:Class`; default: the label")
-    data: Data = Field(
-        "published", description="data set; a file's path is absolute, or relative to the study's folder"
-    )
+    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
+    data: Data = key("data set; a file's path is relative to the study's folder", "published")
     rows_file: Path | None = added(None)  # the file of one's own rows; `data` is then its stem
-    n: Count | None = Field(None, description="rows; default: the catalogue's number, or those of the file")
-    start: Literal["perturbed", "true"] = Field(
-        "perturbed", description="start points: by Section 5.2 of the thesis, or all at the true θ"
-    )
-    settings_of: Text = Field("", description="model whose hyperparameters are used; default: the label")
-    epsilons: Epsilons = Field(description="ε of the cells")
-    tuning_epsilon: Epsilon = Field(
-        "", description="ε at which hyperparameters are tried; not needed with `tuning: {mode: none}`"
-    )
-    iterations: Count | None = Field(None, description="of the chains of methods that say nothing else")
-    thin: Count = Field(1, description="likewise: every so-many-th draw is kept")
-
-    @property
-    def is_own_rows(self) -> bool:
-        """Whether `data` names a file of rows, as the study has it."""
-        return Path(self.data).suffix in OWN_ROWS
+    columns: Texts = key("of that file, by name; default: those that the model names, else all", ())
+    n: Count | None = key("rows; default: the catalogue's number, or those of the file", None)
+    start: Literal["perturbed", "true"] = key("start points: thesis, Section 5.2, or all true θ", "perturbed")
+    settings_of: Text = key("model whose hyperparameters are used; default: the label", "")
+    epsilons: Epsilons = key("ε of the cells")
+    tuning_epsilon: Epsilon = key("ε of trials on tuning data; not needed with `tuning: {mode: none}`", "")
+    iterations: Count | None = key("of the chains of methods that say nothing else", None)
+    thin: Count = key("likewise: every so-many-th draw is kept", 1)
 
 
 class MethodSpec(Keys):
     """What a method label stands for."""
 
     label: str = added("")
-    from_study: Text = Field(
-        "", description="another study that runs this method: its cells are reused, none is run"
+    from_study: Text = key("another study that runs this method: its cells are reused, none is run", "")
+    algorithm: Text = key("default: the label", "")
+    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
+    settings_of: Text = key("method whose hyperparameters are used; default: the algorithm", "")
+    hyperparameters: Which | None = key("in place of the study's", None)
+    options: dict[str, Any] = key("overrule hyperparameters, e.g. `reuse_gradients: true`", {})
+    iterations: Count | None = key("of each chain (needed for ε = inf); default: the model's", None)
+    most_iterations: Count | None = key("a chain stops there, however much budget is left", None)
+    thin: Count = key("every so-many-th draw is kept; default: the model's", 1)
+    most_draws: Count | None = key(
+        "of k > `most_draws` draws every ⌊k/`most_draws`⌋-th is kept; all iterations count", None
     )
-    algorithm: Text = Field("", description="default: the label")
-    accountant: Text = Field("tight", description="an accountant, or a preset: `thesis` or `tight`")
-    settings_of: Text = Field("", description="method whose hyperparameters are used; default: the algorithm")
-    hyperparameters: Literal["published", "tuned"] | None = Field(None, description="in place of the study's")
-    options: dict[str, Any] = Field({}, description="overrule hyperparameters, e.g. `reuse_gradients: true`")
-    iterations: Count | None = Field(
-        None, description="of each chain; needed for ε = inf; default: the model's"
-    )
-    most_iterations: Count | None = Field(
-        None, description="a chain stops there, however much budget is left"
-    )
-    thin: Count = Field(1, description="every so-many-th draw is kept; default: the model's")
-    most_draws: Count | None = Field(
-        None,
-        description="of k > `most_draws` draws every ⌊k/`most_draws`⌋-th is kept; all iterations count",
-    )
-    models: Texts = Field((), description="models it runs on; default: all")
-    epsilons: Epsilons = Field((), description="in place of the models' own, e.g. `[inf]`")
+    models: Texts = key("models it runs on; default: all", ())
+    epsilons: Epsilons = key("in place of the models' own, e.g. `[inf]`", ())
 
 
 class Tuning(Keys):
     """How hyperparameters are tried, and what `make tune` searches."""
 
-    mode: Literal["pinned", "search", "none"] = Field(
-        "pinned",
-        description="`pinned`: try the pinned setting on tuning data; `search`: search a better one; "
-        "`none`: take it as it is",
+    mode: Literal["pinned", "search", "none"] = key(
+        "try the pinned setting on tuning data, search a better one, or take the pinned as it is", "pinned"
     )
-    seeds: Number = Field(4, description="runs of a setting that is tried")
-    trials: Number = Field(100, description="settings that a search tries")
-    methods: Texts = Field(
-        (),
-        description="what `make tune` searches; default: all with free hyperparameters and a budget, "
-        "nothing with `mode: none`",
-    )
-    models: Texts = Field((), description="likewise; default: all")
+    seeds: Number = key("runs of a setting that is tried", 4)
+    trials: Number = key("settings that a search tries", 100)
+    methods: Texts = key("what `make tune` searches; default: all that can be, none with `mode: none`", ())
+    models: Texts = key("likewise; default: all", ())
 
 
 class StudyKeys(Keys):
     """What a study's file says."""
 
-    title: Text = Field(description="one line")
-    epsilon_kind: Literal["total", "per-iteration"] = Field(
-        "total", description="ε of a whole run, or of an iteration: they never share an axis"
-    )
-    delta: Delta = Field(description="δ of a run, or of an iteration where ε is")
-    seeds: Number = Field(description="independent runs per cell, each with the whole budget")
-    chains: Number = Field(1, description="chains of one run; they share its budget")
-    hyperparameters: Literal["published", "tuned"] = Field(
-        "published",
-        description="those of `<settings_of>.yaml`, or of `<settings_of>.tuned.yaml` (docs/tuning.md)",
-    )
-    settings_of: Text = Field("", description="study whose hyperparameter files are read; default: this one")
-    tuning: Tuning = Field({}, validate_default=True, description="how hyperparameters are tried: keys below")
-    models: dict[Label, ModelSpec] = Field(min_length=1, description="label → keys below")
-    methods: dict[Label, MethodSpec] = Field(min_length=1, description="label → keys below")
-    figures: tuple[Text, ...] = Field(description="names of figures")
+    title: Text = key("one line")
+    epsilon_kind: Literal["total", "per-iteration"] = key("ε of a whole run, or of an iteration", "total")
+    delta: Delta = key("δ of a run, or of an iteration where ε is")
+    seeds: Number = key("independent runs per cell, each with the whole budget")
+    chains: Number = key("chains of one run; they share its budget", 1)
+    hyperparameters: Which = key("`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published")
+    settings_of: Text = key("study whose hyperparameter files are read; default: this one", "")
+    tuning: Tuning = key("how hyperparameters are tried: keys below", {})
+    models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
+    methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
+    figures: tuple[Text, ...] = key("names of figures")
 
 
-#: What an error says of a value, by pydantic's name of the rule; ValueErrors of the checks above speak for
-#: themselves.
+#: What an error says of a value, by pydantic's name of the rule.
 _WORDS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
-from dpmc.studies.keys import MethodSpec, ModelSpec, validated
+from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
 from dpmc.values import MOST, MOST_STARTS, shown
 
@@ -60,6 +60,8 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """
     path = find_study(name)
     study = _declared(read_bytes(path), path)
+    if any(":" in spec.model for spec in study.models.values()):
+        search_folder(path.parent)
     others: dict[str, Study] = {}
     methods = {
         label: _of_another(label, spec, study, others, asking) if spec.from_study else spec
@@ -101,9 +103,7 @@ def _model(label: str, spec: ModelSpec, study: Study) -> ModelSpec:
 
     keys = ("models", label)
     name = spec.model or label
-    if ":" in name:
-        search_folder(study.path.parent)
-    else:
+    if ":" not in name:
         _check_known(study, name, MODELS, *keys, "model")
     if not spec.tuning_epsilon and (study.tuning.mode != "none" or study.tuning.methods):
         study.document.refuse(*keys, rule="key 'tuning_epsilon' is missing")
@@ -113,10 +113,12 @@ def _model(label: str, spec: ModelSpec, study: Study) -> ModelSpec:
         "settings_of": spec.settings_of or label,
         "tuning_epsilon": spec.tuning_epsilon or "inf",
     }
-    if spec.is_own_rows:
+    if Path(spec.data).suffix in OWN_ROWS:
         if spec.n is not None:
             study.document.refuse(*keys, "n", rule=f"{spec.n} is not said beside a file of rows")
         update |= {"data": Path(spec.data).stem, "rows_file": study.path.parent / spec.data}
+    elif spec.columns:
+        study.document.refuse(*keys, "columns", rule="only beside a file of rows")
     return spec.model_copy(update=update)
 
 
@@ -190,7 +192,7 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study, own_ep
     `own_epsilons`: the method has its own, whatever the models' are.
     """
     ours, theirs = study.models[model], other.models[model]
-    kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "n", "start")}
+    kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "columns", "n", "start")}
     for what, (one, two) in {
         **kinds,
         **{key: (study, other) for key in ("delta", "epsilon_kind", "chains")},

@@ -61,9 +61,19 @@ class Study(StudyKeys):
         """δ for n rows; DpmcError where it is none."""
         delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
         if not 0.0 < delta < 1.0:
-            where = self.document.place("delta")
-            raise DpmcError(f"{where}: {self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
+            self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
         return delta
+
+    def read_rows(self, model: str, file: Path) -> Any:
+        """Rows (n, d_x) of a model in a file: the columns that the study names, else the model, else all.
+
+        Raises DpmcError for a file that cannot be read.
+        """
+        from dpmc import datasets, models
+
+        spec = self.model(model)
+        by_model = getattr(models.definition(spec.model).model, "column_names", None)
+        return datasets.read_rows(file, spec.columns or by_model)
 
     def number_of_rows(self, model: str) -> int:
         """Number of rows n of a model: the study's, else that of its file, else the catalogue's.
@@ -73,10 +83,8 @@ class Study(StudyKeys):
         from dpmc.models import definition
 
         spec = self.model(model)
-        if spec.n is None and spec.rows_file is not None:
-            from dpmc.datasets import read_rows
-
-            return len(read_rows(spec.rows_file))
+        if spec.rows_file is not None:
+            return len(self.read_rows(model, spec.rows_file))
         return spec.n or definition(spec.model).n
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
@@ -102,14 +110,8 @@ class Study(StudyKeys):
 
     def reused(self) -> list[tuple[str, str]]:
         """(study, model) whose metrics belong to this study's table beside those of its own cells."""
-        return list(
-            dict.fromkeys(
-                (method.from_study, model)
-                for method in self.methods.values()
-                if method.from_study
-                for model in method.models
-            )
-        )
+        taken = [method for method in self.methods.values() if method.from_study]
+        return list(dict.fromkeys((method.from_study, model) for method in taken for model in method.models))
 
     def model(self, label: str) -> ModelSpec:
         """The model of a label; `module:Class` stands for itself, with the study's first ε grid.
@@ -148,10 +150,8 @@ class Study(StudyKeys):
         """
         spec = self.method(label)
         if spec.from_study:
-            raise DpmcError(
-                f"{self.document.place('methods', label)}: its cells come from the study {spec.from_study}, "
-                "which runs them"
-            )
+            rule = f"its cells come from the study {spec.from_study}, which runs them"
+            self.document.refuse("methods", label, rule=rule)
         return spec
 
     def settings_are_tuned(self, method: str) -> bool:
@@ -197,24 +197,33 @@ class Study(StudyKeys):
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
         raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
+    def _calibrate(self, method: str, epsilon: str) -> Any:
+        """What sets an algorithm to keep ε in each iteration; None where ε is not per iteration.
+
+        Raises DpmcError for an algorithm that cannot be set so.
+        """
+        from dpmc.algorithms import algorithm_class
+
+        if self.epsilon_kind == "total" or epsilon == "inf":
+            return None
+        name = self.method(method).algorithm
+        calibrate = getattr(algorithm_class(name), "calibrate", None)
+        if calibrate is None:
+            rule = f"{epsilon}: {name} is not set by an epsilon per iteration, must be [inf]"
+            self.document.refuse("methods", method, "epsilons", rule=rule)
+        return calibrate
+
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
         """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
 
         Raises DpmcError for an ε per iteration that the algorithm cannot keep, or cannot be set to.
         """
-        from dpmc.algorithms import algorithm_class
-
-        spec = self.method(method)
-        values = {**values, **spec.options}
-        if self.epsilon_kind == "total" or epsilon == "inf":
-            return values
-        self._check_calibrates(method, epsilon)
-        calibrate = algorithm_class(spec.algorithm).calibrate
+        values = {**values, **self.method(method).options}
+        calibrate = self._calibrate(method, epsilon)
         try:
-            calibrated: dict[str, Any] = calibrate(values, float(epsilon), self.delta_for(n), n)
+            return calibrate(values, float(epsilon), self.delta_for(n), n) if calibrate else values
         except DpmcError as error:
-            raise DpmcError(f"{self.document.place('methods', method)}: {error}") from None
-        return calibrated
+            self.document.refuse("methods", method, rule=str(error))
 
     def algorithm(
         self,
@@ -246,22 +255,9 @@ class Study(StudyKeys):
 
         `values` None, or `dimension` None: not known yet.
         """
-        calibrated = self.epsilon_kind != "total" and epsilon != "inf"
-        if calibrated:
-            self._check_calibrates(method, epsilon)
+        calibrated = self._calibrate(method, epsilon) is not None
         given = {**(values or {}), **self.method(method).options}
         self._read(method, given, dimension, source, calibrated, partial=calibrated or values is None)
-
-    def _check_calibrates(self, method: str, epsilon: str) -> None:
-        """Raise DpmcError for an algorithm that no ε per iteration sets."""
-        from dpmc.algorithms import algorithm_class
-
-        name = self.method(method).algorithm
-        if not hasattr(algorithm_class(name), "calibrate"):
-            raise DpmcError(
-                f"{self.document.place('methods', method)}: epsilons: {epsilon}: {name} is not set by an "
-                "epsilon per iteration, must be [inf]"
-            )
 
     def _read(
         self,

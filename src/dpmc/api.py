@@ -1,0 +1,318 @@
+"""The Python interface: `sample`, `budget` and `tune` (docs/python.md)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from numbers import Number
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc import models
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import Values, describe_missing, read
+from dpmc.errors import DpmcError
+from dpmc.models import Definition
+from dpmc.models.own import given_model
+from dpmc.progress import reporter
+from dpmc.randomness import canonical_epsilon
+from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, real, shown
+
+if TYPE_CHECKING:
+    import xarray
+
+    from dpmc.problem import Problem
+
+STARTS = 20  #: start points of a data set, at least
+FINAL_SEEDS = 6  #: of a search: runs of a finalist
+
+Hyperparameters = Mapping[str, Any] | str | Path | None
+
+
+def sample(
+    model: Any,
+    data: Any,
+    algorithm: str = "dp-penalty",
+    *,
+    epsilon: float | str,
+    delta: float | None = None,
+    hyperparameters: Hyperparameters = None,
+    chains: int = 1,
+    iterations: int | None = None,
+    thin: int = 1,
+    seed: int = 0,
+    accountant: str = "tight",
+    start: Any = None,
+    progress: bool = True,
+) -> xarray.DataTree:
+    """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
+
+    All chains of a call share one budget: the ε stated is the ε spent, at most. Each further call on the same
+    data spends as much again. Chains are reproducible by their seed, which whoever knows it can use against
+    the noise: they are for research, not for release.
+
+    Parameters
+    ----------
+    model : an instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or class with
+        `dimension` and `log_likelihood(theta, rows)`; or a name, "module:Class" or of the catalogue.
+    data : private rows: a NumPy array (n, columns), a table of pandas or xarray, or the path of a .csv,
+        .parquet or .nc file. Columns are taken by name where the model names them. Or "tuning", "fresh-0", …:
+        as many rows as the model's `n`, simulated.
+    algorithm : see `dpmc.algorithms()`.
+    epsilon : of all chains together; "inf" for algorithms without privacy, with `iterations`.
+    delta : default 0.1/n, as in the studies: n rows are each one person's, and a δ of 1/n would allow to
+        publish one of them. n is public.
+    hyperparameters : mapping of the algorithm's hyperparameters, what `dpmc.tune` returned, or the path of a
+        YAML file with either. They must not be chosen by looking at the data. There are no defaults: what
+        serves depends on the model and on n.
+    chains : how many. Each gets an equal part of the iterations that the budget allows.
+    iterations : of each chain; None: all that the budget allows.
+    thin : keep every so-many-th draw.
+    seed : of all random numbers; names, with the model and the data, the streams that the commands use.
+    accountant : "tight", or as in docs/accounting.md.
+    start : start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
+        `true_theta`, as far out as the posterior of simulated rows.
+    progress : report progress, and at the end how the chains went, on standard error.
+
+    Returns
+    -------
+    posterior (`theta`: chain, draw, parameter), sample_stats, constant_data, and private_diagnostics, which
+    are functions of the rows and no part of a release.
+
+    Raises DpmcError, before any budget is spent, for an argument that is wrong or missing.
+    """
+    from dpmc import sampling, storage
+    from dpmc.cell import described
+
+    chains, thin = _count("chains", chains, most=MOST_CHAINS), _count("thin", thin)
+    seed = _count("seed", seed, least=0, most=MOST_STARTS // chains - 1)
+    values = _hyperparameters(hyperparameters)
+    problem = _problem(model, data, starts=(seed + 1) * chains)
+    if start is not None:
+        problem.starts = np.tile(_starts(start, chains, problem.dimension), (seed + 1, 1))
+        problem.check("start")
+    cell = sampling.Cell(
+        problem=problem,
+        method=algorithm,
+        algorithm=_algorithm(algorithm, values, problem.dimension),
+        epsilon=canonical_epsilon(epsilon),
+        delta=_delta(delta, problem.n),
+        accountant=accountant,
+        chains=chains,
+        iterations=None if iterations is None else _count("iterations", iterations),
+        thin=thin,
+    )
+    enough = cell.status(cell.allowed_iterations())
+    if enough != "ok" and iterations is None:
+        raise DpmcError(f"{enough}; more noise in each (hyperparameters) or fewer chains buy more")
+    name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
+    (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
+    finished.attributes |= described(cell, values, "", algorithm, {})
+    if progress:
+        from dpmc import summary
+
+        print(*summary.lines([([storage.ChainFile.of(finished, {})], [])]), sep="\n", file=sys.stderr)
+    return storage.tree(finished)
+
+
+def budget(
+    n: Any,
+    algorithm: str = "dp-penalty",
+    hyperparameters: Hyperparameters = None,
+    *,
+    epsilon: float | str | None = None,
+    iterations: int | None = None,
+    delta: float | None = None,
+    chains: int = 1,
+) -> dict[str, int | float]:
+    """Return by accountant the iterations of each chain that ε buys, or the ε that iterations cost.
+
+    `n` is the number of rows, or a model that has one. The rest is as in `dpmc.sample`, which takes the
+    accountant "tight" if not told otherwise; no rows are read. Raises DpmcError unless one of `epsilon` and
+    `iterations` is given.
+    """
+    from dpmc import budgets
+    from dpmc.privacy.events import repeat
+
+    if (epsilon is None) == (iterations is None):
+        raise DpmcError("epsilon, iterations: give one of them")
+    d = None
+    if not isinstance(n, Number):
+        _, name, about = _definition(n)
+        n, d = about.n or None, len(about.true_theta)
+        if n is None:
+            raise DpmcError(f"n: needed, since the model {name} names no number of rows")
+    n, chains = _count("n", n), _count("chains", chains, most=MOST_CHAINS)
+    k = None if iterations is None else _count("iterations", iterations)
+    total = None if epsilon is None else float(canonical_epsilon(epsilon))
+    releases = _algorithm(algorithm, _hyperparameters(hyperparameters), d).releases(n)
+    once, each = (repeat(events, chains) for events in releases)
+    return budgets.answers(once, each, _delta(delta, n), epsilon=total, iterations=k)
+
+
+def tune(
+    model: Any,
+    data: Any = None,
+    algorithm: str = "dp-penalty",
+    *,
+    epsilon: float | str,
+    delta: float | None = None,
+    hyperparameters: Hyperparameters = None,
+    chains: int = 1,
+    trials: int = 30,
+    seeds: int = 3,
+    data_are_public: bool = False,
+    table: str | Path | None = None,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Search hyperparameters on simulated or public rows; `dpmc.sample` takes what is returned.
+
+    The best setting has the least distance (MMD) from the posterior of these rows, which is known, or is
+    sampled without privacy, among those that clip fewer than a tenth of the log ratios. What is found is good
+    for private rows as far as these are like them: as many, and on the same scale.
+
+    Parameters
+    ----------
+    model : as in `dpmc.sample`; to simulate rows it has `simulate(generator, theta, n)` and `true_theta`.
+    data : number of rows to simulate, that of the private rows; None: the model's `n`. Or public rows, as in
+        `dpmc.sample`, with `data_are_public`.
+    epsilon, delta, chains : as they will be in `dpmc.sample`.
+    hyperparameters : to begin with; the search goes up to ten times as far, either way. None: from the scale
+        of the posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
+    trials, seeds : settings to try, and runs of each; the best are run again with other seeds.
+    data_are_public : nobody's privacy depends on the rows given.
+    table : CSV file of the trials, from which a search that was stopped goes on.
+
+    Raises DpmcError for rows that may be private: hyperparameters chosen by them tell of them, and no epsilon
+    covers that.
+    """
+    from tempfile import TemporaryDirectory
+
+    from dpmc import first_setting, sampling, search
+
+    chains = _count("chains", chains, most=MOST_CHAINS)
+    trials, seeds = _count("trials", trials), _count("seeds", seeds)
+    problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
+    cell = sampling.Cell(
+        problem=problem,
+        method=algorithm,
+        algorithm=None,
+        epsilon=canonical_epsilon(epsilon),
+        delta=_delta(delta, problem.n),
+        accountant="tight",
+        chains=chains,
+    )
+    algorithm_class(algorithm)  # raises for an unknown one
+    if algorithm not in search.FREE or cell.epsilon == "inf":
+        raise DpmcError(f"algorithm: {algorithm} at epsilon {cell.epsilon} has nothing to search")
+    sd = first_setting.scales(problem)
+    problem.reference = first_setting.reference_draws(problem, sd)
+    given = _hyperparameters(hyperparameters) or first_setting.first_setting(cell, sd)
+    _algorithm(algorithm, given, problem.dimension)
+    asking = first_setting.OneCell(cell, given)
+    free = tuple(name for name in search.FREE[algorithm] if name in given)
+    bench = search.Bench(asking, problem.label, algorithm, problem, free)
+    report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "trials.csv" if table is None else Path(table)
+        return search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+
+
+def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
+    """Simulated rows, or given ones that are said to be public."""
+    from dpmc import datasets
+
+    if data is not None and not isinstance(data, Number):
+        if not data_are_public:
+            raise DpmcError(
+                "data: hyperparameters chosen on private rows tell of them, and no epsilon covers that: give "
+                "the number of rows to simulate, or say data_are_public=True"
+            )
+        return _problem(model, data, starts)
+    label, name, about = _definition(model)
+    n = about.n if data is None else _count("data", data)
+    if not n:
+        raise DpmcError(f"data: needed, the number of rows to simulate; the model {name} has no n of its own")
+    if not hasattr(about.model, "simulate"):
+        raise DpmcError(f"model: {name} has no simulate(generator, theta, n), and there are no public rows")
+    return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=about)
+
+
+def _definition(model: Any) -> tuple[str, str, Definition]:
+    """Label, name and definition of whatever stands for a model: the label of an instance is its class's."""
+    if isinstance(model, str):
+        return model, model, models.definition(model)
+    name, about = given_model(model)
+    return name.partition(":")[2], name, about
+
+
+def _problem(model: Any, data: Any, starts: int) -> Problem:
+    """Model and rows; what cannot be run is refused."""
+    from dpmc import datasets
+
+    label, name, about = _definition(model)
+    starts = max(starts, STARTS)
+    if isinstance(data, str) and datasets.is_public(data):
+        return datasets.build(label, name, data, None, starts, definition=about)
+    rows = datasets.read_rows(data, getattr(about.model, "column_names", None))
+    dataset = Path(data).stem if isinstance(data, str | Path) else "data"
+    source = str(data) if isinstance(data, str | Path) else "data"
+    return datasets.from_rows(label, name, dataset, rows, starts, source, about)
+
+
+def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
+    """Hyperparameters as plain values, from a mapping, a file, or what a search returned."""
+    from dpmc.studies import read_yaml
+
+    content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
+    if isinstance(content, Mapping):
+        content = content.get("hyperparameters", content)
+    if not isinstance(content, Mapping):
+        raise DpmcError(f"hyperparameters: {shown(given)} must be a mapping, for example {{'tau': 0.1}}")
+    return {str(key): _plain(value) for key, value in content.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A number or list in place of one of NumPy."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
+    """The algorithm with its hyperparameters; DpmcError says what those that are missing mean."""
+    cls = algorithm_class(name)
+    missing = describe_missing(cls, values)
+    if missing:
+        raise DpmcError(
+            f"hyperparameters: {name} needs {'; '.join(missing)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
+            "finds some on simulated rows"
+        )
+    return read(cls, Values(values, "hyperparameters"), dimension)
+
+
+def _delta(delta: float | None, n: int) -> float:
+    """δ: as given, else 0.1/n."""
+    try:
+        number = 0.1 / n if delta is None else real(delta)
+    except ValueError as error:
+        raise DpmcError(f"delta: {error}") from None
+    if not 0.0 < number < 1.0:
+        raise DpmcError(f"delta: {number:g} must be between 0 and 1, both excluded")
+    return number
+
+
+def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
+    """Start points (chains, d)."""
+    if np.ndim(start) <= 1:
+        return np.tile(array(start, (dimension,), "start"), (chains, 1))
+    points: np.ndarray = array(start, (chains, dimension), "start")
+    return points
+
+
+def _count(name: str, value: Any, least: int = 1, **most: int) -> int:
+    try:
+        return count(value, least, **most)
+    except ValueError as error:
+        raise DpmcError(f"{name}: {error}") from None

@@ -1,0 +1,196 @@
+"""Rows from a user's table: an array, a data frame, a data set of xarray, or a file with named columns."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.values import decimal, shown
+
+SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
+
+
+def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return rows (n, k) of a table and the names of their columns; () if they have none.
+
+    Parameters
+    ----------
+    source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
+        one dimension shared by its variables, or the path of a .csv, .parquet (needs pyarrow) or .nc file.
+    columns : names of those wanted, in this order; None: all. Other columns may hold anything. Where the
+        table has no names, these are given to its columns, which must be as many.
+
+    Raises DpmcError naming place, row and column of what is missing, infinite or no number.
+    """
+    if isinstance(source, str | Path):
+        return _file(Path(source), columns)
+    where = f"data: {type(source).__name__}"
+    kind = type(source).__module__.partition(".")[0]
+    if kind == "xarray":
+        source = _frame(source, where)
+        kind = "pandas"
+    if kind == "pandas":
+        frame = source.to_frame() if source.ndim == 1 else source
+        return _from_frame(frame, columns, where)
+    try:
+        rows = np.asarray(source)
+    except ValueError:  # lists of different lengths
+        rows = np.asarray(None)
+    if rows.dtype.kind not in "fiub" or rows.ndim not in (1, 2):
+        raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    names = _all_of_them(columns, rows.shape[1], where)
+    return _checked(rows.astype(float), names, where), names
+
+
+def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows and names of a file, by its suffix."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise DpmcError(f"{path}: {error.strerror}") from None
+    if path.suffix == ".csv":
+        return _read_csv(path, columns)
+    if path.suffix not in SUFFIXES:
+        raise DpmcError(f"{path}: must end in {', '.join(SUFFIXES)}, or be read by pandas and given as table")
+    try:
+        if path.suffix == ".parquet":
+            import pandas
+
+            frame = pandas.read_parquet(path)
+        else:
+            import xarray
+
+            with xarray.open_dataset(path) as dataset:
+                frame = _frame(dataset, str(path))
+    except ImportError:
+        raise DpmcError(f'{path}: needs pyarrow: pip install "dpmc[parquet]"') from None
+    except (OSError, ValueError) as error:
+        raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
+    return _from_frame(frame, columns, str(path))
+
+
+def _frame(data: Any, where: str) -> Any:
+    """The data frame of a DataArray (rows, columns) or a Dataset with one variable a column."""
+    if hasattr(data, "data_vars"):
+        sizes = {variable.dims for variable in data.data_vars.values()}
+        if len(sizes) != 1 or len(next(iter(sizes))) != 1:
+            raise DpmcError(f"{where}: must have variables along one and the same dimension, one a column")
+        return data.to_dataframe()[list(data.data_vars)]
+    if data.ndim > 2:
+        raise DpmcError(f"{where}: has {data.ndim} dimensions, must have rows and columns")
+    return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
+
+
+def _from_frame(frame: Any, columns: Sequence[str] | None, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows and names of a data frame; columns that are only numbered have no names."""
+    named = any(isinstance(name, str) for name in frame.columns)
+    names = tuple(map(str, frame.columns)) if named else ()
+    chosen, names = _chosen(names, frame.shape[1], columns, where)
+    parts = []
+    for i, name in zip(chosen, names or map(str, chosen), strict=True):
+        column = frame.iloc[:, i]
+        if not (column.dtype.kind in "fiub" if hasattr(column.dtype, "kind") else False):
+            wrong = next((value for value in column if not isinstance(value, int | float)), column.dtype)
+            raise DpmcError(f"{where}: column {name}: {shown(wrong)} is not a number")
+        parts.append(column.to_numpy(dtype=float, na_value=np.nan))
+    rows = np.column_stack(parts) if parts else np.empty((len(frame), 0))
+    return _checked(rows, names, where), names
+
+
+def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Rows and names of a CSV file without header or with one header line, of names.
+
+    Numbers are read strictly. Raises DpmcError naming the first line that cannot be read.
+    """
+    try:
+        text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
+        lines = csv.reader(text, skipinitialspace=True, strict=True)
+        read = [(lines.line_num, [item.strip() for item in items]) for items in lines]
+    except UnicodeDecodeError:
+        raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
+    except csv.Error as error:
+        raise DpmcError(f"{path}: line {lines.line_num}: is not CSV ({error})") from None
+    table = [(number, items) for number, items in read if items not in ([], [""])]
+    width = len(table[0][1]) if table else 0
+    header = table.pop(0)[1] if table and _is_header(*table[0], path) else []
+    for number, items in table:
+        if len(items) != width:
+            raise DpmcError(
+                f"{path}: line {number}: {len(items)} numbers, must be {width} as in the first line"
+            )
+    if len(set(header)) != len(header):
+        raise DpmcError(f"{path}: line 1: two columns have the same name")
+    chosen, names = _chosen(tuple(header), width, columns, str(path))
+    rows = np.array([_numbers(items, chosen, f"{path}: line {number}") for number, items in table])
+    if not len(rows):
+        raise DpmcError(f"{path}: holds no rows")
+    return _checked(rows, names, str(path)), names
+
+
+def _numbers(items: list[str], chosen: Sequence[int], where: str) -> list[float]:
+    """The numbers of a line; DpmcError naming the first that is none."""
+    found = []
+    for i in chosen:
+        try:  # `float` reads 1_0 and the digits of other scripts, too, and is much faster for plain ones
+            plain = items[i].isascii() and "_" not in items[i]
+            found.append(float(items[i]) if plain else decimal(items[i]))
+        except ValueError:
+            what = f"{shown(items[i])} is not a number" if items[i] else f"column {i + 1} is missing"
+            raise DpmcError(f"{where}: {what}") from None
+    return found
+
+
+def _is_header(number: int, items: list[str], path: Path) -> bool:
+    """Whether a line holds names: each begins with a letter or _, and none is a number such as nan.
+
+    Raises DpmcError for what is neither name nor number.
+    """
+    names = [(item[:1].isalpha() or item[:1] == "_") and not _is_number(item) for item in items]
+    for item, is_name in zip(items, names, strict=True):
+        if item and not is_name and not _is_number(item):
+            raise DpmcError(f"{path}: line {number}: {shown(item)} is neither a number nor a column's name")
+    return all(names)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text
+
+
+def _chosen(
+    names: tuple[str, ...], width: int, columns: Sequence[str] | None, where: str
+) -> tuple[list[int], tuple[str, ...]]:
+    """Places and names of the columns that are wanted."""
+    if columns is None or not names:
+        return list(range(width)), _all_of_them(columns, width, where) or names
+    for column in columns:
+        if names.count(column) != 1:
+            raise DpmcError(f"{where}: has no column {shown(column)}; it has {', '.join(names)}")
+    return [names.index(column) for column in columns], tuple(columns)
+
+
+def _all_of_them(columns: Sequence[str] | None, width: int, where: str) -> tuple[str, ...]:
+    """Names for columns that have none of their own; () if none are given."""
+    if columns is not None and len(columns) != width:
+        raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
+    return tuple(columns or ())
+
+
+def _checked(rows: np.ndarray, names: tuple[str, ...], where: str) -> np.ndarray:
+    """The rows, if all are finite numbers; DpmcError naming the first place that is not."""
+    if not len(rows) or not rows.shape[1]:
+        raise DpmcError(f"{where}: holds no rows")
+    wrong = np.argwhere(~np.isfinite(rows))
+    if len(wrong):
+        row, column = wrong[0]
+        name = names[column] if names else column
+        raise DpmcError(f"{where}: row {row}, column {name}: is NaN or infinite, must be a number")
+    return rows

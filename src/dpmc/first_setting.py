@@ -1,0 +1,164 @@
+"""Where a search of hyperparameters begins for a model given in Python: reference draws, a first setting.
+
+Everything here looks at rows without privacy. It is for simulated and public ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc import sampling
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import Values, read
+from dpmc.errors import DpmcError
+from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.randomness import stream
+
+if TYPE_CHECKING:
+    from dpmc.problem import Problem
+
+#: Iterations that the noise of the first setting buys: enough to see how a chain mixes. A search goes from
+#: there. Algorithms that are not here need a setting to begin with.
+ITERATIONS = {"dp-penalty": 2000, "dp-penalty-guided": 2000, "dp-hmc": 200, "dp-mala": 400}
+CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
+REFERENCE = 1000  #: draws
+ROWS = 2000  #: at most, from which clip bounds are taken
+UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound leaves alone
+NOISE = 1.5  #: sd of a log ratio's noise at most: beyond, hardly a proposal is accepted
+
+
+@dataclass(frozen=True)
+class OneCell:
+    """What `search.Bench` asks of a study, for one model and algorithm given in Python."""
+
+    template: sampling.Cell  # with any hyperparameters
+    pinned: dict[str, Any]
+    name: str = ""
+
+    def model(self, label: str) -> Any:
+        """What has a `tuning_epsilon`."""
+        return SimpleNamespace(tuning_epsilon=self.template.epsilon)
+
+    def method(self, label: str) -> Any:
+        """What has an `algorithm`."""
+        return SimpleNamespace(algorithm=self.template.method)
+
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """The setting that the search begins with, and where it stands."""
+        return self.pinned, "hyperparameters"
+
+    def cell(
+        self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str
+    ) -> sampling.Cell:
+        """What runs with these hyperparameters."""
+        return with_setting(self.template, values, source)
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """What decides the draws beside hyperparameters and data."""
+        cell = self.template
+        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
+
+
+def with_setting(
+    cell: sampling.Cell, values: dict[str, Any], source: str = "hyperparameters"
+) -> sampling.Cell:
+    """The same cell with other hyperparameters; its budget is computed anew."""
+    algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
+    about = {name: getattr(cell, name) for name in ("problem", "method", "epsilon", "delta", "accountant")}
+    return sampling.Cell(**about, algorithm=algorithm, chains=cell.chains)
+
+
+def scales(problem: Problem) -> np.ndarray:
+    """Standard deviations (d,) of each parameter given the others, near the mode of the posterior."""
+    from scipy.optimize import minimize
+
+    def energy(theta: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            total = problem.temperature * log_likelihood(problem.model, theta, problem.rows).sum()
+            value = -float(total + problem.model.log_prior(theta))
+        return value if math.isfinite(value) else 1e300
+
+    centre = np.asarray(getattr(problem.model, "start", problem.true_theta), dtype=float)
+    mode = minimize(energy, centre, method="BFGS").x
+    least, sd = energy(mode), np.full(problem.dimension, 1e-2)
+    for i, axis in enumerate(np.eye(problem.dimension)):
+        for _ in range(40):  # to where the energy rises by about ½, as it does at one sd
+            rise = 0.5 * (energy(mode + sd[i] * axis) + energy(mode - sd[i] * axis)) - least
+            factor = 10.0 if rise <= 0.0 else float(np.clip(math.sqrt(0.5 / rise), 0.1, 10.0))
+            sd[i] *= factor
+            if 0.8 < factor < 1.25:
+                break
+    return sd
+
+
+def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
+    """Draws (REFERENCE, d) of a random walk without privacy; exact ones where the model has them."""
+    if len(problem.reference):
+        return problem.reference
+    values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
+    walk = read(algorithm_class("rwmh"), Values(values, "reference draws"), problem.dimension)
+    cell = sampling.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST)
+    (chains,) = sampling.sample(cell, [0])
+    late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
+    return late[:: len(late) // REFERENCE][:REFERENCE]
+
+
+def first_setting(cell: sampling.Cell, sd: np.ndarray) -> dict[str, Any]:
+    """Hyperparameters to begin with, from public rows, their posterior, and what the budget buys.
+
+    `cell`: with any hyperparameters; its problem has reference draws. Raises DpmcError for an algorithm that
+    has to be given some.
+    """
+    name, problem = cell.method, cell.problem
+    if name not in ITERATIONS:
+        known = ", ".join(ITERATIONS)
+        raise DpmcError(f"hyperparameters: {name} needs some to begin with; there are first ones for {known}")
+    step = 2.4 / math.sqrt(problem.dimension) * sd
+    ratio_clip, gradient_clip = _clip_bounds(problem, step, gradients=name in ("dp-hmc", "dp-mala"))
+    clips: dict[str, Any]
+    if name in ("dp-hmc", "dp-mala"):
+        clips = {"clip_l": ratio_clip, "clip_g": gradient_clip, "mass": _rounded(1.0 / sd**2)}
+        steps = {"steps": 5} if name == "dp-hmc" else {}
+        lengths = {"step_size": 0.4 if steps else 1.0}
+        distance = lengths["step_size"] * steps.get("steps", 1) * math.sqrt((sd**2).sum())
+        taus = {"tau_l": 1.0, "tau_g": 3.0}
+    else:
+        clips, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
+        distance = math.sqrt((step**2).sum())
+    scale = 1.0
+    for _ in range(3):  # iterations go with the square of the noise
+        taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
+        allowed = with_setting(cell, {**clips, **steps, **lengths, **taus}).budget_iterations or 0
+        scale = math.sqrt(ITERATIONS[name] / (cell.chains * max(allowed, 1)))
+    tau = taus.get("tau", taus.get("tau_l", 1.0))
+    noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
+    shorter = min(1.0, NOISE / noise)
+    lengths = {key: _rounded(shorter * np.asarray(value)) for key, value in lengths.items()}
+    return {**taus, **steps, **lengths, **clips}
+
+
+def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:
+    """Bounds of log ratios per unit distance, and of gradients, that leave nearly all rows alone."""
+    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
+    slopes, norms = [], []
+    for theta in generator.choice(problem.reference, 5):
+        move = step * generator.standard_normal(problem.dimension)
+        ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
+        slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
+        if gradients and hasattr(model, "gradient_form"):
+            norms.append(np.sqrt((gradient_by_form(model, theta, rows) ** 2).sum(axis=1)))
+        elif gradients:
+            norms.append(np.sqrt((log_likelihood_gradient(model, theta, rows) ** 2).sum(axis=1)))
+    bounds = [np.nanquantile(np.stack(found), UNCLIPPED) if found else 0.0 for found in (slopes, norms)]
+    return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
+
+
+def _rounded(values: np.ndarray) -> Any:
+    """Numbers with three significant digits, as plain ones."""
+    return np.vectorize(lambda value: float(f"{value:.3g}"))(values).tolist()

@@ -1,0 +1,296 @@
+"""Regression on the columns of a table: linear, logistic, Poisson, and a base for others of their kind.
+
+A row is (outcome, predictors). Predictors are standardised by a centre and a scale that are given, never by
+the rows' own mean: that would void the bound on what one row can do. Such centres and scales are public
+guesses, for example {"age": (45, 15)}; they also say what rows to simulate.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.models.exponential import ExponentialFamily
+from dpmc.models.gaussian import GaussianPosterior
+from dpmc.models.logistic import Logistic
+from dpmc.values import array, real, shown
+
+Column = str | Mapping[str, tuple[float, float]]
+Columns = Sequence[str] | Mapping[str, tuple[float, float]]
+
+
+class GeneralizedLinearModel:
+    """Outcomes y whose law depends on η = θ·z, z the standardised predictors with a 1 before (intercept).
+
+    A subclass has `log_density(eta, y)` (n,) and `score(eta, y)`, its derivative by η (n,); to simulate rows
+    also `draw(generator, eta)` (n,).
+
+    Parameters
+    ----------
+    outcome : name of its column.
+    predictors : names of columns; or {name: (centre, scale)}, and (value − centre)/scale is the predictor.
+    intercept : whether there is one. It is the first parameter.
+    prior_sd : of the normal prior around 0 of each coefficient; one number, or one for each.
+    norm : predictors of a row that are longer than this, ‖z‖ without intercept, are shortened to it; None: no
+        bound.
+    true_theta : parameters that rows are simulated with, and around which chains start; 0 if not given.
+    tempering : the likelihood counts as that of so many rows; None: of all.
+    """
+
+    def __init__(
+        self,
+        outcome: str,
+        predictors: Columns,
+        *,
+        intercept: bool = True,
+        prior_sd: float | Sequence[float] = 10.0,
+        norm: float | None = None,
+        true_theta: Sequence[float] | None = None,
+        tempering: float | None = None,
+    ) -> None:
+        who = type(self).__name__
+        names, self._centre, self._scale = _standardised(predictors, f"{who}: predictors")
+        if not isinstance(outcome, str) or outcome in names or not (names or intercept):
+            raise DpmcError(f"{who}: outcome: {shown(outcome)} must be the name of a column of its own")
+        self.columns = (outcome, *names)
+        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
+        self.dimension = len(self.parameters)
+        self.tempering = tempering
+        self._intercept = intercept
+        self._norm = None if norm is None else _positive(norm, f"{who}: norm")
+        sds = [prior_sd] * self.dimension if np.ndim(prior_sd) == 0 else prior_sd
+        self.prior_sd = array(sds, (self.dimension,), f"{who}: prior_sd")
+        if not (self.prior_sd > 0.0).all():
+            raise DpmcError(f"{who}: prior_sd: {shown(prior_sd)} must be greater than 0")
+        theta = np.zeros(self.dimension) if true_theta is None else true_theta
+        self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
+
+    def _further(self) -> tuple[str, ...]:
+        """Names of parameters beside the coefficients."""
+        return ()
+
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """ln p(y|η) (n,), up to a term of y alone."""
+        raise NotImplementedError
+
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The derivative of ln p(y|η) by η, (n,)."""
+        raise NotImplementedError
+
+    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Outcomes (n,) at η (n,)."""
+        raise NotImplementedError
+
+    def design(self, rows: np.ndarray) -> np.ndarray:
+        """z (n, coefficients) of rows (n, 1 + predictors)."""
+        z = (rows[:, 1:] - self._centre) / self._scale
+        if self._norm is not None:
+            length = np.sqrt((z**2).sum(axis=1, keepdims=True))
+            z *= np.minimum(1.0, self._norm / np.where(length > 0.0, length, 1.0))
+        return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(y_j|z_j, θ) of each row (n,)."""
+        return self.log_density(self.design(rows) @ theta, rows[:, 0])
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """∇ ln p(y_j|z_j, θ), (n, d)."""
+        design = self.design(rows)
+        return self.score(design @ theta, rows[:, 0])[:, None] * design
+
+    def log_prior(self, theta: np.ndarray) -> Any:
+        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
+
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """∇ ln p(θ) (..., d)."""
+        return -theta / self.prior_sd**2
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows: normal predictors with the given centres and scales, then outcomes at θ."""
+        x = self._centre + self._scale * generator.standard_normal((n, len(self._centre)))
+        rows = np.column_stack([np.zeros(n), x])
+        rows[:, 0] = self.draw(generator, self.design(rows) @ theta)
+        return rows
+
+
+class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
+    """y ~ N(θ·z, sd²). `sd=None`: ln sd is the last parameter, "log_sd".
+
+    The outcome may be standardised as predictors are, {"income": (40_000, 20_000)}; `sd` and coefficients are
+    then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²): about half the square of
+    the number of predictors.
+    """
+
+    def __init__(
+        self, outcome: Column, predictors: Columns, *, sd: float | None = 1.0, **options: Any
+    ) -> None:
+        who = type(self).__name__
+        names, centre, scale = _standardised(
+            [outcome] if isinstance(outcome, str) else outcome, f"{who}: outcome"
+        )
+        if len(names) != 1:
+            raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
+        self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
+        self.sd = None if sd is None else _positive(sd, f"{who}: sd")
+        GeneralizedLinearModel.__init__(self, names[0], predictors, **options)
+        self._coefficients = p = self.dimension - (self.sd is None)
+        rows, columns = np.triu_indices(p)
+        kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is no statistic
+        self._pairs = rows[kept], columns[kept]
+        if self.sd is not None:
+            # The exact posterior is known; whether a model has the method decides how it is evaluated.
+            self.posterior = self._posterior
+
+    def _further(self) -> tuple[str, ...]:
+        return ("log_sd",) if self.sd is None else ()
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        """Products zy, then z_i z_j, then y² if the sd is a parameter; (n, k)."""
+        z, y = self.design(rows), self._outcome(rows)
+        squares = [y[:, None] ** 2] if self.sd is None else []
+        return np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
+
+    def slopes(self, theta: np.ndarray) -> np.ndarray:
+        """Coefficients (chains, k) of the statistics."""
+        beta, precision = self._split(theta)
+        one, other = self._pairs
+        halves = np.where(one == other, -0.5, -1.0)
+        squares = [np.full((len(theta), 1), -0.5)] if self.sd is None else []
+        return np.concatenate([beta, halves * beta[:, one] * beta[:, other], *squares], axis=1) * precision
+
+    def offset(self, theta: np.ndarray) -> np.ndarray:
+        """What does not depend on the row, (chains,)."""
+        beta, precision = self._split(theta)
+        constant = -0.5 * beta[:, 0] ** 2 * precision[:, 0] if self._intercept else np.zeros(len(theta))
+        return constant - theta[:, -1] if self.sd is None else constant
+
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """G (chains, d, k), h (chains, d): the derivatives of slopes and offset by θ."""
+        beta, precision = self._split(theta)
+        p, (one, other) = self._coefficients, self._pairs
+        pairs = p + np.arange(len(one))
+        linear = np.zeros((len(theta), self.dimension, self.slopes(theta[:1]).shape[1]))
+        constant = np.zeros(theta.shape)
+        linear[:, range(p), range(p)] = precision
+        linear[:, one, pairs] -= beta[:, other] * precision
+        mixed = one != other
+        linear[:, other[mixed], pairs[mixed]] -= beta[:, one[mixed]] * precision
+        if self._intercept:
+            constant[:, 0] = -beta[:, 0] * precision[:, 0]
+        if self.sd is None:  # the density's exponent is proportional to the precision, e^(−2 log sd)
+            linear[:, -1] = -2.0 * self.slopes(theta)
+            constant[:, -1] = -2.0 * (self.offset(theta) + theta[:, -1]) - 1.0
+        return linear, constant
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(y_j|z_j, θ) of each row (n,): the density itself, with fewer roundings than by statistics."""
+        sd = np.exp(theta[-1]) if self.sd is None else self.sd
+        residual = (self._outcome(rows) - self.design(rows) @ theta[: self._coefficients]) / sd
+        return -0.5 * residual**2 - (theta[-1] if self.sd is None else 0.0)
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows: normal predictors with the given centres and scales, then outcomes at θ."""
+        x = self._centre + self._scale * generator.standard_normal((n, len(self._centre)))
+        rows = np.column_stack([np.zeros(n), x])
+        sd = np.exp(theta[-1]) if self.sd is None else self.sd
+        y = self.design(rows) @ theta[: self._coefficients] + sd * generator.standard_normal(n)
+        rows[:, 0] = self._y_centre + self._y_scale * y
+        return rows
+
+    def _posterior(self, rows: np.ndarray, temperature: float) -> GaussianPosterior:
+        """The exact posterior, likelihood tempered by T."""
+        z, weight = self.design(rows), temperature / (self.sd or 1.0) ** 2
+        covariance = np.linalg.inv(weight * z.T @ z + np.diag(self.prior_sd**-2.0))
+        return GaussianPosterior(covariance @ (weight * z.T @ self._outcome(rows)), covariance)
+
+    def _outcome(self, rows: np.ndarray) -> Any:
+        return (rows[:, 0] - self._y_centre) / self._y_scale
+
+    def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients (chains, p) and 1/sd² (chains, 1)."""
+        if self.sd is None:
+            return theta[:, :-1], np.exp(-2.0 * theta[:, -1:])
+        return theta, np.full((len(theta), 1), self.sd**-2.0)
+
+
+class LogisticRegression(GeneralizedLinearModel):
+    """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; served by the kernels of softplus models."""
+
+    def __init__(self, outcome: str, predictors: Columns, **options: Any) -> None:
+        super().__init__(outcome, predictors, **options)
+        self._plain = Logistic(self.dimension, np.inf)  # on rows (y, z)
+        self.sign, self.line, self.link = self._plain.sign, self._plain.line, self._plain.link
+        if self._norm is not None:
+            #: The clip bound, nats per unit distance, at which no log ratio is ever clipped.
+            self.lossless_clip = float(np.hypot(self._norm, 1.0 if self._intercept else 0.0))
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        """t = (2y − 1)z (n, d). Raises DpmcError for an outcome that is neither 0 nor 1."""
+        return self._plain.statistics(self._rows(rows))
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """ln p(y_j|z_j, θ) of each row (n,)."""
+        return self._plain.log_likelihood(theta, self._rows(rows))
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """∇ ln p(y_j|z_j, θ), (n, d)."""
+        return self._plain.log_likelihood_gradient(theta, self._rows(rows))
+
+    def row_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
+        return self._plain.row_bounds(self._rows(rows))
+
+    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Outcomes (n,) at η (n,)."""
+        return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
+
+    def _rows(self, rows: np.ndarray) -> np.ndarray:
+        wrong = np.flatnonzero((rows[:, 0] != 0.0) & (rows[:, 0] != 1.0))
+        if len(wrong):
+            raise DpmcError(
+                f"LogisticRegression: outcome {self.columns[0]}: {rows[wrong[0], 0]:g} in row {wrong[0]} "
+                "must be 0 or 1"
+            )
+        return np.column_stack([rows[:, 0], self.design(rows)])
+
+
+class PoissonRegression(GeneralizedLinearModel):
+    """Counts y ~ Poisson(e^{θ·z})."""
+
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        """ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
+        return y * eta - np.exp(eta)
+
+    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        """The derivative of ln p(y|η) by η, (n,)."""
+        return y - np.exp(eta)
+
+    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Outcomes (n,) at η (n,)."""
+        return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
+
+
+def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Names, centres and scales of columns; 0 and 1 where none are given."""
+    names = tuple(columns)
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+        raise DpmcError(f"{where}: {shown(columns)} must be a list of names, or {{name: (centre, scale)}}")
+    if len(set(names)) != len(names):
+        raise DpmcError(f"{where}: {shown(columns)} must be different names")
+    given = list(columns.values()) if isinstance(columns, Mapping) else [(0.0, 1.0)] * len(names)
+    table = array(given if given else np.empty((0, 2)), (len(names), 2), where)
+    for name, scale in zip(names, table[:, 1], strict=True):
+        _positive(scale, f"{where}: {name}: scale")
+    return names, table[:, 0], table[:, 1]
+
+
+def _positive(value: Any, where: str) -> float:
+    try:
+        number = real(value)
+    except ValueError as error:
+        raise DpmcError(f"{where}: {error}") from None
+    if not 0.0 < number < np.inf:
+        raise DpmcError(f"{where}: {number:g} must be greater than 0 and finite")
+    return number

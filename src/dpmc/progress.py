@@ -1,0 +1,28 @@
+"""Progress on standard error."""
+
+import sys
+import time
+from collections.abc import Callable
+
+
+def reporter(name: str, what: str = "iterations") -> Callable[..., None]:
+    """Return `report(done, total, word="")`: a line that rewrites itself, or one every 10 s.
+
+    `what` is counted; a report may carry a word on how it goes.
+    """
+    began = last = time.monotonic()
+    live = sys.stderr.isatty()
+
+    def report(done: int, total: int, word: str = "") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < (0.2 if live else 10.0) and done < total:
+            return
+        last = now
+        left = (now - began) * (total - done) / done
+        text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
+        text += f", {word}" if word else ""
+        end = "\n" if done == total or not live else ""
+        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
+
+    return report

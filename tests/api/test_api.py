@@ -1,0 +1,338 @@
+"""`dpmc.sample`, `budget`, `tune`, `algorithms`: what they share with the commands, what they refuse."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import dpmc
+from dpmc import first_setting, search
+from dpmc.__main__ import main
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.datasets import build
+from dpmc.models.own import given_model
+from dpmc.privacy.events import from_json
+from dpmc.storage import read_chain
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTING = {"tau": 0.5, "clip": 5, "proposal_sd": 0.05}
+MODEL = """
+import numpy as np
+
+class Normal:
+    dimension = 1
+    def log_likelihood(self, theta, rows): return -0.5 * (rows[:, 0] - theta[0]) ** 2
+    def simulate(self, generator, theta, n): return theta + generator.standard_normal((n, 1))
+"""
+
+
+def linear(**more: Any) -> dpmc.LinearRegression:
+    return dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], **more)
+
+
+def rows_of(model: Any, n: int = 300) -> np.ndarray:
+    rows: np.ndarray = model.simulate(np.random.default_rng(3), model.true_theta, n)
+    return rows
+
+
+def sample(model: Any = None, data: Any = None, algorithm: str = "dp-penalty", **more: Any) -> Any:
+    model = linear() if model is None else model
+    data = rows_of(model) if data is None else data
+    return dpmc.sample(
+        model, data, algorithm, **{"epsilon": 2, "hyperparameters": SETTING, "progress": False, **more}
+    )
+
+
+def test_importing_the_package_imports_nothing_slow() -> None:
+    code = "import sys, dpmc; print([m for m in ('numpy', 'numba', 'xarray', 'pandas') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+    public = ("sample", "budget", "tune", "algorithms", "Model", "LinearRegression", "DpmcError")
+    assert set(public) <= set(dir(dpmc)) and all(callable(getattr(dpmc, name)) for name in public)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dpmc.nothing  # noqa: B018
+
+
+def test_the_draws_are_those_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    (tmp_path / "given_here.py").write_text(MODEL)
+    np.savetxt(tmp_path / "rows.csv", np.random.default_rng(0).normal(1.0, 1.0, 300))
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(SETTING))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    options = ["--hyperparameters", "mine.yaml", "--chains", "2", "--seed", "3", "--quiet"]
+    cell = ["--model", "given_here:Normal", "--method", "dp-penalty", "--epsilon", "2"]
+    assert main(["sample", *cell, *options, "--data", "rows.csv", "--output", "chain.nc"]) == 0
+    wanted = read_chain("chain.nc")
+    tree = sample("given_here:Normal", "rows.csv", hyperparameters="mine.yaml", chains=2, seed=3)
+    assert (tree.posterior.theta.values == wanted.draws).all()
+    same = {key: value for key, value in wanted.attrs.items() if key != "study"}
+    assert {key: tree.attrs[key] for key in same} == same
+    assert sorted(tree.children) == ["constant_data", "posterior", "private_diagnostics", "sample_stats"]
+
+
+def test_all_chains_of_a_call_share_one_budget() -> None:
+    one, four = sample(), sample(chains=4)
+    for tree in (one, four):
+        ledger = json.loads(tree.attrs["ledger"])
+        assert 1.9 < ledger["epsilon_spent"] <= 2.0 and ledger["budget"] == {
+            "epsilon": 2.0,
+            "delta": 0.1 / 300,
+        }
+    assert four.posterior.sizes["chain"] == 4
+    assert four.attrs["iterations"] == one.attrs["iterations"] // 4
+    assert dpmc.budget(300, "dp-penalty", SETTING, epsilon=2, chains=4)["tight"] == four.attrs["iterations"]
+    assert len(np.unique(four.posterior.theta.values[:, -1, 0])) == 4
+
+
+def test_arviz_prints_the_names_of_the_parameters() -> None:
+    arviz_base = pytest.importorskip("arviz_base")
+    posterior = sample(chains=2).posterior.dataset
+    found = arviz_base.xarray_sel_iter(posterior, skip_dims={"chain", "draw"})
+    labeller = arviz_base.labels.BaseLabeller()
+    assert [labeller.make_label_flat(*each) for each in found] == ["theta[intercept]", "theta[x]"]
+
+
+def test_seed_start_iterations_and_thin() -> None:
+    first, again, other = sample(iterations=20), sample(iterations=20), sample(iterations=20, seed=1)
+    assert (first.posterior.theta.values == again.posterior.theta.values).all()
+    assert (first.posterior.theta.values != other.posterior.theta.values).any()
+    for seed in (0, 2):
+        begun = sample(epsilon=20, iterations=20, thin=5, chains=2, seed=seed, start=[[0.1, 0.2], [0.3, 0.4]])
+        assert begun.constant_data.theta_0.values.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    assert begun.posterior.draw.values.tolist() == [5, 10, 15, 20]
+    assert (
+        sample(iterations=4, chains=2, start=[0.1, 0.2]).constant_data.theta_0.values.tolist()
+        == [[0.1, 0.2]] * 2
+    )
+
+
+def test_delta_and_accountant_decide_the_iterations() -> None:
+    numbers = [sample(**more).attrs["iterations"] for more in ({}, {"delta": 1e-6}, {"accountant": "zcdp"})]
+    assert numbers[0] > numbers[1] > 4 and numbers[0] > numbers[2] > 4
+    assert sample(delta=1e-6).attrs["delta"] == 1e-6
+
+
+def test_tables_are_taken_by_the_names_of_the_model(tmp_path: Path) -> None:
+    import pandas
+
+    rows = rows_of(linear())
+    table = pandas.DataFrame({"who": "me", "x": rows[:, 1], "y": rows[:, 0]})
+    table.to_csv(tmp_path / "data.csv", index=False)  # its stem is what a table in memory is called
+    draws = [sample(data=data).posterior.theta.values for data in (rows, table, tmp_path / "data.csv")]
+    assert (draws[0] == draws[1]).all() and (draws[0] == draws[2]).all()
+
+
+def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) -> None:
+    setting = {"tau": 0.1, "clip": 2, "proposal_sd": 0.008}
+    tree = sample("flat-banana-2d", "fresh-0", hyperparameters=setting, iterations=5, progress=True)
+    assert tree.attrs["n"] == 100_000 and tree.attrs["evaluator"] == "affine"
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].startswith("flat-banana-2d dp-penalty epsilon 2: 5/5 iterations")
+    assert said[2].split()[:2] == ["epsilon", "spent"] and "file" not in said[2]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"epsilon": -1}, "epsilon: -1 must be greater than 0"),
+        ({"epsilon": "x"}, "epsilon: 'x' is not a number"),
+        ({"epsilon": 0.01}, "budget too small: epsilon 0.01 allows 0 iterations; more noise in each"),
+        ({"epsilon": 2, "chains": 100}, "budget too small: epsilon 2 allows 0 iterations"),
+        ({"epsilon": "inf"}, "iterations: needed when epsilon is inf"),
+        ({"delta": 2}, "delta: 2 must be between 0 and 1"),
+        ({"delta": "x"}, "delta: 'x' is not a number"),
+        ({"chains": 0}, "chains: 0 must be a whole number, at least 1 and at most 1000"),
+        ({"chains": 2.0}, "chains: 2.0 must be a whole number"),
+        ({"seed": -1}, "seed: -1 must be a whole number, at least 0"),
+        ({"seed": 10**7}, "seed: 10000000 must be a whole number"),
+        ({"thin": 0}, "thin: 0 must be"),
+        ({"iterations": 0}, "iterations: 0 must be"),
+        ({"iterations": 10**6}, "iterations: 1000000 exceeds the budget"),
+        ({"accountant": "x"}, "accountant = 'x': must be one of"),
+        ({"algorithm": "x"}, "algorithm: 'x' is unknown; known: rwmh"),
+        ({"start": [1.0]}, r"start: shape \(1,\) must be \(2,\)"),
+        ({"start": [[1.0, 2.0]], "chains": 2}, r"start: shape \(1, 2\) must be \(2, 2\)"),
+        ({"start": [np.nan, 1.0]}, "start: has a value that is NaN"),
+        ({"hyperparameters": 3}, "hyperparameters: 3 must be a mapping"),
+        ({"hyperparameters": "none.yaml"}, "none.yaml: no such file"),
+        ({"hyperparameters": {**SETTING, "tau": 0}}, "hyperparameters: tau: 0 must be greater than 0"),
+        ({"hyperparameters": {**SETTING, "beta": 0}}, "hyperparameters: beta: unknown hyperparameter"),
+        (
+            {"hyperparameters": {**SETTING, "proposal_sd": (1, 2, 3)}},
+            "proposal_sd: has 3 values, the model has 2",
+        ),
+        ({"data": "none.csv"}, "none.csv: No such file"),
+        ({"data": np.zeros((5, 3))}, "data: ndarray: has 3 columns without names, must be y, x"),
+        ({"model": "circle7", "data": [1.0]}, "model: 'circle7' is unknown"),
+    ],
+)
+def test_mistakes_name_argument_value_and_rule_in_one_line(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match=words) as caught:
+        sample(**more)
+    assert "\n" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_missing_hyperparameters_are_explained() -> None:
+    with pytest.raises(dpmc.DpmcError) as caught:
+        sample(hyperparameters={"tau": 1.0})
+    text = str(caught.value)
+    assert "tau" not in text.split(". ")[0]
+    for words in (
+        "clip (clip bound of a row's log ratio, nats per unit distance; > 0)",
+        "proposal_sd (",
+        "dpmc.tune(",
+    ):
+        assert words in text
+
+
+def test_budget_is_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(SETTING))
+    given = ["--study", str(ROOT / "config" / "studies" / "thesis.yaml"), "--model", "flat-banana-2d"]
+    given += [
+        "--method",
+        "dp-penalty",
+        "--hyperparameters",
+        str(path),
+        "--n",
+        "5000",
+        "--json",
+        "--chains",
+        "2",
+    ]
+    for question in ({"epsilon": 4}, {"iterations": 30}):
+        [(name, value)] = question.items()
+        assert main(["budget", *given, f"--{name}", str(value)]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert dpmc.budget(5000, "dp-penalty", SETTING, chains=2, **question) == printed
+    assert dpmc.budget("flat-banana-2d", "dp-penalty", path, epsilon=4)["tight"] > printed["tight"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "epsilon, iterations: give one of them"),
+        ({"epsilon": 1, "iterations": 5}, "epsilon, iterations: give one of them"),
+        ({"epsilon": 1, "n": 0}, "n: 0 must be a whole number"),
+        (
+            {"epsilon": 1, "n": linear()},
+            "n: needed, since the model dpmc.models.regression:LinearRegression names",
+        ),
+        ({"epsilon": 1, "hyperparameters": {}}, "dp-penalty needs tau"),
+    ],
+)
+def test_mistakes_in_a_budget(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match=words):
+        dpmc.budget(**{"n": 100, "hyperparameters": SETTING, **arguments})
+
+
+def test_algorithms_lists_all_with_their_hyperparameters() -> None:
+    listing = dpmc.algorithms()
+    assert tuple(listing) == ALGORITHMS
+    tau = listing["dp-penalty"].hyperparameters["tau"]
+    assert (
+        tau.meaning == "noise multiplier of a log ratio over √n" and tau.rule == "> 0" and tau.default == ""
+    )
+    assert listing["dp-hmc"].hyperparameters["jitter"].default == "none"
+    text = repr(listing)
+    for name in ALGORITHMS:
+        assert f"{name}: " in text
+        for key in listing[name].hyperparameters:
+            assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
+
+
+# -- tune -------------------------------------------------------------------------------------------------
+
+
+def test_tune_refuses_rows_that_may_be_private() -> None:
+    with pytest.raises(dpmc.DpmcError, match="data: hyperparameters chosen on private rows tell of them"):
+        dpmc.tune(linear(), rows_of(linear()), epsilon=4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"data": None}, "data: needed, the number of rows to simulate"),
+        ({"data": 0}, "data: 0 must be a whole number"),
+        ({"trials": 0}, "trials: 0 must be"),
+        ({"algorithm": "x"}, "algorithm: 'x' is unknown"),
+        ({"algorithm": "rwmh"}, "algorithm: rwmh at epsilon 4 has nothing to search"),
+        ({"epsilon": "inf"}, "algorithm: dp-penalty at epsilon inf has nothing to search"),
+        ({"algorithm": "dp-sgld"}, "dp-sgld needs some to begin with; there are first ones for dp-penalty"),
+        ({"hyperparameters": {"tau": 1}}, "dp-penalty needs clip"),
+        ({"model": dpmc.Model(1, lambda t, x: x[:, 0] * t[0])}, "has no simulate"),
+    ],
+)
+def test_mistakes_in_a_search(arguments: dict[str, Any], words: str) -> None:
+    given = {"model": linear(), "data": 300, "epsilon": 4, "progress": False, **arguments}
+    with pytest.raises(dpmc.DpmcError, match=words):
+        dpmc.tune(**given)
+
+
+def test_what_tune_returns_is_feasible_repeatable_and_can_be_used(tmp_path: Path) -> None:
+    model = linear(tempering=50)
+    given = {"epsilon": 8, "trials": 5, "seeds": 2, "progress": False}
+    found = dpmc.tune(model, 500, table=tmp_path / "trials.csv", **given)
+    assert found["search"]["chosen"]["verdict"] == "ok" and found["search"]["data"] == "tuning"
+    assert found["search"]["chosen"]["mmd"] <= found["search"]["pinned"]["mmd"]
+    again = dpmc.tune(model, 500, table=tmp_path / "trials.csv", **given)  # from the table
+    assert again["hyperparameters"] == found["hyperparameters"]
+    tree = sample(model, rows_of(model, 500), epsilon=8, hyperparameters=found)
+    assert tree.attrs["iterations"] == found["search"]["chosen"]["iterations"]
+    posterior = model.posterior(rows_of(model, 500), 0.1)
+    half = tree.posterior.theta.values[0, tree.attrs["iterations"] // 2 :]
+    assert (
+        np.abs(half.mean(axis=0) - posterior.mean()) < 1.0 * np.sqrt(np.diag(posterior.covariance()))
+    ).all()
+
+
+def test_public_rows_serve_as_well_as_simulated_ones() -> None:
+    model = linear(tempering=50)
+    found = dpmc.tune(
+        model, rows_of(model, 400), epsilon=8, trials=2, seeds=2, data_are_public=True, progress=False
+    )
+    assert found["search"]["data"] == "data" and set(found["hyperparameters"]) == set(SETTING)
+
+
+@pytest.mark.parametrize("algorithm", first_setting.ITERATIONS)
+def test_a_first_setting_is_a_good_place_to_begin(algorithm: str) -> None:
+    """It clips little, moves, and has the iterations it aims at; hence a search around it finds something."""
+    model = linear(tempering=50)
+    found = dpmc.tune(model, 2000, algorithm, epsilon=4, trials=1, seeds=2, progress=False)
+    tried = found["search"]["pinned"]
+    assert tried["verdict"] == "ok" and 0.05 < tried["acceptance_rate"] < 0.95
+    assert tried["iterations"] == pytest.approx(first_setting.ITERATIONS[algorithm], rel=0.1)
+    assert set(search.FREE[algorithm]) <= set(found["hyperparameters"])
+
+
+def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior() -> None:
+    exact = linear()
+    functions = dpmc.Model(
+        2, exact.log_likelihood, exact.log_prior, simulate=exact.simulate, true_theta=exact.true_theta
+    )
+    name, definition = given_model(functions)
+    problem = build("one", name, "tuning", 400, definition=definition)
+    assert len(problem.reference) == 0
+    posterior = exact.posterior(problem.rows, 1.0)
+    precision = np.linalg.inv(posterior.covariance())
+    scales = first_setting.scales(problem)
+    assert np.allclose(scales, 1.0 / np.sqrt(np.diag(precision)), rtol=0.3)
+    draws = first_setting.reference_draws(problem, scales)
+    sd = np.sqrt(np.diag(posterior.covariance()))
+    assert draws.shape == (1000, 2)
+    assert (np.abs(draws.mean(axis=0) - posterior.mean()) < 0.2 * sd).all()
+    assert np.allclose(draws.std(axis=0), sd, rtol=0.15)
+
+
+def test_the_ledger_of_a_call_holds_what_its_algorithm_declares() -> None:
+    tree = sample(chains=2, iterations=7)
+    ledger = json.loads(tree.attrs["ledger"])
+    [event] = from_json(ledger["performed"])
+    assert event.count == 14 and event.noise_multiplier == 0.5 * np.sqrt(300)

@@ -1,0 +1,243 @@
+"""Regression models, up the ladder: gradients, forms, prior, exact posterior, chains."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpmc
+from dpmc.evaluators import build
+from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.model_checks import try_out
+from dpmc.models.own import given_model
+
+AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
+MODELS = {
+    "linear": lambda: dpmc.LinearRegression("y", AGE, sd=0.5, true_theta=[0.2, 0.5, -0.3]),
+    "linear, outcome scaled": lambda: dpmc.LinearRegression(
+        {"y": (100.0, 20.0)}, AGE, prior_sd=[1.0, 2.0, 3.0]
+    ),
+    "linear, no intercept": lambda: dpmc.LinearRegression("y", AGE, intercept=False),
+    "linear, sd unknown": lambda: dpmc.LinearRegression("y", AGE, sd=None, true_theta=[0.2, 0.5, -0.3, -0.7]),
+    "linear, one predictor": lambda: dpmc.LinearRegression("y", ["x"], norm=1.5),
+    "linear, mean alone": lambda: dpmc.LinearRegression("y", []),
+    "logistic": lambda: dpmc.LogisticRegression("y", AGE, norm=2.0, true_theta=[0.2, 0.5, -0.3]),
+    "logistic, no intercept": lambda: dpmc.LogisticRegression("y", AGE, intercept=False),
+    "poisson": lambda: dpmc.PoissonRegression("y", AGE, true_theta=[1.0, 0.4, -0.2]),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Any:
+    return MODELS[request.param]()
+
+
+def rows_of(model: Any, n: int = 700) -> np.ndarray:
+    rows: np.ndarray = model.simulate(np.random.default_rng(1), model.true_theta, n)
+    return rows
+
+
+def near(model: Any, scale: float) -> np.ndarray:
+    found: np.ndarray = model.true_theta + scale * np.random.default_rng(2).standard_normal(model.dimension)
+    return found
+
+
+def test_gradients_are_those_of_the_density_and_of_the_prior(model: Any) -> None:
+    rows, theta, h = rows_of(model), near(model, 0.3), 1e-5
+    for function, gradient in (
+        (lambda at: model.log_likelihood(at, rows), model.log_likelihood_gradient(theta, rows)),
+        (lambda at: np.array([model.log_prior(at)]), model.log_prior_gradient(theta)[None]),
+    ):
+        for i, axis in enumerate(np.eye(model.dimension)):
+            differences = (function(theta + h * axis) - function(theta - h * axis)) / (2.0 * h)
+            assert np.allclose(gradient[:, i], differences, rtol=1e-6, atol=1e-6)
+
+
+def test_the_fast_evaluator_agrees_with_the_plain_density(model: Any) -> None:
+    rows = rows_of(model)
+    fast, plain = build(model, rows), GenericEvaluator(model, rows)
+    assert (
+        fast.name
+        == {"Linear": "affine", "Logist": "softplus", "Poisso": "generic"}[
+            type(model).__name__.removesuffix("Regression")[:6]
+        ]
+    )
+    theta = np.stack([near(model, 0.3), near(model, 0.1)])
+    proposal = theta + 0.05
+    distance = np.sqrt(((proposal - theta) ** 2).sum(axis=1))
+    for bound in (np.full(2, np.inf), 0.5 * distance):
+        (sums, counts), (wanted, clipped) = (e.ratio_sums(theta, proposal, bound) for e in (fast, plain))
+        assert np.allclose(sums, wanted, rtol=1e-9, atol=1e-9) and (counts == clipped).all()
+    assert 0 < counts.max() < len(rows)  # some are clipped, others are not
+    for limit in (np.inf, 0.5):
+        (sums, counts), (wanted, clipped) = (e.gradient_sums(theta, limit) for e in (fast, plain))
+        assert np.allclose(sums, wanted, rtol=1e-9, atol=1e-9) and (counts == clipped).all()
+
+
+def test_a_row_is_what_scipy_says(model: Any) -> None:
+    rows, one, other = rows_of(model, 50), near(model, 0.3), near(model, 0.1)
+    z, y = model.design(rows), rows[:, 0]
+
+    def density(theta: np.ndarray) -> np.ndarray:
+        eta = z @ theta[: z.shape[1]]
+        if isinstance(model, dpmc.LogisticRegression):
+            return stats.bernoulli.logpmf(y, 1.0 / (1.0 + np.exp(-eta)))
+        if isinstance(model, dpmc.PoissonRegression):
+            return stats.poisson.logpmf(y, np.exp(eta))
+        sd = np.exp(theta[-1]) if model.sd is None else model.sd
+        return stats.norm.logpdf((y - model._y_centre) / model._y_scale, eta, sd)
+
+    ratio = model.log_likelihood(one, rows) - model.log_likelihood(other, rows)
+    assert np.allclose(ratio, density(one) - density(other))
+    prior = (
+        stats.norm.logpdf(one, 0.0, model.prior_sd).sum()
+        - stats.norm.logpdf(other, 0.0, model.prior_sd).sum()
+    )
+    assert np.isclose(model.log_prior(one) - model.log_prior(other), prior)
+
+
+def test_a_model_passes_the_trials_of_a_users_model(model: Any) -> None:
+    name, definition = given_model(model)
+    assert name == f"dpmc.models.regression:{type(model).__name__}"
+    assert (
+        definition.model.columns
+        == len(model.columns)
+        == 1 + (model.dimension and rows_of(model).shape[1] - 1)
+    )
+    try_out(definition.model, definition.model.columns, near(model, 0.1), gradients=True)
+
+
+def test_parameters_are_named_by_the_columns() -> None:
+    assert MODELS["linear"]().parameters == ("intercept", "age", "bmi")
+    assert MODELS["linear, sd unknown"]().parameters == ("intercept", "age", "bmi", "log_sd")
+    assert MODELS["logistic, no intercept"]().parameters == ("age", "bmi")
+
+
+def test_predictors_are_standardised_by_public_numbers_and_shortened_to_the_norm() -> None:
+    model = dpmc.LogisticRegression("y", AGE, norm=2.0)
+    design = model.design(np.array([[1.0, 45.0, 33.0], [0.0, 45.0 + 150.0, 28.0]]))
+    assert design.tolist() == [[1.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
+    assert model.lossless_clip == np.sqrt(5.0)
+
+
+def test_nothing_is_clipped_at_the_lossless_bound() -> None:
+    model = MODELS["logistic"]()
+    evaluator = build(model, rows_of(model))
+    theta, proposal = near(model, 0.3)[None], near(model, 3.0)[None]
+    distance = np.sqrt(((proposal - theta) ** 2).sum(axis=1))
+    assert evaluator.ratio_sums(theta, proposal, model.lossless_clip * distance)[1] == 0
+    assert evaluator.ratio_sums(theta, proposal, 0.5 * distance)[1] > 0
+
+
+def test_the_exact_posterior_of_the_linear_model_is_that_of_its_density() -> None:
+    model = MODELS["linear, outcome scaled"]()
+    rows, temperature = rows_of(model), 0.3
+    posterior = model.posterior(rows, temperature)
+
+    def log_density(theta: np.ndarray) -> float:
+        return float(temperature * model.log_likelihood(theta, rows).sum() + model.log_prior(theta))
+
+    law = stats.multivariate_normal(posterior.mean(), posterior.covariance())
+    one, other = near(model, 0.1), posterior.mean()
+    assert np.isclose(log_density(one) - log_density(other), law.logpdf(one) - law.logpdf(other))
+
+
+def exact_and_chain(algorithm: str, n: int = 400, **options: Any) -> tuple[Any, np.ndarray]:
+    model = MODELS["linear"]()
+    rows = rows_of(model, n)
+    tree = dpmc.sample(model, rows, algorithm, progress=False, **options)
+    draws = tree.posterior.theta.values
+    return model.posterior(rows, 1.0), draws[:, draws.shape[1] // 10 :]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("rwmh", {"epsilon": "inf", "hyperparameters": {"proposal_sd": 0.04}}),
+        ("hmc", {"epsilon": "inf", "hyperparameters": {"step_size": 0.02, "steps": 2, "mass": 1}}),
+        ("dp-penalty", {"epsilon": 1e6, "hyperparameters": {"tau": 0.01, "clip": 20, "proposal_sd": 0.04}}),
+    ],
+)
+def test_chains_have_the_moments_of_the_exact_posterior(algorithm: str, options: dict[str, Any]) -> None:
+    """Also the private one, with a budget that leaves little noise and a bound that clips nothing."""
+    posterior, draws = exact_and_chain(algorithm, chains=4, iterations=8000, **options)
+    sd = np.sqrt(np.diag(posterior.covariance()))
+    batches = draws.reshape(4 * 8, -1, draws.shape[2]).mean(axis=1)  # their means are nearly independent
+    error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    assert (error < 0.1 * sd).all()  # the test has power
+    assert (np.abs(draws.mean(axis=(0, 1)) - posterior.mean()) < 4.5 * error).all()
+    assert np.allclose(draws.std(axis=(0, 1)), sd, rtol=0.12)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: dpmc.LinearRegression("y", "x"),
+            "LinearRegression: predictors: 'x' must be a list of names",
+        ),
+        (lambda: dpmc.LinearRegression("y", ["x", "x"]), "must be different names"),
+        (
+            lambda: dpmc.LinearRegression("y", {"x": (0.0, 0.0)}),
+            "predictors: x: scale: 0 must be greater than 0",
+        ),
+        (lambda: dpmc.LinearRegression("y", {"x": 1.0}), r"predictors: shape \(1,\) must be \(1, 2\)"),
+        (lambda: dpmc.LinearRegression("y", ["y"]), "outcome: 'y' must be the name of a column of its own"),
+        (lambda: dpmc.LinearRegression("y", ["x"], sd=-1.0), "sd: -1 must be greater than 0"),
+        (lambda: dpmc.LogisticRegression("y", ["x"], norm=np.nan), "norm: nan must be greater than 0"),
+        (lambda: dpmc.PoissonRegression("y", ["x"], prior_sd=0.0), "prior_sd: 0.0 must be greater than 0"),
+        (
+            lambda: dpmc.PoissonRegression("y", ["x"], prior_sd=[1.0]),
+            r"prior_sd: shape \(1,\) must be \(2,\)",
+        ),
+        (
+            lambda: dpmc.PoissonRegression("y", ["x"], true_theta=[1.0]),
+            r"true_theta: shape \(1,\) must be \(2,\)",
+        ),
+        (lambda: dpmc.LogisticRegression("y", [], intercept=False), "outcome"),
+    ],
+)
+def test_mistakes_name_model_argument_value_and_rule(make: Any, words: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match=words):
+        make()
+
+
+def test_an_outcome_that_is_no_label_is_refused() -> None:
+    model = dpmc.LogisticRegression("died", ["age"])
+    with pytest.raises(dpmc.DpmcError, match="outcome died: 2 in row 1 must be 0 or 1"):
+        dpmc.sample(
+            model,
+            np.array([[1.0, 0.0], [2.0, 0.0]]),
+            epsilon=50,
+            progress=False,
+            hyperparameters={"tau": 1, "clip": 1, "proposal_sd": 1},
+        )
+
+
+class Exponential(dpmc.GeneralizedLinearModel):
+    """Waiting times with rate e^{−η}: what a user writes."""
+
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        return -eta - y * np.exp(-eta)
+
+    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        return y * np.exp(-eta) - 1.0
+
+    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        return generator.exponential(np.exp(eta))
+
+
+def test_a_generalized_linear_model_of_ones_own_takes_a_density_and_its_derivative() -> None:
+    model = Exponential("wait", AGE, true_theta=[1.0, 0.5, 0.0])
+    draws = dpmc.sample(
+        model,
+        rows_of(model, 300),
+        "hmc",
+        epsilon="inf",
+        iterations=1500,
+        progress=False,
+        hyperparameters={"step_size": 0.03, "steps": 4, "mass": 1},
+    ).posterior.theta.values[0, 500:]
+    assert np.abs(draws.mean(axis=0) - model.true_theta).max() < 0.25
+    assert 0.03 < draws.std(axis=0).min() and draws.std(axis=0).max() < 0.12  # about 1/√300

@@ -1,0 +1,136 @@
+"""Rows from tables: what is read, and what is refused with its place."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import xarray
+
+from dpmc.datasets.tables import read_table
+from dpmc.errors import DpmcError
+
+FRAME = pandas.DataFrame({"y": [1.0, 2.0], "name": ["a", "b"], "x": [3, 4]})
+WANTED = [[3.0, 1.0], [4.0, 2.0]]
+
+
+def dataset() -> xarray.Dataset:
+    return xarray.Dataset({"y": ("row", [1.0, 2.0]), "x": ("row", [3, 4])})
+
+
+def as_file(folder: Path, suffix: str) -> Path:
+    path = folder / f"table.{suffix}"
+    if suffix == "csv":
+        FRAME.to_csv(path, index=False)
+    elif suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        FRAME.to_parquet(path)
+    else:
+        dataset().to_netcdf(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "nc"])
+def test_columns_of_a_file_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix: str) -> None:
+    path = as_file(tmp_path, suffix)
+    for source in (path, str(path)):
+        rows, names = read_table(source, ("x", "y"))
+        assert rows.tolist() == WANTED and names == ("x", "y") and rows.dtype == float
+    with pytest.raises(DpmcError, match=r"table\.\w+: has no column 'z'; it has y, "):
+        read_table(path, ("z",))
+
+
+@pytest.mark.parametrize(
+    "source", [FRAME, dataset(), dataset().to_dataframe()], ids=["pandas", "xarray", "rows"]
+)
+def test_columns_of_a_table_are_taken_by_name(source: Any) -> None:
+    assert read_table(source, ["x", "y"])[0].tolist() == WANTED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.array([[1, 2], [3, 4]]),
+        [[1, 2], [3, 4]],
+        pandas.DataFrame([[1, 2], [3, 4]]),
+        xarray.DataArray([[1, 2], [3, 4]], dims=("row", "column")),
+    ],
+    ids=["numpy", "list", "pandas", "xarray"],
+)
+def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) -> None:
+    rows, names = read_table(source)
+    assert rows.tolist() == [[1.0, 2.0], [3.0, 4.0]] and names == ()
+    assert read_table(source, ("a", "b"))[1] == ("a", "b")
+    with pytest.raises(DpmcError, match="has 2 columns without names, must be a, b, c"):
+        read_table(source, ("a", "b", "c"))
+
+
+def test_one_column_needs_no_second_dimension() -> None:
+    for source in (np.array([1.0, 2.0]), pandas.Series([1.0, 2.0]), xarray.DataArray([1.0, 2.0], dims="row")):
+        assert read_table(source)[0].tolist() == [[1.0], [2.0]]
+
+
+def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text('name,age\n"Smith, Jo",40\n"Li ""X"" Wei",50\n')
+    assert read_table(path, ("age",))[0].tolist() == [[40.0], [50.0]]
+    with pytest.raises(DpmcError, match=r"people\.csv: line 2: 'Smith, Jo' is not a number"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (pandas.DataFrame({"x": [1.0, None]}), "row 1, column x: is NaN or infinite"),
+        (
+            pandas.DataFrame({"x": pandas.array([1, None], dtype="Int64")}),
+            "row 1, column x: is NaN or infinite",
+        ),
+        (pandas.DataFrame({"x": [1.0, np.inf]}), "row 1, column x: is NaN or infinite"),
+        (np.array([[1.0, 2.0], [3.0, np.nan]]), "row 1, column 1: is NaN or infinite"),
+        (FRAME, "column name: 'a' is not a number"),
+        (pandas.DataFrame({"x": pandas.Categorical(["a", "b"])}), "column x: 'a' is not a number"),
+        (pandas.DataFrame({"x": []}, dtype=float), "holds no rows"),
+        (np.array(["a"]), "must be numbers"),
+        ([[1.0], [1.0, 2.0]], "must be numbers"),
+        (None, "must be numbers"),
+        (np.zeros((2, 2, 2)), "must be numbers"),
+        (np.array([1j]), "must be numbers"),
+        (xarray.DataArray(np.zeros((2, 2, 2))), "has 3 dimensions"),
+        (xarray.Dataset({"x": ("a", [1.0]), "y": ("b", [1.0])}), "along one and the same dimension"),
+        (xarray.Dataset(), "along one and the same dimension"),
+    ],
+)
+def test_what_is_refused_says_where_it_stands(source: Any, words: str) -> None:
+    with pytest.raises(DpmcError, match=re.escape(words)):
+        read_table(source)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.csv", "1.2.3\n1\n", "a.csv: line 1: '1.2.3' is neither a number nor a column's name"),
+        ("a.csv", "x,12a\n1,2\n", "a.csv: line 1: '12a' is neither a number nor a column's name"),
+        ("a.csv", "x,y\n1,2\n3,\n", "a.csv: line 3: column 2 is missing"),
+        ("a.csv", "x,y\n1,2\n3,inf\n", "a.csv: row 1, column y: is NaN or infinite"),
+        ("a.csv", "x,y\n1,2\nNA,4\n", "a.csv: line 3: 'NA' is not a number"),
+        ("a.txt", "1\n", "a.txt: must end in .csv, .parquet, .nc"),
+        ("a.parquet", "1\n", "a.parquet: cannot be read"),
+        ("a.nc", "1\n", "a.nc: cannot be read"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, name: str, text: str, words: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DpmcError, match=re.escape(words)):
+        read_table(tmp_path / name)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DpmcError, match="No such file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(DpmcError, match="Is a directory"):
+        read_table(tmp_path)
