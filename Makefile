@@ -71,7 +71,7 @@ lint: $(PROJECT) ## style, format and types
 # that are in the lock stay unless told otherwise: make lock UV="uv --upgrade-package numpy".
 lock: ## requirements.lock and requirements-cluster.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
-	$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra workflow --extra dev \
 	    $(WHEELS) --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml

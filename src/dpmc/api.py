@@ -113,7 +113,7 @@ def sample(
     if progress:
         from dpmc import summary
 
-        print(*summary.lines([storage.ChainFile.of(finished, {})]), sep="\n", file=sys.stderr)
+        print(*summary.lines([([storage.ChainFile.of(finished, {})], [])]), sep="\n", file=sys.stderr)
     return storage.tree(finished)
 
 

@@ -1,4 +1,4 @@
-"""What `dpmc sample` says at its end: one line on how the chains went, and warnings with what to change.
+"""What `dpmc sample` says at its end: a small table of how the chains went, and warnings with what to change.
 
 R-hat and ESS are those of the second halves, as in the table of metrics. The fraction of clipped rows is a
 function of the rows: it is marked private, for whoever holds the data, and is no part of a release.
@@ -7,7 +7,8 @@ function of the rows: it is marked private, for whoever holds the data, and is n
 import decimal
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,9 @@ ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
 DIVERGING_MOST = 0.5
 
+#: What is clipped, and the metric that is its fraction.
+CLIPPED = {"log ratios": "ratio_clip_fraction", "gradients": "gradient_clip_fraction"}
+
 #: Hyperparameters by what they decide, as far as an algorithm has them.
 STEPS, NOISE, CLIPS = ("proposal_sd", "step_size"), ("tau", "tau_l", "tau_g"), ("clip", "clip_l", "clip_g")
 
@@ -38,37 +42,77 @@ STEPS, NOISE, CLIPS = ("proposal_sd", "step_size"), ("tau", "tau_l", "tau_g"), (
 class _Result(NamedTuple):
     """What is known of the finished chains of one cell."""
 
-    about: dict[str, object]  # attributes of a chain file
+    about: dict[str, Any]  # attributes of a chain file
+    iterations: int
     values: dict[str, float]  # means over the seeds, by the names of `dpmc.metrics`; diverged: a share
     ess: float | None  # the smallest of any parameter; None where it is not defined
     rhat: float | None  # the largest; of the two parts of the second half, where there is one chain
     chains: int  # of all seeds together
+    spent: str
 
 
-def lines(runs: Sequence[ChainFile]) -> list[str]:
-    """Return the summary line of the runs (seeds) of one cell, then a line for each warning."""
+def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[str]:
+    """Return a table of the finished cells of a method on a model, a row for each ε, then warnings.
+
+    A cell is its runs (seeds) and their files, none if they are in memory.
+    """
+    results = [_result(runs) for runs, _ in cells]
+    about = results[0].about
+    each = ", budget of each seed" if len(cells[0][0]) > 1 else ""
+    title = f"{about['model']} {about['method']}: delta {float(about['delta']):.3g}{each}"
+    rows = [_row(result, files) for result, (_, files) in zip(results, cells, strict=True)]
+    columns = [key for key in rows[0] if any(row.get(key, "-") != "-" for row in rows)]
+    table = [columns, *([row.get(key, "-") for key in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    said = [title]
+    for row in table:
+        said.append("  " + "  ".join(map(str.ljust, row, widths)).rstrip())
+    if any("*" in column for column in columns):
+        said.append("  * private, not to be released")
+    for result in results:
+        if result.iterations and result.about["status"] == "ok":  # else the status says what is wrong
+            said += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
+    return said
+
+
+def name(about: dict[str, Any]) -> str:
+    """Return the name of a cell, from the attributes of a chain file."""
+    return f"{about['model']} {about['method']} epsilon {about['epsilon']}"
+
+
+def _result(runs: Sequence[ChainFile]) -> _Result:
+    """Summarise the runs (seeds) of one cell."""
     about = runs[0].attrs
-    name = f"{about['model']} {about['method']} epsilon {about['epsilon']}"
     iterations, each = int(about["iterations"]), int(about["chains"])
+    spent, chains = _spent(runs), len(runs) * each
     if iterations == 0:
-        return [f"{name}: 0 iterations"]
+        return _Result(about, 0, {}, None, None, chains, spent)
     found = [fractions(run, iterations) for run in runs]
     values = {key: float(np.mean([one[key] for one in found])) for key in found[0]}
     values["diverged"] /= iterations * each
-    result = _Result(about, values, *_convergence(runs), len(runs) * each)
-    parts = [
-        f"{iterations} iterations" + (f" of each of {result.chains} chains" if result.chains > 1 else "")
-    ]
-    if "acceptance_rate" in values:
-        parts.append(f"{values['acceptance_rate']:.1%} accepted")
-    parts.append(_spent(runs))
-    parts.append("ESS not defined" if result.ess is None else f"smallest ESS {result.ess:.0f}")
-    if result.chains > 1 and result.rhat is not None:
-        parts.append(f"largest R-hat {result.rhat:.2f}")
-    clipped = [f"{share:.1%} of {what}" for share, what, _ in _clipped(result)]
-    private = f"; private, not to be released: {' and '.join(clipped)} clipped" if clipped else ""
-    warnings = _warnings(result) if about["status"] == "ok" else []  # which says that budget is missing
-    return [f"{name}: {', '.join(parts)}{private}", *(f"dpmc: warning: {name}: {text}" for text in warnings)]
+    return _Result(about, iterations, values, *_convergence(runs), chains, spent)
+
+
+def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
+    """Return the texts of a cell's row, by column; "-": not defined."""
+    row = {
+        "epsilon": str(result.about["epsilon"]),
+        "spent": result.spent,
+        "chains": str(result.chains),
+        "iterations": str(result.iterations),
+        "accepted": _percent(result.values.get("acceptance_rate")),
+        "ESS": "-" if result.ess is None else f"{result.ess:.0f}",
+        "R-hat": "-" if result.chains == 1 or result.rhat is None else f"{result.rhat:.2f}",
+    }
+    for what, key in CLIPPED.items():
+        row[f"{what} clipped*"] = _percent(result.values.get(key))
+    if files:
+        row["file"] = str(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    return row
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
 
 
 def rounded_up(epsilon: float) -> str:
@@ -78,7 +122,7 @@ def rounded_up(epsilon: float) -> str:
 
 
 def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]:
-    """Smallest bulk ESS and largest R-hat over the parameters, of the second halves of all chains."""
+    """Return the smallest bulk ESS and largest R-hat of any parameter, of the second halves of all chains."""
     halves = [second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs]
     try:
         found = convergence(np.concatenate(halves))
@@ -88,33 +132,30 @@ def _convergence(runs: Sequence[ChainFile]) -> tuple[float | None, float | None]
 
 
 def _spent(runs: Sequence[ChainFile]) -> str:
+    """Return the largest ε that a seed has spent, rounded up; "inf" without a budget."""
     ledgers = [json.loads(str(run.attrs["ledger"])) for run in runs]
     spent = [float(ledger["epsilon_spent"]) for ledger in ledgers if ledger["epsilon_spent"] is not None]
-    if not spent:
-        return "no budget, hence no guarantee"
-    each = "each seed " if len(runs) > 1 else ""
-    return f"{each}spent epsilon {rounded_up(max(spent))} at delta {float(runs[0].attrs['delta']):.3g}"
+    return rounded_up(max(spent)) if spent else "inf"
 
 
 def _clipped(result: _Result) -> list[tuple[float, str, str]]:
-    """Fraction of rows clipped, of what, and the hyperparameter that bounds it; for ratios and gradients."""
-    kinds = (
-        ("ratio_clip_fraction", "log ratios", CLIPS[:2]),
-        ("gradient_clip_fraction", "gradients", CLIPS[::2]),
-    )
+    """Return the fraction of rows clipped, of what, and the hyperparameter that bounds it."""
+    names = {"log ratios": CLIPS[:2], "gradients": CLIPS[::2]}
     return [
-        (result.values[key], what, _own(result, names)) for key, what, names in kinds if key in result.values
+        (result.values[key], what, _own(result, names[what]))
+        for what, key in CLIPPED.items()
+        if key in result.values
     ]
 
 
 def _own(result: _Result, names: Sequence[str]) -> str:
-    """Those of these hyperparameters that the algorithm has; "" for none."""
+    """Return those of these hyperparameters that the algorithm has; "" for none."""
     settings = json.loads(str(result.about.get("calibrated", result.about["hyperparameters"])))
     return " or ".join(name for name in names if name in settings)
 
 
 def _warnings(result: _Result) -> list[str]:
-    """What is wrong with the chains, and what may help."""
+    """Return what is wrong with the chains, and what may help."""
     step, noise = (_own(result, names) or "the step" for names in (STEPS, NOISE))
     accepted, all_clipped = result.values.get("acceptance_rate"), False
     warnings = []

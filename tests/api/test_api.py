@@ -155,7 +155,7 @@ def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) ->
     assert tree.attrs["n"] == 100_000 and tree.attrs["evaluator"] == "affine"
     said = capfd.readouterr().err.splitlines()
     assert said[0].startswith("flat-banana-2d dp-penalty epsilon 2: 5/5 iterations")
-    assert "spent epsilon" in said[1]
+    assert said[2].split()[:2] == ["epsilon", "spent"] and "file" not in said[2]
 
 
 @pytest.mark.parametrize(

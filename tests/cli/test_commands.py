@@ -12,7 +12,8 @@ import xarray
 import yaml
 
 from dpmc import datasets
-from dpmc.cli import _EXAMPLES, main
+from dpmc.cli import main
+from dpmc.options import COMMANDS
 from dpmc.storage import read_chain
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +188,7 @@ def test_tune_writes_setting_and_verdict(folder):
         "--output", "seed-0.nc", "--quiet")  # fmt: skip
 
 
-@pytest.mark.parametrize("command", _EXAMPLES)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main((command, "--help"))

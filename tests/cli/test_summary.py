@@ -59,7 +59,8 @@ def said(
     Path("own.yaml").write_text(json.dumps({**GOOD, **settings}))
     arguments = ("--model", model, "--method", "dp-penalty", "--epsilon", epsilon, *arguments)
     seeds = () if "--seed" in arguments else ("--seed", "0")
-    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--output", "c{seed}.nc", "--force")
+    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--force")
+    files += () if "--output" in arguments else ("--output", "c{seed}.nc")
     capfd.readouterr()
     assert main(("sample", *arguments, *seeds, *files, *(("--quiet",) if quiet else ()))) == 0
     lines = capfd.readouterr().err.splitlines()
@@ -69,25 +70,46 @@ def said(
     return [line for line in lines if not re.search(r"\d+/\d+ iterations, ", line)]
 
 
+def table(lines: list[str]) -> list[dict[str, str]]:
+    """The rows of the summary's table, by column."""
+    start = next(place for place, line in enumerate(lines) if line.startswith("  epsilon"))
+    found = [re.split("  +", line.strip()) for line in lines[start:] if re.match(r"  [\w.]", line)]
+    return [dict(zip(found[0], row, strict=True)) for row in found[1:]]
+
+
 def warnings(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("dpmc: warning: ")]
 
 
-def test_a_good_chain_has_one_line_and_no_warning(folder, capfd):
-    [line] = said(capfd, f"{folder}:Normal")
+def test_a_good_chain_has_a_table_and_no_warning(folder, capfd):
+    title, *lines = said(capfd, f"{folder}:Normal")
+    assert title == f"{folder}:Normal dp-penalty: delta 5e-05" and not warnings(lines)
+    [row] = table(lines)
     chain = read_chain("c0.nc")
     k = chain.attrs["iterations"]
-    assert f"{k} iterations, {chain.totals['accepted'].sum() / k:.1%} accepted" in line
-    spent = float(re.search(r"spent epsilon (\S+) at delta 5e-05", line)[1])
+    assert row["iterations"] == str(k) and row["file"] == "c0.nc"
+    assert row["accepted"] == f"{chain.totals['accepted'].sum() / k:.1%}"
+    spent = float(row["spent"])
     assert 0.0 <= spent - json.loads(chain.attrs["ledger"])["epsilon_spent"] < 0.001  # rounded up
-    ess = int(re.search(r"smallest ESS (\d+)", line)[1])
+    ess = int(row["ESS"])
     half = chain.draws[:, k // 2 :]
     from arviz_stats.base import array_stats
 
     assert ess == pytest.approx(array_stats.ess(half[:, :, 0], method="bulk"), abs=2) and ess > 25
     clipped = chain.totals["ratio_clipped"].sum() / (k * 2000)
-    assert line.endswith(f"private, not to be released: {clipped:.1%} of log ratios clipped")
-    assert "R-hat" not in line
+    assert row["log ratios clipped*"] == f"{clipped:.1%}" and "* private, not to be released" in lines[-1]
+    assert "R-hat" not in row
+
+
+def test_every_epsilon_has_a_row_and_names_its_files(folder, capfd):
+    files = ("--seed", "0", "1", "--output", "e{epsilon}-{seed}.nc")
+    lines = said(capfd, f"{folder}:Normal", "3", *files)
+    found = table(lines)
+    assert [row["epsilon"] for row in found] == ["4", "3"]
+    assert [row["file"] for row in found] == ["e4-0.nc and 1 more", "e3-0.nc and 1 more"]
+    assert all(float(row["R-hat"]) > 0.9 and row["chains"] == "2" for row in found)
+    iterations = [int(read_chain(f"e{epsilon}-0.nc").attrs["iterations"]) for epsilon in (4, 3)]
+    assert [int(row["iterations"]) for row in found] == iterations
 
 
 def test_quiet_says_nothing(folder, capfd):
@@ -118,7 +140,7 @@ def test_a_likelihood_that_is_nan_is_warned_of(folder, capfd):
 
 def test_chains_that_disagree_are_warned_of(folder, capfd):
     lines = said(capfd, f"{folder}:Hills", "--chains", "4", clip=0.5, proposal_sd=0.05)
-    assert "largest R-hat" in lines[0]
+    assert float(table(lines)[0]["R-hat"]) > 1.05
     assert any("R-hat is" in line and "come together" in line for line in warnings(lines)), lines
 
 
@@ -130,11 +152,11 @@ def test_a_budget_that_allows_nothing_is_no_reason_to_blame_the_chain(folder, ca
 def test_chains_share_a_budget_and_delta_is_ones_own(folder, capfd):
     said(capfd, f"{folder}:Normal")
     alone = read_chain("c0.nc")
-    [line, *_] = said(capfd, f"{folder}:Normal", "--chains", "4")
+    [row] = table(said(capfd, f"{folder}:Normal", "--chains", "4"))
     four = read_chain("c0.nc")
     assert four.draws.shape[0] == 4 and four.attrs["chains"] == 4
     assert four.attrs["iterations"] == alone.attrs["iterations"] // 4
-    assert f"{four.attrs['iterations']} iterations of each of 4 chains" in line and "largest R-hat" in line
+    assert row["iterations"] == str(four.attrs["iterations"]) and row["chains"] == "4" and row["R-hat"]
     ledger = json.loads(four.attrs["ledger"])
     assert 3.9 < ledger["epsilon_spent"] <= 4.0
     said(capfd, f"{folder}:Normal", "--delta", "1e-9")
@@ -206,8 +228,10 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
             assert program == "dpmc" and main(words) == 0
             errors += capfd.readouterr().err.splitlines()
     assert not warnings(errors), errors
-    summary = re.search(r"^    (my_model:Poisson .*)$", page, re.MULTILINE)[1]
-    assert summary in errors  # what the page shows is what is said
+    summary = re.findall(
+        r"^    (.*)$", page[page.index("    my_model:Poisson") :].split("\n\n")[0], re.MULTILINE
+    )
+    assert [line for line in errors if line in summary][-len(summary) :] == summary  # as the page shows it
 
     rows = np.loadtxt("rows.csv", delimiter=",")
     design = np.column_stack([np.ones(len(rows)), rows[:, 1]])
@@ -224,5 +248,5 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     assert np.abs(half.mean(axis=0) - mode).max() < 0.02
     assert (np.abs(half.mean(axis=0) - mode) < 0.6 * sd).all()
     np.testing.assert_allclose(half.std(axis=0), sd, rtol=0.4)
-    ess = int(re.search(r"smallest ESS (\d+)", summary)[1])
+    ess = int(table(summary)[0]["ESS"])
     assert ess > 25

@@ -1,10 +1,7 @@
-"""The three descriptions of the environment agree, and the package holds all that it needs."""
+"""The three descriptions of the environment agree."""
 
 import re
-import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +26,9 @@ def project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def direct(project: dict[str, Any]) -> dict[str, Requirement]:
-    lines = project["project"]["dependencies"] + project["project"]["optional-dependencies"]["dev"]
-    return by_name(lines)
+    """What the repository's own commands need: all but the plugins for clusters."""
+    extras = project["project"]["optional-dependencies"]
+    return by_name(project["project"]["dependencies"] + extras["workflow"] + extras["dev"])
 
 
 @pytest.fixture(scope="module")
@@ -117,24 +115,3 @@ def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Req
     without = re.sub(r"^numba==", "# numba==", lock, flags=re.M)
     assert "numba" in locked(lock, "3.11")
     assert "numba" not in locked(without, "3.11")
-
-
-def test_wheel_has_every_file_of_the_package_and_the_command(tmp_path: Path) -> None:
-    """A schema or a table that is left out breaks only the installed package, never a checkout."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("dpmc-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        commands = next(name for name in names if name.endswith("entry_points.txt"))
-        assert "dpmc = dpmc.__main__:main" in archive.read(commands).decode()
-    files = {
-        path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src" / "dpmc").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert files - names == set()

@@ -80,6 +80,7 @@ def test_build_products_are_ignored() -> None:
         "results/thesis/metrics.csv",
         "figures/thesis/circle.pdf",
         "report.html",
+        "dist/dpmc.whl",
     ]
     try:
         done = subprocess.run(

@@ -1,4 +1,5 @@
-# Settings and studies, checked before anything runs, and what several files of rules share.
+# Settings and studies, checked before anything runs, and what several files of rules share. Studies, data and
+# results are the working directory's; tables and scripts come with the project, wherever it is installed.
 import argparse
 import json
 import os
@@ -14,14 +15,23 @@ from dpmc.figures import applies as figure_applies
 from dpmc.figures import endings as figure_endings
 from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
+from dpmc.shipped import shipped
 from dpmc.studies import PLACES, load_study, sources_version, study_files
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+# The rules call `dpmc` and `python`: those beside this Python, whether or not its environment is active.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+# A project that imports this workflow by `module` gives its own `config`, with what it likes to say.
+for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.items():
+    config.setdefault(key, value)
 
 CELL = "results/{study}/chains/{model}/{method}/eps-{epsilon}"
 CHAIN = CELL + "/seed-{seed}.nc"
 ENVIRONMENT = "../../environment.yml"
+PUBLISHED = os.path.relpath(shipped("data", "published"))
+SCRIPTS = os.path.relpath(shipped("workflow", "scripts"))
 PUBLISHED_TABLES = [
     "mmd",
     "ratio_clip_fraction",
@@ -141,7 +151,7 @@ def own_models(study):
     return list(dict.fromkeys(model for model, _, _ in study.cells()))
 
 
-with open("data/published/mmd.csv") as table:
+with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
 
 

@@ -16,7 +16,7 @@ rule figure:
     input:
         metrics="results/{study}/metrics.csv",
         chains=figure_chains,
-        published=collect("data/published/{table}.csv", table=PUBLISHED_TABLES),
+        published=[f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES],
     output:
         "figures/{study}/{figure}.pdf",
         report(

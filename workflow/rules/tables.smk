@@ -13,10 +13,10 @@ for name, (script, table, text) in TABLES.items():
         name:
             f"{name}_table"
         input:
-            script=f"workflow/scripts/{script}",
+            script=f"{SCRIPTS}/{script}",
             metrics="results/{study}/metrics.csv",
             published=(
-                collect("data/published/{table}.csv", table=PUBLISHED_TABLES)
+                [f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES]
                 if name == "comparison"
                 else []
             ),
@@ -35,7 +35,7 @@ for name, (script, table, text) in TABLES.items():
             ENVIRONMENT
         params:
             version=sources_version("comparing.py", "figures", "claims"),
-            published="data/published" if name == "comparison" else "",
+            published=PUBLISHED if name == "comparison" else "",
             text=f"results/{{study}}/{text}" if text else "/dev/null",
         shell:
             "python {input.script} {wildcards.study} {input.metrics} {params.published} {output[0]} "

@@ -136,7 +136,7 @@ rule budgets:
 
 rule tuned:
     input:
-        script="workflow/scripts/collect_tuned.py",
+        script=f"{SCRIPTS}/collect_tuned.py",
         found=searches,
     output:
         "results/{study}/tuned.yaml",
@@ -152,7 +152,7 @@ rule tuned:
 # What `make tune` asks for beside the settings.
 rule lessons:
     input:
-        script="workflow/scripts/lessons.py",
+        script=f"{SCRIPTS}/lessons.py",
         found=searches,
         data=searched_data,
     output:

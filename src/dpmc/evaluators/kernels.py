@@ -14,7 +14,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from dpmc.compiling import njit
 
 WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e-12 of the bound
 LARGEST_TERM = 1e150  #: its square is still a number

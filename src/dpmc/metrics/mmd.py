@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from dpmc.compiling import njit
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""What the commands of the command line do: by purpose, each a function of the parsed options."""

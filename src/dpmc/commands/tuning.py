@@ -1,0 +1,103 @@
+"""The command that tries or searches hyperparameters."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from dpmc import outputs
+from dpmc.commands.given import at_least, problem_of, progress_of
+from dpmc.errors import DpmcError
+from dpmc.outputs import Output
+from dpmc.studies import Study, load_study
+
+
+def tune(options: argparse.Namespace) -> None:
+    """Try or search the hyperparameters of a method on a model; write them with their results."""
+    import yaml
+
+    from dpmc import storage, tuning
+
+    study = load_study(options.study)
+    study.own_method(options.method)
+    for name in ("trials", "seeds", "table", "figure"):
+        if getattr(options, name) is not None and not options.search:
+            raise DpmcError(f"--{name}: only with --search")
+    table = options.table or options.output.with_suffix(".trials.csv")
+    written = [Output("--output", options.output, outputs.HYPERPARAMETERS)]
+    if options.search:
+        written.append(Output("--table", table, outputs.STATE))
+    if options.figure is not None:
+        written.append(Output("--figure", options.figure, outputs.FIGURE))
+    outputs.check(written, [("--data", options.data)], options.force)
+    if options.search:
+        result = _search(study, options, table)
+    elif not study.is_tried(options.model, options.method):
+        result = tuning.untried(study, options.model, options.method)
+    else:
+        problem = _tuning_problem(study, options)
+        progress = progress_of(f"tune {options.model} {options.method}", options.quiet)
+        result = tuning.pinned(study, options.model, options.method, problem, progress)
+    with storage.replacing(options.output) as temporary:
+        temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
+
+
+def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
+    """Search hyperparameters; draw the search if a figure is asked for. Returns what `tune` writes."""
+    from dpmc import search
+    from dpmc.figures import FORMATS
+
+    if study.model(options.model).tuning_epsilon == "inf":
+        raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
+    if options.figure and options.figure.suffix[1:].lower() not in FORMATS:
+        raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(FORMATS)}")
+    problem = _tuning_problem(study, options)
+    name = f"search {options.model} {options.method}"
+    result = search.search(
+        study,
+        options.model,
+        options.method,
+        problem,
+        table,
+        trials=at_least(1, "trials", options.trials, study.tuning.trials) or 1,
+        seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
+        progress=progress_of(name, options.quiet, "trials"),
+    )
+    for parameter in result["search"]["at_bound"]:
+        print(f"dpmc: warning: {name}: {parameter} lies on the edge of what was searched", file=sys.stderr)
+    if options.figure:
+        _draw_search(table, result, options.figure)
+    return result
+
+
+def _draw_search(table: Path, result: dict[str, Any], output: Path) -> None:
+    """Write the figure of a search."""
+    from dpmc import trials
+    from dpmc.figures import search as figure
+    from dpmc.figures import style
+
+    with style.context():
+        drawn = figure.draw(trials.read(table), result, f"{result['model']}: {result['method']}")
+    style.save(drawn, output)
+
+
+def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
+    """Return the problem to tune on.
+
+    Raises DpmcError for rows that may be private, unless an option allows them.
+    """
+    from dpmc import datasets
+
+    problem = problem_of(study, options.model, options.data, "tuning")
+    if datasets.is_public(problem.dataset) or options.rows_are_public:
+        return problem
+    warning = (
+        f"{options.data}: hyperparameters chosen on private rows tell of them, and no epsilon covers that; "
+    )
+    if not options.leak_private_rows_into_hyperparameters:
+        raise DpmcError(
+            warning + "tune on generated rows (no --data), or say --rows-are-public, "
+            "or --leak-private-rows-into-hyperparameters"
+        )
+    print(f"dpmc: warning: {warning}as you said", file=sys.stderr)
+    return problem

@@ -1,0 +1,58 @@
+"""Where no folder can keep what numba compiles, it compiles in memory, and a warning says so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpmc import compiling
+
+PROGRAM = """
+import importlib.util, sys, warnings
+spec = importlib.util.spec_from_file_location("of_ones_own", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    spec.loader.exec_module(module)
+print(module.half(3.0), module.double(3.0), sum("NUMBA_CACHE_DIR" in str(one.message) for one in caught))
+"""
+FUNCTIONS = """
+from dpmc.compiling import njit
+@njit(cache=True)
+def half(x):
+    return x / 2
+@njit(cache=True)
+def double(x):
+    return 2 * x
+"""
+
+
+def test_without_any_folder_that_can_be_written(tmp_path: Path) -> None:
+    """Folders below a file can be made by nobody, root included: numba's own search finds no place."""
+    (tmp_path / "file").write_text("")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "functions.py").write_text(FUNCTIONS)
+    (package / "__pycache__").write_text("no folder")
+    blocked = str(tmp_path / "file" / "below")
+    environment = {**os.environ, "HOME": blocked, "XDG_CACHE_HOME": blocked, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(package / "functions.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["1.5", "6.0", "1"], done.stderr
+
+
+def test_other_errors_of_numba_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(compiling.numba, "njit", refuse)
+    with pytest.raises(RuntimeError, match="something else"):
+        compiling.njit(cache=True)(len)

@@ -1,0 +1,83 @@
+"""The project that `dpmc init` writes: complete, planned and run by Snakemake, and as its README says."""
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmc.cli import main
+from dpmc.storage import read_chain
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new project as the current folder; its model is imported from there alone."""
+    assert main(("init", str(tmp_path / "project"), "--seed", "5", "--quiet")) == 0
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "regression", raising=False)
+    yield Path.cwd()
+    sys.modules.pop("regression", None)
+
+
+def snakemake(*words: str) -> str:
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "regression.yaml").write_text("mine")
+    assert main(("init", str(tmp_path))) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"dpmc: error: {tmp_path}/regression.yaml: exists; ")
+    assert [path.name for path in tmp_path.iterdir()] == ["regression.yaml"]
+    assert (tmp_path / "regression.yaml").read_text() == "mine"
+
+
+def test_the_rows_are_simulated_from_the_seed_and_the_readme_says_so(tmp_path: Path) -> None:
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert main(("init", str(tmp_path / name), "--seed", seed)) == 0
+    first, again, other = ((tmp_path / name / "measurements.csv").read_text() for name in "abc")
+    assert first == again != other
+    assert (
+        "**`measurements.csv` is simulated**: `dpmc init --seed 2`" in (tmp_path / "c/README.md").read_text()
+    )
+    rows = np.loadtxt(tmp_path / "a/measurements.csv", delimiter=",", skiprows=1)
+    assert rows.shape == (2000, 2)
+    slope, intercept = np.polyfit(*rows.T, 1)  # as the README says, within four standard errors
+    assert abs(slope - 0.8) < 4 / np.sqrt(2000) and abs(intercept - 0.3) < 4 / np.sqrt(2000)
+
+
+def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(project: Path) -> None:
+    planned = snakemake("--dry-run", "--quiet", "rules", "--config", "job=chain")
+    assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
+    assert re.search(r"^figure +1$", planned, re.M)
+
+
+def test_the_commands_of_the_readme_work(project: Path) -> None:
+    blocks = re.findall(r"^```\n(.*?)^```$", (project / "README.md").read_text(), re.M | re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    commands = [line.split()[1:] for line in lines if line.startswith("dpmc ")]
+    assert [command[0] for command in commands] == ["budget", "sample", "data", "sample"]
+    for command in commands:
+        assert main(command) == 0
+    chain, trial = read_chain(Path("chain.nc")), read_chain(Path("trial.nc"))
+    assert (chain.attrs["dataset"], trial.attrs["dataset"]) == ("measurements", "fresh-0")
+
+
+@pytest.mark.slow
+def test_snakemake_runs_the_project_to_its_figure(project: Path) -> None:
+    snakemake()
+    for name in ("comparison.png", "comparison.pdf"):
+        assert (project / "figures/regression" / name).stat().st_size > 10_000
+    with open(project / "results/regression/metrics.csv") as file:
+        errors = [float(row["value"]) for row in csv.DictReader(file)
+                  if row["metric"] == "mean_error" and row["epsilon"] == "4"]  # fmt: skip
+    assert len(errors) == 8 and np.median(errors) < 0.1  # posterior standard deviations are 0.1
+    assert "Nothing to be done" in snakemake()

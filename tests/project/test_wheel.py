@@ -1,0 +1,106 @@
+"""The wheel holds all that the library and its commands need, and works where nothing else is."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (found,) = folder.glob("dpmc-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def run(unpacked: Path, folder: Path, *words: str) -> str:
+    """Run Python with the unpacked wheel in an empty folder, with an empty home."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    here = folder / "here"
+    here.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=here,
+        # Nothing is compiled yet, and it need not be fast.
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(unpacked), "NUMBA_OPT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def files(folder: Path) -> set[str]:
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_wheel_has_every_file_of_the_package_and_the_command(wheel: Path) -> None:
+    """A schema or a table that is left out breaks only the installed package, never a checkout."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        commands = next(name for name in names if name.endswith("entry_points.txt"))
+        assert "dpmc = dpmc.__main__:main" in archive.read(commands).decode()
+    assert files(ROOT / "src") - names == set()
+
+
+def test_wheel_has_studies_tables_and_workflow(unpacked: Path) -> None:
+    shipped = unpacked / "dpmc" / "shipped_files"
+    for room in ("config", "data/published", "workflow"):
+        assert files(shipped / room) == files(ROOT / room)
+    assert files(shipped) >= {"Snakefile", "environment.yml"}
+    assert not any("__pycache__" in path.parts for path in shipped.rglob("*"))
+
+
+def test_the_library_does_without_snakemake(unpacked: Path, tmp_path: Path) -> None:
+    program = """
+import importlib, pathlib, pkgutil, sys
+for name in ("snakemake", "psutil", "pytest", "arviz", "jax"):
+    sys.modules[name] = None  # whoever imports it gets an ImportError
+import dpmc
+assert pathlib.Path(dpmc.__file__).parent == pathlib.Path(sys.argv[1])
+skipped = ("__main__", "template", "shipped_files")
+for module in pkgutil.walk_packages(dpmc.__path__, "dpmc."):
+    if not set(skipped) & set(module.name.split(".")):
+        importlib.import_module(module.name)
+print(len([name for name in sys.modules if name.startswith("dpmc.")]))
+"""
+    assert int(run(unpacked, tmp_path, "-c", program, str(unpacked / "dpmc"))) > 100
+
+
+def test_a_chain_of_a_published_study_in_an_empty_folder(unpacked: Path, tmp_path: Path) -> None:
+    cell = ("--study", "thesis", "--model", "flat-banana-2d", "--method", "dp-penalty", "--epsilon", "4")
+    assert '"tight": 702' in run(unpacked, tmp_path, "-m", "dpmc", "budget", *cell, "--json")
+    sample = ("sample", *cell, "--seed", "0", "--iterations", "20", "--output", "chain.nc")
+    run(unpacked, tmp_path, "-m", "dpmc", *sample)
+    assert (tmp_path / "here" / "chain.nc").stat().st_size > 1000
+    table = ("plot", "--study", "thesis", "--figure", "models", "--output", "models.csv")
+    run(unpacked, tmp_path, "-m", "dpmc", *table)
+    assert "flat-banana-2d" in (tmp_path / "here" / "models.csv").read_text()
+
+
+def test_a_project_written_by_the_wheel_is_planned(unpacked: Path, tmp_path: Path) -> None:
+    run(unpacked, tmp_path, "-m", "dpmc", "init")
+    planned = run(unpacked, tmp_path, "-m", "snakemake", "--cores", "1", "--dry-run")
+    assert "sample_regression_regression" in planned
+    assert "rule figure" in planned
