@@ -76,7 +76,7 @@ def test_the_kernel_accepts_as_often_as_quadrature_says(name: str) -> None:
     case = BALANCED[name] if name in BALANCED else UNBALANCED[name][0]
     _, private = case.one_test(case.kernel, False, 1000)
     if name in BALANCED:  # it is the test that the name says
-        assert (private.tests.noisy == ("with noise" in name or "sent to" in name)).all()
+        assert (private.tests.noise_drawn == ("with noise" in name or "sent to" in name)).all()
         assert (private.tests.all_rows == ("all rows" in name)).all()
     assert not private.ratio_clipped.any()
     assert case.frequency_p(20_000) > P_VALUE
