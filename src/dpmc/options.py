@@ -109,6 +109,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
     command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
     command.add_argument("--thin", type=int, help="keep every THIN-th draw")
     _chains_and_delta(command)
+    command.add_argument("--no-summary", action="store_true", help="leave out the table at the end")
     command.add_argument(
         "--checkpoint-seconds", type=seconds, default=20.0, help="between checkpoints (default: 20)"
     )

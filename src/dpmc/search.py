@@ -166,11 +166,11 @@ class Bench:
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """The metric rows of these seeds' chains."""
-        from dpmc.metrics.cell import cell_metrics
+        from dpmc.metrics.cell import seed_metrics
         from dpmc.storage import ChainFile
 
         runs = self.sample(cell, seeds)
-        return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
+        return seed_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
         """The chains of these seeds."""

@@ -46,14 +46,14 @@ def pinned(
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
-    from dpmc.metrics.cell import cell_metrics
+    from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling import sample
     from dpmc.storage import ChainFile
 
     values, source = study.pinned_hyperparameters(model, method)
     cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
     finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
+    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
     return {
         **_about(study, model, method, values),

@@ -103,4 +103,4 @@ for name, study in STUDIES.items():
             shell:
                 "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
-                "--output {output} 2> {log}"
+                "--no-summary --output {output} 2> {log}"

@@ -45,7 +45,7 @@ def sample(options: argparse.Namespace) -> None:
     cells = [
         [files[epsilon, seed] for seed in seeds] for _, epsilons, seeds, files in runs for epsilon in epsilons
     ]
-    _say_how_it_went(cells, options.quiet)
+    _say_how_it_went(cells, options.quiet or options.no_summary)
 
 
 def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:
