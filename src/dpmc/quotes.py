@@ -40,6 +40,8 @@ TABLES = {
         ("metric", "dimension", "algorithm", "clip_distance", "clip_bound"),
         "value",
     ),
+    "tight": ("table.csv", ("model", "algorithm", "epsilon"), "tight_mmd"),
+    "tuned": ("tuned_table.csv", ("model", "method", "epsilon"), "tuned_mmd"),
     "claims": ("claims.yaml", ("claim", "case"), "number"),
     "verdicts": ("claims.yaml", ("verdict",), "claims"),
 }
