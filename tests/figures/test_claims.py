@@ -146,6 +146,7 @@ def test_numbers_are_those_of_the_table() -> None:
     assert first == {
         "case": "paper-banana, dp-hmc, MMD",
         "number": pytest.approx(1.0 / 1.1, abs=1e-4),
+        "asked": "between 0.8 and 1.25",
         "holds": True,
     }
     bounds = [case["case"] for case in entries["clipping-chosen-bounds"]["cases"]]  # type: ignore[attr-defined]
@@ -160,7 +161,12 @@ def test_numbers_are_those_of_the_table() -> None:
 def test_what_is_missing_decides_nothing() -> None:
     entry = judged(as_the_paper_says, drop="covariance_error")["banana-tails"]
     assert entry["verdict"] == "undecided"
-    assert entry["cases"][0] == {"case": "paper-banana, dp-sgld", "number": None, "holds": None}  # type: ignore[index]
+    assert entry["cases"][0] == {
+        "case": "paper-banana, dp-sgld",
+        "number": None,
+        "asked": "above 1.25",
+        "holds": None,
+    }  # type: ignore[index]
     empty = judged(lambda *_: None)
     assert {entry["verdict"] for entry in empty.values()} == {"undecided"}
 

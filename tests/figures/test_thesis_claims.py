@@ -53,7 +53,8 @@ def as_the_thesis_says(model: str, method: str, epsilon: str, metric: str) -> li
     if metric == "mean_error":
         return runs(0.2)
     if metric == "gradient_clip_fraction":
-        return runs(0.3, 0.3 if model == "narrow-banana" else 0.01) if method == "dp-hmc" else None
+        middle, spread = 0.2 if model == "gauss-30d" else 0.3, 0.3 if model == "narrow-banana" else 0.01
+        return runs(middle, spread) if method == "dp-hmc" else None
     if metric != "ratio_clip_fraction":
         return None
     if method == "dp-barker":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +37,7 @@ AnyKind = Annotated[
     kinds.Level
     | kinds.Ratio
     | kinds.RatioOfMetrics
-    | overall.LargestOf
+    | overall.OfAll
     | kinds.Growth
     | overall.Inconsistent
     | overall.Extreme
@@ -68,6 +68,7 @@ class Case:
     name: str
     number: float | None
     holds: bool | None
+    asks: str = ""  # what the number must be
 
 
 class Claim(Keys):
@@ -84,11 +85,13 @@ class Claim(Keys):
         for kind in self.cases:
             holds = kinds.comparison(kind.holds)
             for name, number in kind.cases(numbers).items():
-                yield case(", ".join(filter(None, (name, kind.version))), number, holds)
+                one = case(", ".join(filter(None, (name, kind.version))), number, holds)
+                yield replace(one, asks=kind.holds)
 
     def tested(self) -> str:
-        """What the number of a case is, and when the case holds."""
-        return f"{self.test}: {' or '.join(dict.fromkeys(kind.holds for kind in self.cases))}"
+        """What the number of a case is, and when the case holds, unless that differs from case to case."""
+        asked = {kind.holds for kind in self.cases}
+        return f"{self.test}: {asked.pop()}" if len(asked) == 1 else self.test
 
 
 class Source(Keys):
@@ -144,7 +147,10 @@ def _entry(name: str, claim: Claim, numbers: Numbers) -> dict[str, Any]:
         "verdict": verdict(cases),
         "test": claim.tested(),
         "figure": f"figures/{numbers.study.name}/{claim.figure}.pdf" if claim.figure else "none",
-        "cases": [{"case": one.name, "number": _rounded(one.number), "holds": one.holds} for one in cases],
+        "cases": [
+            {"case": one.name, "number": _rounded(one.number), "asked": one.asks, "holds": one.holds}
+            for one in cases
+        ],
     }
 
 

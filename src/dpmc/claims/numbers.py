@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 TEXTS = ("status", "variant")  # metrics that are no numbers
 WITHOUT_PRIVACY = ("rwmh", "hmc")
 INF = "inf"
+#: columns of budgets.csv that count iterations
+ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
 
 
 class Numbers:
@@ -27,24 +30,21 @@ class Numbers:
         self.study = study
         self._values: dict[tuple[str, str, str, str], list[float]] = {}
         self._epsilons: dict[tuple[str, str], set[str]] = {}
-        names: dict[str, str] = {}
         elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
         columns = ("study", "model", "method", "epsilon", "metric", "value")
         for source, model, method, epsilon, metric, value in zip(
             *(metrics[column] for column in columns), strict=True
         ):
-            if metric in TEXTS or source != elsewhere.get(method, study.name):
-                continue
-            if epsilon not in names:
-                names[epsilon] = canonical_epsilon(epsilon) if epsilon else ""
-            self._add(model, method, names[epsilon], metric, float(value))
+            if metric not in TEXTS and source == elsewhere.get(method, study.name):
+                self._add(model, method, epsilon, metric, float(value))
         for row in [] if budgets is None else budgets.to_dict("records"):
-            for column, value in row.items():
-                if column in ACCOUNTANTS and value not in ("", None):
-                    cell = (row["model"], row["method"], canonical_epsilon(row["epsilon"]))
-                    self._add(*cell, f"{column}_iterations", float(value))
+            for name in ACCOUNTANTS:
+                if row[name] != "":
+                    cell = (row["model"], row["method"], row["epsilon"])
+                    self._add(*cell, f"{name}_iterations", float(row[name]))
 
     def _add(self, model: str, method: str, epsilon: str, metric: str, value: float) -> None:
+        epsilon = _canonical(epsilon)
         self._values.setdefault((model, method, epsilon, metric), []).append(value)
         self._epsilons.setdefault((model, method), set()).add(epsilon)
 
@@ -90,5 +90,7 @@ class Numbers:
         return {name: dict(sorted(bounds.items())) for name, bounds in table.items() if bounds}
 
 
-#: columns of budgets.csv that count iterations
-ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
+@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
+def _canonical(epsilon: str) -> str:
+    """The name of an ε read from a table; "" for none."""
+    return canonical_epsilon(epsilon) if epsilon else ""

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dpmc.claims.kinds import Cases, Cells, Compared, Falling, reduced
+from dpmc.claims.kinds import Cases, Cells, Compared, Falling, Over, reduced
 from dpmc.claims.numbers import Numbers
 
 
-class LargestOf(Cells):
-    """The largest median over the methods and budgets."""
+class OfAll(Cells):
+    """The largest or smallest median over all models, methods and budgets together, or their range."""
 
-    number: Literal["largest-of"]
+    number: Literal["of-all"]
+    over: Over = "largest"
 
     def cases(self, numbers: Numbers) -> Cases:
-        """Return the number of every model."""
-        return {
-            model: reduced(
-                "largest",
-                [
-                    numbers.median(model, method, epsilon, self.metrics[0])
-                    for method in self.methods
-                    for epsilon in self.grid(numbers, model, method)
-                ],
-            )
+        """Return the one number."""
+        medians = [
+            numbers.median(model, method, epsilon, self.metrics[0])
             for model in self.models
-        }
+            for method in self.methods
+            for epsilon in self.grid(numbers, model, method)
+        ]
+        name = self.models[0] if len(self.models) == 1 else f"{len(self.models)} models"
+        return {name: reduced(self.over, medians)}
 
 
 class Inconsistent(Compared):
