@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpmc.errors import DpmcError
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 #: name -> file, key columns, column of the number
 TABLES = {
@@ -106,33 +106,40 @@ def numbers_of(folder: Path, words: str) -> list[float]:
     _, columns, value = TABLES[name]
     if len(keys) != len(columns):
         raise DpmcError(f"{words}: {name} asks for {len(columns)} words: {', '.join(columns)}")
-    values = [_number_of(one) for one in _cells(read_table(folder, name), columns, keys, options, value)]
+    wanted = options.get("column", value).split(",")
+    values = [_number_of(one) for one in _cells(folder, name, keys, wanted)]
     if "size" in rest:
         values = [abs(one) for one in values]
     low, high = float(options.get("least", "-inf")), float(options.get("below", "inf"))
     return _over(options.get("over", ""), [one for one in values if low <= one < high], words)
 
 
-def _cells(
-    table: "DataFrame", columns: tuple[str, ...], keys: list[str], options: dict[str, str], value: str
-) -> Iterator[list[float]]:
-    """The numbers of the rows of every cell, in the order of the keys."""
-    wanted = options.get("column", value).split(",")
+def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Iterator[list[float]]:
+    """The numbers of the rows of every cell, in the order of the keys; of several columns in turn."""
+    table, places = read_table(folder, name), _places(folder, name)
     if missing := [column for column in wanted if column not in table.columns]:
         raise DpmcError(f"no column {missing[0]}; there are {', '.join(table.columns)}")
-    found = {
-        key if isinstance(key, tuple) else (key,): part
-        for key, part in table.groupby(list(columns), sort=False)
-    }
+    columns = TABLES[name][1]
     for cell in itertools.product(*(_choices(table[c], key) for c, key in zip(columns, keys, strict=True))):
-        if cell in found:
+        if cell in places:
             for column in wanted:
-                yield [float(one) for one in found[cell][column] if one not in ("", "none")]
+                values = table[column].to_numpy()[places[cell]]
+                yield [float(one) for one in values if one not in ("", "none")]
         elif "*" not in keys:
             raise DpmcError(f"{' '.join(cell)}: no such row")
 
 
-def _choices(column: "DataFrame", key: str) -> list[str]:
+@functools.lru_cache(maxsize=32)
+def _places(folder: Path, name: str) -> dict[tuple[str, ...], list[int]]:
+    """Cell -> the places of its rows in a table."""
+    table = read_table(folder, name)
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, cell in enumerate(zip(*(table[column] for column in TABLES[name][1]), strict=True)):
+        places.setdefault(cell, []).append(place)
+    return places
+
+
+def _choices(column: "Series[str]", key: str) -> list[str]:
     """The values of a column that a key stands for."""
     if key == "*":
         return list(dict.fromkeys(column))
