@@ -21,7 +21,7 @@ searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figur
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery benchmarks test slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery quotes benchmarks test slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -48,6 +48,9 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, and wha
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
         $$(find results/$$study -maxdepth 1 -name tuned_table.md) docs/gallery/$$study/; done
+
+quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
+	.venv/bin/python -m dpmc.quotes docs/*.md
 
 benchmarks: $(PROJECT) ## the tables and the figure of docs/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done

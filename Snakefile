@@ -8,6 +8,7 @@
 #   results/<study>/traces/<model>.csv                                    metrics along the chains
 #   results/<study>/speed.csv                                             seconds per iteration, as measured
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
+#   results/<study>/claims.yaml                                           verdicts on the source's sentences
 #   figures/<study>/<figure>.pdf|png
 #
 # Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
@@ -31,6 +32,7 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/traces.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/claims.smk"
 
 
 # Here, for what an included file says of the default target is forgotten at its end.

@@ -4,7 +4,6 @@ TABLES = {
     "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
     "tight": ("tight_table.py", "table.csv", "table.md"),
     "tuned": ("tuned_table.py", "tuned_table.csv", "tuned_table.md"),
-    "claims": ("claims.py", "claims.yaml", None),
 }
 
 for name, (script, table, text) in TABLES.items():
@@ -34,7 +33,7 @@ for name, (script, table, text) in TABLES.items():
         conda:
             ENVIRONMENT
         params:
-            version=sources_version("comparing.py", "figures", "claims"),
+            version=sources_version("comparing.py", "figures"),
             published=PUBLISHED if name == "comparison" else "",
             text=f"results/{{study}}/{text}" if text else "/dev/null",
         shell:
