@@ -1,5 +1,7 @@
 from dpmc.figures import chain_files
 from dpmc.figures import load as load_figure
+from dpmc.tables import inputs as table_inputs
+from dpmc.tables import note as note_of_table
 
 
 def figure_chains(wildcards):
@@ -38,16 +40,29 @@ rule figure:
         "--metrics {input.metrics} --output {output} 2> {log}"
 
 
-rule models_table:
+# Tables for people and papers.
+rule table:
+    input:
+        lambda wildcards: table_inputs(wildcards.table, STUDIES[wildcards.study], Path("results")),
     output:
-        "figures/{study}/models.csv",
-        "figures/{study}/models.tex",
+        report(
+            "figures/{study}/{table}.csv",
+            caption="../report/table.rst",
+            category="{study}",
+            subcategory="tables",
+            labels={"table": "{table}"},
+        ),
+        "figures/{study}/{table}.md",
+        "figures/{study}/{table}.tex",
     log:
-        "logs/{study}/figures/models.log",
+        "logs/{study}/figures/{table}.log",
+    wildcard_constraints:
+        table="|".join(PAPER_TABLES),
     localrule: True
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("figures", "models"),
+        version=sources_version("tables", "figures/style.py", "models", "algorithms"),
+        note=lambda wildcards: note_of_table(wildcards.table),
     shell:
-        "dpmc plot --study {wildcards.study} --figure models --output {output} 2> {log}"
+        "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
