@@ -127,7 +127,8 @@ def test_nothing_published_is_drawn_beside_another_experiment() -> None:
         assert glyphs(figure, 0) == []
         assert "published quartiles, median" not in legend(figure)
     assert len(glyphs(draw("mmd-easy", same_size), 0)) == 18
-    assert glyphs(draw("circle", of_circle()), 0) == []
+    circle = draw("circle", of_circle())  # two methods at three ε; no MMD was published
+    assert [len(glyphs(circle, panel)) for panel in range(3)] == [6, 6, 0]
     assert "(per iteration)" in draw("mmd-easy", per_iteration).axes[0].get_xlabel()
 
 

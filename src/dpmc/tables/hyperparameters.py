@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.errors import DpmcError
-from dpmc.figures.style import method_styles, model_title
+from dpmc.figures.style import STYLES, method_styles, model_title
 from dpmc.models import definition
 from dpmc.tables.formats import Part, Table
 from dpmc.values import shown
@@ -130,4 +130,4 @@ def _parts(study: Study, settings: list[_Setting]) -> Iterator[Part]:
             ]
             for one in part
         ]
-        yield Part(styles[part[0].method].title if not several else algorithm, heads, rows)
+        yield Part(STYLES[algorithm].title if algorithm in STYLES else algorithm, heads, rows)
