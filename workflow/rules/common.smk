@@ -174,7 +174,8 @@ def study_files(name):
         if figure in PAPER_TABLES or figure_applies(figure, study)
         for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
     ]
-    return figures + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
+    page = [f"figures/{name}/index.html"] if figures else []
+    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 
 
 rule all:

@@ -66,3 +66,34 @@ rule table:
         note=lambda wildcards: note_of_table(wildcards.table),
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
+
+
+def page_files(wildcards):
+    """The pictures and tables of a study, and how ours compare with the published boxes."""
+    files = study_files(wildcards.study)
+    return [
+        file
+        for file in files
+        if file.endswith((".png", "/published_comparison.csv")) or Path(file).stem in PAPER_TABLES
+    ]
+
+
+# All figures with captions in sight, and tables, on one page that needs no other file.
+rule page:
+    input:
+        script=f"{SCRIPTS}/page.py",
+        files=page_files,
+    output:
+        "figures/{study}/index.html",
+    log:
+        "logs/{study}/figures/page.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("tables", "figures"),
+        shown=lambda wildcards, input: [
+            file for file in input.files if file.endswith((".png", "/published_comparison.csv"))
+        ],
+    shell:
+        "python {input.script} {wildcards.study} {output} {params.shown} 2> {log}"

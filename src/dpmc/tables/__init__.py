@@ -38,10 +38,16 @@ def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path
 
     for output in outputs:
         kind_of_output(name, output)
-    table = _module(name).table(study, results)
+    made = table(name, study, results)
     for output in outputs:
         with replacing(output) as temporary:
-            Path(temporary).write_text(FORMATS[output.suffix.lower()](table), encoding="utf-8")
+            Path(temporary).write_text(FORMATS[output.suffix.lower()](made), encoding="utf-8")
+
+
+def table(name: str, study: Study, results: Path) -> formats.Table:
+    """Return a table; DpmcError for results that are missing."""
+    made: formats.Table = _module(name).table(study, results)
+    return made
 
 
 def inputs(name: str, study: Study, results: Path) -> list[Path]:
