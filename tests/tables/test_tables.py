@@ -71,6 +71,9 @@ def test_noise_that_depends_on_the_budget_has_a_row_for_each(tmp_path: Path) -> 
         if (row["model"], row["method"], row["hyperparameter"]) == ("mixture", "dp-penalty", "tau")
     ]
     assert [row["epsilon"] for row in found] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
+    rows = rows_of(tmp_path / "h.csv")
+    assert {row["epsilon"] for row in rows if row["method"] == "dp-penalty-tuned"} == {"0.05"}
+    assert {row["epsilon"] for row in rows if row["method"] == "mh"} == {""}
     taus = [float(row["value"]) for row in found]
     assert taus == sorted(taus, reverse=True) and len(set(taus)) == 5
 

@@ -89,9 +89,11 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
         given = study.settings(method, values, epsilon, n)
         found[epsilon] = {name: _text(value) for name, value in given.items()}
         found[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
-    distinct = list(found.values())
-    if all(one == distinct[0] for one in distinct):
-        found = {"": distinct[0]}
+    first, *others = found.values()
+    # Where ε sets the noise, values at a single ε hold there only.
+    decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in found
+    if all(one == first for one in others) and not decided_by_epsilon:
+        found = {"": first}
     yield from (_Setting(model, method, epsilon, one) for epsilon, one in found.items())
 
 
