@@ -97,5 +97,6 @@ def latex_cell(text: str) -> str:
 
 
 def _are_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Whether all entries of a column are numbers or nothing: numbers stand on the right."""
-    return [all(not row[k] or NUMBER.fullmatch(row[k]) for row in rows) for k in range(len(heads))]
+    """Whether the entries of each column, but for empty ones, are numbers: numbers stand on the right."""
+    columns = [[row[k] for row in rows if row[k]] for k in range(len(heads))]
+    return [bool(entries) and all(map(NUMBER.fullmatch, entries)) for entries in columns]

@@ -29,7 +29,7 @@ ACCOUNTANT_TITLES = {
 NOTE = (
     "Iterations that the budget ε allows a chain, by each accountant that bounds the method's releases, at\n"
     "the δ of budgets.csv. A star: the accountant that the study uses. “k of m”: of m allowed iterations k\n"
-    "were run. Methods without a budget have the iterations that they ran."
+    "were run. Without an accountant: no budget limits the iterations, which are those run."
 )
 
 
@@ -57,12 +57,13 @@ def table(study: Study, results: Path) -> Table:
 
 
 def _by_accountant(row: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The rows of one cell: of every accountant that says something, and of the one that is used."""
+    """The rows of one cell: of every accountant that bounds it; a single one if there is no budget."""
     used = row["accountant"]
-    for name in ACCOUNTANTS:
-        if row[name] or name == used:
-            values = (row["model"], row["method"], name, row["epsilon"], row[name])
-            yield dict(zip(COLUMNS, (*values, row["iterations"] if name == used else ""), strict=True))
+    allowed = {name: row[name] for name in ACCOUNTANTS if row[name]}
+    for name, most in allowed.items() or [("", "")]:
+        run = row["iterations"] if name in ("", used) else ""
+        values = (row["model"], row["method"], name, row["epsilon"], most, run)
+        yield dict(zip(COLUMNS, values, strict=True))
 
 
 def _parts(study: Study, rows: list[dict[str, str]]) -> Iterator[Part]:
@@ -73,7 +74,7 @@ def _parts(study: Study, rows: list[dict[str, str]]) -> Iterator[Part]:
         lines.setdefault((row["model"], row["method"], row["accountant"]), {})[row["epsilon"]] = row
     groups: dict[tuple[str, ...], list[list[str]]] = {}
     for (model, method, accountant), by_epsilon in lines.items():
-        star = "*" * any(row["run"] for row in by_epsilon.values())
+        star = "*" * any(row["run"] and row["allowed"] for row in by_epsilon.values())
         name = [model_title(model, study.models[model].model), styles[method].title]
         cells = [_text(row) for row in by_epsilon.values()]
         title = ACCOUNTANT_TITLES.get(accountant, accountant) + star
