@@ -9,7 +9,7 @@
 #   results/<study>/speed.csv                                             seconds per iteration, as measured
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   results/<study>/claims.yaml                                           verdicts on the source's sentences
-#   figures/<study>/<figure>.pdf|png
+#   figures/<study>/<figure>.pdf|png, <table>.csv|md|tex, index.html (all of them on one page)
 #
 # Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
 # named in config/config.yaml.

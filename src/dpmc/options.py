@@ -171,10 +171,8 @@ def _evaluate(command: argparse.ArgumentParser) -> None:
 
 
 def _plot(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--figure", required=True, help="name of the figure")
-    command.add_argument(
-        "--metrics", type=file_path, metavar="CSV", help="needed by all but the table of models"
-    )
+    command.add_argument("--figure", required=True, help="name of the figure, or of a table")
+    command.add_argument("--metrics", type=file_path, metavar="CSV", help="needed by figures, not by tables")
     command.add_argument(
         "--published", type=Path, default=shipped("data", "published"), help="published results (CSV files)"
     )
@@ -183,7 +181,7 @@ def _plot(command: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("results"),
         metavar="FOLDER",
-        help="results of all studies, for figures that show chains (default: results)",
+        help="results of all studies, for tables and figures that show chains (default: results)",
     )
     command.add_argument("--output", required=True, nargs="+", type=file_path, metavar="FILE")
 

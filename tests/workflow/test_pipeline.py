@@ -67,7 +67,8 @@ def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
     folder = project(tmp_path, job=job)
     finish(start(folder, "--cores", "1"))
     assert bits(folder) == whole[1]
-    assert len(list(folder.glob("logs/reduced/sampling/**/*.log"))) == logs
+    for ending in ("log", "tsv"):  # each job is measured
+        assert len(list(folder.glob(f"logs/reduced/sampling/**/*.{ending}"))) == logs
     assert len(list(whole[0].glob("logs/reduced/sampling/**/*.log"))) == 3, "one job a method"
 
 

@@ -12,11 +12,11 @@ from dpmc.claims import CLAIMS
 from dpmc.datasets import images
 from dpmc.errors import DpmcError
 from dpmc.figures import applies as figure_applies
-from dpmc.figures import endings as figure_endings
 from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.figures.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
 from dpmc.studies import PLACES, load_study, sources_version, study_files
+from dpmc.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -37,6 +37,7 @@ PUBLISHED_TABLES = [
     "ratio_clip_fraction",
     "acceptance_rate",
     "gradient_clip_fraction",
+    "mean_error",
     "accountants",
     "clipping_experiment",
     "clipping_experiment_baselines",
@@ -170,10 +171,11 @@ def study_files(name):
     figures = [
         f"figures/{name}/{figure}.{ending}"
         for figure in study.figures
-        if figure_applies(figure, study)
-        for ending in figure_endings(figure)
+        if figure in PAPER_TABLES or figure_applies(figure, study)
+        for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
     ]
-    return figures + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
+    page = [f"figures/{name}/index.html"] if figures else []
+    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 
 
 rule all:

@@ -6,6 +6,7 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
+from dpmc import stamp
 from dpmc.figures import lessons, style
 from dpmc.problem import read_problem
 from dpmc.studies import load_study, read_yaml
@@ -19,7 +20,7 @@ def main() -> None:
         lessons.add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
     figure = lessons.draw(found, load_study(study))
     with style.context():
-        style.save(figure, Path(output))
+        style.save(figure, Path(output), stamp.digest(map(Path, files)))
 
 
 if __name__ == "__main__":

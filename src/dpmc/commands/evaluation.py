@@ -70,11 +70,15 @@ def speed(options: argparse.Namespace) -> None:
 
 
 def plot(options: argparse.Namespace) -> None:
-    """Draw one figure into every file given."""
-    from dpmc import figures
+    """Draw one figure, or write one table, into every file given."""
+    from dpmc import figures, tables
 
     study = load_study(options.study)
-    if options.metrics is None and options.figure not in figures.TABLES:
+    if options.figure in tables.TABLES:
+        _write_table(study, options)
+        return
+    figures.load(options.figure)
+    if options.metrics is None:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
         Output("--output", output, figures.kind_of_output(options.figure, output))
@@ -84,6 +88,17 @@ def plot(options: argparse.Namespace) -> None:
     inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)
     figures.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+
+
+def _write_table(study: Study, options: argparse.Namespace) -> None:
+    """Write one table into every file given."""
+    from dpmc import tables
+
+    name = options.figure
+    written = [Output("--output", output, tables.kind_of_output(name, output)) for output in options.output]
+    read = [("--results", file) for file in tables.inputs(name, study, options.results)]
+    outputs.check(written, [("--metrics", options.metrics), *read], options.force)
+    tables.write(name, study, options.output, options.results)
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:

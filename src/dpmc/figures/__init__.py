@@ -3,7 +3,7 @@
 A figure module has `NAME`, `CAPTION` (what the reader sees and can learn from it) and
 `draw(metrics, study, published) -> matplotlib.figure.Figure`, where `metrics` is the study's tidy
 table (study, model, method, epsilon, seed, metric, value), `study` its definition and `published`
-the folder of the published results. The module of a table has `write(study, outputs)` in its place.
+the folder of the published results.
 A figure that shows chains also has `needs(study)`, the cells (model, method, epsilon) whose chains it
 reads, and its `draw` takes a fourth argument, the folder of all studies' results. So does one that reads
 tables beside the metrics: `files(study, results)` are their paths. `applies(study)`, if a module has it, says
@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dpmc import stamp
 from dpmc.errors import DpmcError
 from dpmc.outputs import FIGURE, Kind
 from dpmc.randomness import canonical_epsilon
@@ -38,7 +39,6 @@ FIGURES: dict[str, str] = {
     "accounting": "dpmc.figures.accounting",
     "posteriors": "dpmc.figures.posteriors",
     "trajectory": "dpmc.figures.trajectory",
-    "models": "dpmc.figures.models_table",
     "comparison": "dpmc.figures.comparison",
     "paper-posteriors": "dpmc.figures.paper_posteriors",
     "paper-clipping": "dpmc.figures.paper_clipping",
@@ -57,20 +57,11 @@ FIGURES: dict[str, str] = {
     "equal-budget": "dpmc.figures.fast_equal_budget",
 }
 
-#: figures that are tables: their modules have `write(study, outputs)` in place of `draw`
-TABLES = ("models",)
-
 #: metrics whose value is a text
 TEXT_METRICS = ("status", "variant")
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 FORMATS = ("pdf", "png", "svg")
-TABLE_FORMATS = ("csv", "tex")
-
-
-def endings(name: str) -> tuple[str, ...]:
-    """Return the file name endings, without dot, that a figure is built with by the workflow."""
-    return TABLE_FORMATS if name in TABLES else ("pdf", "png")
 
 
 def load(name: str) -> ModuleType:
@@ -106,15 +97,17 @@ def chain_files(name: str, study: Any, results: Path) -> list[Path]:
     return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
 
 
+def inputs(name: str, study: Any, metrics: Path, published: Path, results: Path) -> list[Path]:
+    """Return the files that a figure is drawn from: metrics, published tables, `chain_files`."""
+    return [metrics, *published.glob("*.csv"), *chain_files(name, study, results)]
+
+
 def kind_of_output(name: str, path: Path) -> Kind:
     """Return the kind of result that a figure is in a file of this name.
 
     Raises DpmcError for an unknown figure, and for a suffix that it is not written by.
     """
-    module = load(name)
-    if name in TABLES:
-        kind: Kind = module.kind_of_output(path)
-        return kind
+    load(name)
     if path.suffix[1:].lower() not in FORMATS:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
@@ -132,25 +125,20 @@ def plot(
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
     The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
-    A table needs no metrics and does not read them.
-
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
-    missing, or an output whose suffix is none of .pdf, .png, .svg (a table: .csv, .tex); nothing is written
-    then.
+    missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
     module = load(name)
-    if name in TABLES:
-        module.write(study, outputs)
-        return
     for output in outputs:
         kind_of_output(name, output)
     table = read_metrics(metrics)
+    mark = stamp.digest(inputs(name, study, metrics, published, results))
     from dpmc.figures import style
 
     chains = (results,) if hasattr(module, "needs") or hasattr(module, "files") else ()
     figure = module.draw(table, study, published, *chains)
     for output in outputs:
-        style.save(figure, output)
+        style.save(figure, output, mark)
 
 
 def read_metrics(path: Path) -> Any:

@@ -36,8 +36,8 @@ CAPTION = (
     "upper rows clip at bound · ‖θ − θ′‖ from perturbed start points, as the text of the thesis "
     "has it; the two lower rows do what the code behind its Figure 6.2 does: they clip at bound · "
     "|Σ(θ − θ′)|, which vanishes for a move whose components cancel, however long, and every "
-    "chain starts at the true parameter. Faint hollow points are the published chains (d = 2 "
-    "only), in the rows as coded because their clip fractions match that distance. To be read: up "
+    "chain starts at the true parameter. Faint hollow points are the published chains, "
+    "in the rows as coded because their clip fractions match that distance. To be read: up "
     "to which fraction the MMD stays at the exact samples'."
 )
 

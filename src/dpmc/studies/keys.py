@@ -168,7 +168,7 @@ class StudyKeys(Keys):
     tuning: Tuning = key("how hyperparameters are tried: keys below", {})
     models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
     methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
-    figures: tuple[Text, ...] = key("names of figures")
+    figures: tuple[Text, ...] = key("names of figures and tables")
 
 
 #: What an error says of a value, by pydantic's name of the rule.

@@ -77,6 +77,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 def _declared(text: bytes, path: Path) -> Study:
     """Parse a study's file, fill in its defaults, and check its names. Cached; treat as read-only."""
     from dpmc.figures import FIGURES
+    from dpmc.tables import TABLES
 
     document = parse(text, path)
     study = validated(Study, document)
@@ -85,7 +86,7 @@ def _declared(text: bytes, path: Path) -> Study:
     models = {label: _model(label, spec, study) for label, spec in study.models.items()}
     methods = {label: _method(label, spec, study) for label, spec in study.methods.items()}
     for name in study.figures:
-        _check_known(study, name, FIGURES, "figures")
+        _check_known(study, name, [*FIGURES, *TABLES], "figures")
     for key, known in (("methods", methods), ("models", models)):
         for name in getattr(study.tuning, key):
             _check_known(study, name, known, "tuning", key)
