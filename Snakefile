@@ -7,6 +7,7 @@
 #   results/<study>/metrics.csv                                           metrics, one value a row
 #   results/<study>/traces/<model>.csv                                    metrics along the chains
 #   results/<study>/speed.csv                                             seconds per iteration, as measured
+#   results/<study>/spending.txt                                          what all runs on rows of your own cost together
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   results/<study>/claims.yaml                                           verdicts on the source's sentences
 #   figures/<study>/<figure>.pdf|png, <table>.csv|md|tex, index.html (all of them on one page)

@@ -249,14 +249,13 @@ COMMANDS = {
     "sample": Command(
         "sampling",
         "run private chains",
-        "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 --seed 0 "
-        "--output chain.nc",
+        "dpmc sample --study thesis --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
         _sample,
     ),
     "evaluate": Command(
         "evaluation",
         "compute metrics of the chains of a model's cells, or of its baselines",
-        "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc --output metrics.csv",
+        "dpmc evaluate --study thesis --model circle --chains chain.nc --output metrics.csv",
         _evaluate,
     ),
     "trace": Command(

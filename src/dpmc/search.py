@@ -30,7 +30,6 @@ from dpmc import datasets
 from dpmc.algorithms import FREE
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
-from dpmc.models import definition
 from dpmc.randomness import stream
 from dpmc.studies import Study, sources_version
 from dpmc.trials import Table, Trial, open_table
@@ -72,7 +71,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
     Raises DpmcError where the study has no setting for the cell.
     """
-    spec, how, about = study.model(model), study.method(method), definition(study.model(model).model)
+    spec, how, about = study.model(model), study.method(method), study.definition(model)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
     private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
     if not names or not private or not hasattr(about.model, "posterior"):

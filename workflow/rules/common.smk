@@ -152,6 +152,15 @@ def own_models(study):
     return list(dict.fromkeys(model for model, _, _ in study.cells()))
 
 
+def own_rows_cells(study):
+    """The folders of all chains on rows of one's own."""
+    return [
+        CELL.format(study=study.name, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in study.cells()
+        if study.model(model).rows_file
+    ]
+
+
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
 
@@ -162,6 +171,7 @@ def study_files(name):
     tables = {
         "budgets.csv": own_models(study),
         "metrics.csv": not study.figures and own_models(study),
+        "spending.txt": own_rows_cells(study),
         "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,

@@ -39,3 +39,26 @@ for name, (script, table, text) in TABLES.items():
         shell:
             "python {input.script} {wildcards.study} {input.metrics} {params.published} {output[0]} "
             "> {params.text} 2> {log}"
+
+
+rule spending:
+    input:
+        script=f"{SCRIPTS}/spending.py",
+        chains=lambda wildcards: [
+            f"{cell}/seed-{seed}.nc"
+            for cell in own_rows_cells(STUDIES[wildcards.study])
+            for seed in range(STUDIES[wildcards.study].seeds)
+        ],
+    output:
+        "results/{study}/spending.txt",
+    log:
+        "logs/{study}/tables/spending.log",
+    # Last, so that what it prints stands at the end.
+    priority: -1
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("metrics", "privacy/accountants"),
+    shell:
+        "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"

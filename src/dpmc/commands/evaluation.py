@@ -42,7 +42,6 @@ def trace(options: argparse.Namespace) -> None:
 
 def speed(options: argparse.Namespace) -> None:
     """Measure seconds per iteration of the cells of a study, one after another; write them as CSV."""
-    from dpmc import models
     from dpmc.metrics import speed
 
     check_output(options, outputs.csv_table(speed.COLUMNS), [("--data", file) for file in options.data])
@@ -56,7 +55,7 @@ def speed(options: argparse.Namespace) -> None:
             chosen[model, method] = epsilon
     rows = []
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
-        models.definition(study.model(model).model)
+        study.definition(model)
         problem = problem_of(study, model, files.get(model))
         for (_, method), epsilon in cells:
             values, source = study.pinned_hyperparameters(model, method)

@@ -194,7 +194,8 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
-        error = caught.errors(include_url=False)[0]
+        # A misspelt key first: it is also a key that is missing.
+        error = min(caught.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     keys = [key for key in error["loc"] if key != "[key]"]
     if error["type"] == "missing":
         document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")

@@ -51,6 +51,13 @@ def find_study(name: str | Path) -> Path:
     return coming if coming.is_file() and not usual.is_file() else usual
 
 
+def _known() -> list[str]:
+    """Return the names of the studies in all places of `find_study`."""
+    asked = filter(None, os.environ.get(PLACES, "").split(os.pathsep))
+    places = [*asked, "config/studies", str(shipped("config", "studies"))]
+    return sorted({name for place in places if Path(place).exists() for name in study_files(place)})
+
+
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """Read and check a study by name or by its file's path, see `find_study`.
 
@@ -59,6 +66,9 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     Raises DpmcError naming file, line, key, value and rule.
     """
     path = find_study(name)
+    if Path(name).suffix != ".yaml" and not path.is_file():
+        known = ", ".join(_known())
+        raise DpmcError(f"--study: {str(name)!r} is unknown; known: {known}, or a path that ends in .yaml")
     study = _declared(read_bytes(path), path)
     if any(":" in spec.model for spec in study.models.values()):
         search_folder(path.parent)
