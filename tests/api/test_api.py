@@ -268,6 +268,24 @@ def test_algorithms_lists_all_with_their_hyperparameters() -> None:
             assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
 
 
+class Positive:
+    """A model that refuses rows."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return -theta[0] * rows[:, 0]
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        if (rows < 0.0).any():
+            raise ValueError("must be at least 0")
+
+
+def test_a_model_may_refuse_rows() -> None:
+    with pytest.raises(dpmc.DpmcError, match=r"check_rows failed \(ValueError: must be at least 0"):
+        sample(Positive(), np.array([[1.0], [-1.0]]))
+
+
 # -- tune -------------------------------------------------------------------------------------------------
 
 
