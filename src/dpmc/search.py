@@ -385,11 +385,8 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
         if trial.feasible and (best is None or trial.objective < best.objective):
             best = trial
         if progress is not None:
-            progress(
-                number + 1,
-                trials,
-                f"best MMD {best.objective:.4f}" if best else "each clips too much, so far",
-            )
+            word = f"best MMD {best.objective:.4f}" if best else f"none can be chosen yet ({trial.verdict})"
+            progress(number + 1, trials, word)
 
 
 def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Callable[[float], Any]]]:
