@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc import sampling
-from dpmc.algorithms import algorithm_class
+from dpmc import sampling, search
+from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.errors import DpmcError
 from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
@@ -39,7 +39,7 @@ class OneCell:
 
     template: sampling.Cell  # with any hyperparameters
     pinned: dict[str, Any]
-    name: str = ""
+    name: str = ""  # of the study
 
     def model(self, label: str) -> Any:
         """What has a `tuning_epsilon`."""
@@ -63,6 +63,19 @@ class OneCell:
         """What decides the draws beside hyperparameters and data."""
         cell = self.template
         return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
+
+
+def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
+    """Where hyperparameters are searched, beginning with those given, else with the first ones.
+
+    Sets the problem's reference draws. `study` and `method` are labels.
+    """
+    sd = scales(cell.problem)
+    cell.problem.reference = reference_draws(cell.problem, sd)
+    start = given or first_setting(cell, sd)
+    free = tuple(name for name in FREE[cell.method] if name in start)
+    method = method or cell.method
+    return search.Bench(OneCell(cell, start, study), cell.problem.label, method, cell.problem, free)
 
 
 def with_setting(

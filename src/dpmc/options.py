@@ -25,7 +25,7 @@ def _data_file(command: argparse.ArgumentParser) -> None:
         "--data",
         type=file_path,
         metavar="FILE",
-        help="NetCDF written by dpmc data, or rows as CSV (default: made on the spot)",
+        help="NetCDF written by dpmc data, or rows as CSV or Parquet (default: made on the spot)",
     )
 
 
@@ -46,7 +46,9 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", metavar="SET", help="published, tuning, fresh-<number>, or pictures (docs/data.md)"
     )
-    command.add_argument("--rows", type=file_path, metavar="CSV", help="your own rows instead")
+    command.add_argument(
+        "--rows", type=file_path, metavar="FILE", help="your own rows instead (CSV, Parquet or NetCDF)"
+    )
     command.add_argument("--output", required=True, type=file_path, metavar="FILE")
 
 

@@ -63,8 +63,8 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
         progress=progress_of(name, options.quiet, "trials"),
     )
-    for parameter in result["search"]["at_bound"]:
-        print(f"dpmc: warning: {name}: {parameter} lies on the edge of what was searched", file=sys.stderr)
+    for text in search.warnings(result):
+        print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     if options.figure:
         _draw_search(table, result, options.figure)
     return result

@@ -212,6 +212,9 @@ class Study(StudyKeys):
             for label in (model, self.model(model).settings_of):
                 if label in table.get(key, {}):
                     return table[key][label], document.place(key, label)
+        if ":" in model and not tuned:
+            how = "give them by --hyperparameters, or let dpmc tune --search find some"
+            raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
         raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
