@@ -68,7 +68,7 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
             with xarray.open_dataset(path) as dataset:
                 frame = _frame(dataset, str(path))
     except ImportError:
-        raise DpmcError(f'{path}: needs pyarrow: pip install "dpmc[parquet]"') from None
+        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
         raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
     return _from_frame(frame, columns, str(path))
