@@ -22,6 +22,7 @@ from dpmc.randomness import stream
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
+    from dpmc.studies import Study
 
 #: Iterations that the noise of the first setting buys: enough to see how a chain mixes. A search goes from
 #: there. Algorithms that are not here need a setting to begin with.
@@ -76,6 +77,21 @@ def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: s
     free = tuple(name for name in FREE[cell.method] if name in start)
     method = method or cell.method
     return search.Bench(OneCell(cell, start, study), cell.problem.label, method, cell.problem, free)
+
+
+def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
+    """Where a model of one's own is tried that no file has hyperparameters for: as `dpmc.tune` begins."""
+    how = study.method(method)
+    cell = sampling.Cell(
+        problem=problem,
+        method=how.algorithm,
+        algorithm=None,
+        epsilon=study.model(model).tuning_epsilon,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+    )
+    return bench(cell, {}, study.name, method)
 
 
 def with_setting(

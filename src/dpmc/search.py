@@ -294,6 +294,7 @@ def search(
     *,
     trials: int,
     seeds: int,
+    begin: Callable[[Study, str, str, Problem], Bench] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Search the free hyperparameters of one cell; return the chosen setting and what is known of it.
@@ -306,6 +307,7 @@ def search(
     trials : settings to try. The same number gives the same answer; a larger one goes on from the table.
     seeds : runs of a trial, each of as many chains as the study's; finalists have the other seeds that the
         data set has start points for.
+    begin : where to begin for a model of one's own that no file has hyperparameters for.
 
     Raises DpmcError where there is nothing to search, for data that chains are evaluated on, for
     hyperparameters that are missing, and where no setting is feasible.
@@ -314,27 +316,11 @@ def search(
     try:
         bench = Bench(study, model, method, problem)
     except MissingSettings:
-        if ":" not in model or study.epsilon_kind != "total" or study.method(method).options:
+        own = ":" in model and study.epsilon_kind == "total" and not study.method(method).options
+        if begin is None or not own:
             raise
-        bench = _without_settings(study, model, method, problem)
+        bench = begin(study, model, method, problem)
     return searched(bench, table, trials, seeds, len(problem.starts) // study.chains, progress)
-
-
-def _without_settings(study: Study, model: str, method: str, problem: Problem) -> Bench:
-    """Where a model of one's own is tried that no file has hyperparameters for: as `dpmc.tune` begins."""
-    from dpmc import first_setting, sampling
-
-    how = study.method(method)
-    cell = sampling.Cell(
-        problem=problem,
-        method=how.algorithm,
-        algorithm=None,
-        epsilon=study.model(model).tuning_epsilon,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-    )
-    return first_setting.bench(cell, {}, study.name, method)
 
 
 def searched(
