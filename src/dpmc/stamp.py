@@ -8,12 +8,22 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from dpmc.errors import DpmcError
+
 KEY = "dpmc-inputs"  #: of the stamp in a PNG's metadata
 
 
 def digest(files: Iterable[Path]) -> str:
-    """Return a digest of the contents of files; names and order do not matter."""
-    each = sorted(hashlib.sha256(path.read_bytes()).digest() for path in files)
+    """Return a digest of the contents of files; names and order do not matter.
+
+    Raises DpmcError for a file that is missing.
+    """
+    each = []
+    for path in files:
+        if not path.is_file():
+            raise DpmcError(f"{path}: no such file")
+        each.append(hashlib.sha256(path.read_bytes()).digest())
+    each.sort()
     return hashlib.sha256(b"".join(each)).hexdigest()
 
 

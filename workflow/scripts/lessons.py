@@ -6,7 +6,6 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
-from dpmc import stamp
 from dpmc.figures import lessons, style
 from dpmc.problem import read_problem
 from dpmc.studies import load_study, read_yaml
@@ -20,7 +19,7 @@ def main() -> None:
         lessons.add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
     figure = lessons.draw(found, load_study(study))
     with style.context():
-        style.save(figure, Path(output), stamp.digest(map(Path, files)))
+        style.save(figure, Path(output))
 
 
 if __name__ == "__main__":
