@@ -80,7 +80,7 @@ def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: s
 
 
 def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
-    """Where a model of one's own is tried that no file has hyperparameters for: as `dpmc.tune` begins."""
+    """Return the first trial of a model without a hyperparameter file, as `dpmc.tune` begins."""
     how = study.method(method)
     cell = sampling.Cell(
         problem=problem,

@@ -63,6 +63,17 @@ def real(value: Any) -> float:
     raise ValueError(f"{shown(value)} is not a number")
 
 
+def positive(value: Any, where: str) -> float:
+    """A finite number greater than 0; DpmcError naming `where` for all else."""
+    try:
+        number = real(value)
+    except ValueError as error:
+        raise DpmcError(f"{where}: {error}") from None
+    if not 0.0 < number < math.inf:
+        raise DpmcError(f"{where}: {number:g} must be greater than 0 and finite")
+    return number
+
+
 def count(value: Any, least: int = 1, most: int = MOST) -> int:
     """A whole number of Python or NumPy in a range.
 

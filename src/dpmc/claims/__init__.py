@@ -89,7 +89,7 @@ class Claim(Keys):
                 yield replace(one, asks=kind.holds)
 
     def tested(self) -> str:
-        """What the number of a case is, and when the case holds, unless that differs from case to case."""
+        """Return what the test is; with the rule that its numbers must meet, if all cases have the same."""
         asked = {kind.holds for kind in self.cases}
         return f"{self.test}: {asked.pop()}" if len(asked) == 1 else self.test
 

@@ -44,7 +44,7 @@ class ImageSet:
 
     @property
     def caveat(self) -> str:
-        """What a privacy guarantee for the rows does not cover; empty if it covers everything."""
+        """What a privacy guarantee for the rows does not cover; empty if nothing."""
         return NOT_COVERED if self.own else ""
 
 

@@ -85,7 +85,7 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
 
 
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
-    """Say in one line why a source is not to be had; None where it is there or has not been asked for yet."""
+    """Return the reason, in one line, why a source is unavailable; None if it is there or not yet fetched."""
     marker = root / f"{wanted.name}.missing"
     there = _changed(wanted, root)
     if marker.exists() and (there is None or there <= marker.stat().st_mtime):

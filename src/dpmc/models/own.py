@@ -17,7 +17,7 @@ from dpmc.errors import DpmcError
 from dpmc.model_checks import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
-from dpmc.values import MOST, MOST_PARAMETERS, array, count, real, shown
+from dpmc.values import MOST, MOST_PARAMETERS, array, count, positive, shown
 
 ATTRIBUTES = (
     "dimension",
@@ -108,12 +108,7 @@ def _checked(own: Any, name: str) -> Definition:
     }
     tempering = given.get("tempering")
     if tempering is not None:
-        try:
-            tempering = real(tempering)
-        except ValueError as error:
-            raise DpmcError(f"{where}: tempering: {error}") from None
-        if not 0.0 < tempering < np.inf:
-            raise DpmcError(f"{where}: tempering: {tempering:g} must be greater than 0 and finite")
+        tempering = positive(tempering, f"{where}: tempering")
     if not isinstance(given.get("histogram_truth", False), bool):
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     theta = vectors.get("true_theta", np.zeros(d))

@@ -5,6 +5,7 @@ the rows' own mean: that would void the bound on what one row can do. Such centr
 guesses, for example {"age": (45, 15)}; they also say what rows to simulate.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from dpmc.errors import DpmcError
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import Logistic
-from dpmc.values import array, real, shown
+from dpmc.values import array, positive, shown
 
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
@@ -58,7 +59,7 @@ class GeneralizedLinearModel:
         self.dimension = len(self.parameters)
         self.tempering = tempering
         self._intercept = intercept
-        self._norm = None if norm is None else _positive(norm, f"{who}: norm")
+        self._norm = None if norm is None else positive(norm, f"{who}: norm")
         sds = [prior_sd] * self.dimension if np.ndim(prior_sd) == 0 else prior_sd
         self.prior_sd = array(sds, (self.dimension,), f"{who}: prior_sd")
         if not (self.prior_sd > 0.0).all():
@@ -120,8 +121,12 @@ class GeneralizedLinearModel:
         """Draw n rows: normal predictors with the given centres and scales, then outcomes at θ."""
         x = self._centre + self._scale * generator.standard_normal((n, len(self._centre)))
         rows = np.column_stack([np.zeros(n), x])
-        rows[:, 0] = self.draw(generator, self.design(rows) @ theta)
+        rows[:, 0] = self._outcomes(generator, theta, self.design(rows))
         return rows
+
+    def _outcomes(self, generator: np.random.Generator, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Outcomes (n,) at θ, of rows whose predictors are z."""
+        return self.draw(generator, z @ theta)
 
 
 class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
@@ -151,7 +156,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         if len(names) != 1:
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
-        self.sd = None if sd is None else _positive(sd, f"{who}: sd")
+        self.sd = None if sd is None else positive(sd, f"{who}: sd")
         GeneralizedLinearModel.__init__(
             self,
             names[0],
@@ -217,20 +222,16 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         residual = (self._outcome(rows) - self.design(rows) @ theta[: self._coefficients]) / sd
         return -0.5 * residual**2 - (theta[-1] if self.sd is None else 0.0)
 
-    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows: normal predictors with the given centres and scales, then outcomes at θ."""
-        x = self._centre + self._scale * generator.standard_normal((n, len(self._centre)))
-        rows = np.column_stack([np.zeros(n), x])
-        sd = np.exp(theta[-1]) if self.sd is None else self.sd
-        y = self.design(rows) @ theta[: self._coefficients] + sd * generator.standard_normal(n)
-        rows[:, 0] = self._y_centre + self._y_scale * y
-        return rows
-
     def _posterior(self, rows: np.ndarray, temperature: float) -> GaussianPosterior:
         """The exact posterior, likelihood tempered by T."""
         z, weight = self.design(rows), temperature / (self.sd or 1.0) ** 2
         covariance = np.linalg.inv(weight * z.T @ z + np.diag(self.prior_sd**-2.0))
         return GaussianPosterior(covariance @ (weight * z.T @ self._outcome(rows)), covariance)
+
+    def _outcomes(self, generator: np.random.Generator, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
+        sd = np.exp(theta[-1]) if self.sd is None else self.sd
+        y = z @ theta[: self._coefficients] + sd * generator.standard_normal(len(z))
+        return self._y_centre + self._y_scale * y
 
     def _outcome(self, rows: np.ndarray) -> Any:
         return (rows[:, 0] - self._y_centre) / self._y_scale
@@ -245,34 +246,33 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
 class LogisticRegression(GeneralizedLinearModel):
     """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; served by the kernels of softplus models."""
 
-    def __init__(
-        self,
-        outcome: str,
-        predictors: Columns,
-        *,
-        intercept: bool = True,
-        prior_sd: float | Sequence[float] = 10.0,
-        norm: float | None = None,
-        true_theta: Sequence[float] | None = None,
-        tempering: float | None = None,
-    ) -> None:
-        super().__init__(
-            outcome,
-            predictors,
-            intercept=intercept,
-            prior_sd=prior_sd,
-            norm=norm,
-            true_theta=true_theta,
-            tempering=tempering,
-        )
-        self._plain = Logistic(self.dimension, np.inf)  # on rows (y, z)
-        self.sign, self.line, self.link = self._plain.sign, self._plain.line, self._plain.link
-        if self._norm is not None:
-            #: The clip bound, nats per unit distance, at which no log ratio is ever clipped.
-            self.lossless_clip = float(np.hypot(self._norm, 1.0 if self._intercept else 0.0))
+    sign = Logistic.sign
+
+    @functools.cached_property
+    def _plain(self) -> Logistic:
+        """The model of rows (y, z)."""
+        return Logistic(self.dimension, np.inf)
+
+    @property
+    def lossless_clip(self) -> float | None:
+        """The clip bound, nats per unit distance, at which no log ratio is clipped; None without `norm`."""
+        return None if self._norm is None else float(np.hypot(self._norm, float(self._intercept)))
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        """Raise DpmcError for an outcome that is neither 0 nor 1."""
+        y = rows[:, 0]
+        self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
+
+    def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Logistic.line`."""
+        return self._plain.line(theta)
+
+    def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Logistic.link`."""
+        return self._plain.link(theta)
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """t = (2y − 1)z (n, d). Raises DpmcError for an outcome that is neither 0 nor 1."""
+        """t = (2y − 1)z (n, d)."""
         return self._plain.statistics(self._rows(rows))
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -292,8 +292,6 @@ class LogisticRegression(GeneralizedLinearModel):
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
     def _rows(self, rows: np.ndarray) -> np.ndarray:
-        y = rows[:, 0]
-        self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
         return np.column_stack([rows[:, 0], self.design(rows)])
 
 
@@ -330,15 +328,5 @@ def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.nda
         if not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
             raise DpmcError(f"{where}: {name}: {shown(pair)} must be (centre, scale)")
         table[i] = array(pair, (2,), f"{where}: {name}")
-        _positive(table[i, 1], f"{where}: {name}: scale")
+        positive(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
-
-
-def _positive(value: Any, where: str) -> float:
-    try:
-        number = real(value)
-    except ValueError as error:
-        raise DpmcError(f"{where}: {error}") from None
-    if not 0.0 < number < np.inf:
-        raise DpmcError(f"{where}: {number:g} must be greater than 0 and finite")
-    return number
