@@ -53,9 +53,9 @@ check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are her
 	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)
 
 quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
-	.venv/bin/python -m dpmc.quotes docs/*.md
+	.venv/bin/python -m dpmc.quotes $$(find docs -name '*.md' -not -path 'docs/_build/*')
 
-benchmarks: $(PROJECT) ## the tables and the figure of docs/performance.md, ten minutes; wants a quiet machine
+benchmarks: $(PROJECT) ## the tables and the figure of docs/explanation/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done
 
 test: $(PROJECT) ## the tests, on all cores

@@ -1,4 +1,4 @@
-"""The Python interface: `sample`, `budget` and `tune` (docs/python.md)."""
+"""The Python interface: `sample`, `budget` and `tune` (docs/how-to/python.md)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sample(
     iterations : of each chain; None: all that the budget allows.
     thin : keep every so-many-th draw.
     seed : of all random numbers; names, with the model and the data, the streams that the commands use.
-    accountant : "tight", or as in docs/accounting.md.
+    accountant : "tight", or as in docs/explanation/accounting.md.
     start : start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
         `true_theta`, as far out as the posterior of simulated rows.
     progress : report progress, and at the end how the chains went, on standard error.

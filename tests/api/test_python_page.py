@@ -1,4 +1,4 @@
-"""docs/python.md: its examples run as they stand, one after the other, and print what the page shows."""
+"""docs/how-to/python.md: its examples run as they stand, one after the other; they print what it shows."""
 
 import contextlib
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "python.md").read_text()
 
 
 @pytest.mark.slow

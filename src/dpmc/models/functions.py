@@ -8,7 +8,7 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.values import shown
 
-#: What a model may have beside its densities and their gradients (docs/own-model.md).
+#: What a model may have beside its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "statistics", "ratio_form", "gradient_form"),

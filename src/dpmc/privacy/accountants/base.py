@@ -1,7 +1,7 @@
 """What all accountants share: which releases they bound, epsilon, and iterations for a budget.
 
 An accountant computes one function, delta at a given epsilon (`_delta`). The search for epsilon and for
-iterations is written once, here. What each accountant shows, and why: docs/accounting.md.
+iterations is written once, here. What each accountant shows, and why: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Accountant(ABC):
     epsilon_resolution : `epsilon` is rounded up by at most this relative amount; 0: to a double.
     is_filter : whether the total stays valid if the kind and noise of the next release are chosen by the
         answers so far. Every accountant is valid for releases fixed before the first one, in any order and
-        stopped at any time (docs/accounting.md).
+        stopped at any time (docs/explanation/accounting.md).
     """
 
     name: ClassVar[str]
