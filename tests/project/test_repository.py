@@ -81,6 +81,7 @@ def test_build_products_are_ignored() -> None:
         "figures/thesis/circle.pdf",
         "report.html",
         "dist/dpmc.whl",
+        "docs/_build/html/index.html",
     ]
     try:
         done = subprocess.run(
