@@ -15,8 +15,6 @@ extensions = [
     "sphinxcontrib.mermaid",
 ]
 exclude_patterns = ["_build"]
-# The pages of a folder are listed in the order wanted; a pattern for each, and * for the rest.
-suppress_warnings = ["toc.empty_glob"]
 
 myst_fence_as_directive = ["mermaid"]  # as GitHub writes it
 myst_heading_anchors = 4  # links to headings, as on GitHub

@@ -155,9 +155,9 @@ class SubsampledGaussianRelease(BatchRelease):
 class BarkerRelease(BatchRelease):
     """One test of DP Barker on a batch (Section 3.3, Algorithm 3), with noise variance 2.
 
-    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped such that
-    |z_i| <= 1/sqrt(b), that is |r_i| <= sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is
-    the batch's own variance. A tighter clip bound costs no more.
+    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is
+    r_i to ±sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is the batch's own variance. A tighter
+    clip bound costs no more.
     """
 
     name: str
