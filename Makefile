@@ -5,6 +5,7 @@ PYTHON ?= python3#   the Python that .venv is made with: 3.11, 3.12 or 3.13
 STUDY ?= thesis#     one or more of config/studies, or all
 CORES ?= all#        how many cores a run may use
 PROFILE ?=#          a cluster's profile: slurm, generic
+SPHINX ?=#           further options of `make docs`
 UV ?= uv#            only `make lock` needs it
 
 # The stamps carry checksums, not times: another commit's lock or project file is noticed after any
@@ -13,6 +14,7 @@ ENVIRONMENT := .venv/.environment-$(shell cksum requirements.lock | cut -d ' ' -
 PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 
 CLUSTER := .venv/.cluster-$(shell cksum requirements-cluster.lock | cut -d ' ' -f 1)
+SITE := .venv/.docs-$(shell cksum requirements-docs.lock | cut -d ' ' -f 1)
 
 # What `make tune` has made of the studies.
 searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figures/$(study)/search/lessons.png))
@@ -21,7 +23,7 @@ searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figur
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes benchmarks test slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes docs benchmarks test slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -53,9 +55,14 @@ check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are her
 	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)
 
 quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
-	.venv/bin/python -m dpmc.quotes docs/*.md
+	.venv/bin/python -m dpmc.quotes $$(find docs -name '*.md' -not -path 'docs/_build/*')
 
-benchmarks: $(PROJECT) ## the tables and the figure of docs/performance.md, ten minutes; wants a quiet machine
+# The kernel that runs examples finds `dpmc` on the PATH. `make docs SPHINX="-D nb_execution_mode=off"` runs none.
+docs: $(SITE) ## the site, docs/_build/html: examples are run, warnings are errors
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going \
+	    --quiet --fresh-env $(SPHINX) docs docs/_build/html
+
+benchmarks: $(PROJECT) ## the tables and the figure of docs/explanation/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done
 
 test: $(PROJECT) ## the tests, on all cores
@@ -75,21 +82,23 @@ lint: $(PROJECT) ## style, format and types
 
 # --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions
 # that are in the lock stay unless told otherwise: make lock UV="uv --upgrade-package numpy".
-lock: ## requirements.lock and requirements-cluster.lock anew, after a change of pyproject.toml (needs uv)
+lock: ## requirements*.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
 	$(UV) pip compile --quiet --universal --python-version 3.11 --extra workflow --extra dev \
 	    $(WHEELS) --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
-	$(UV) pip compile --quiet --universal --python-version 3.11 --extra cluster \
-	    $(WHEELS) --generate-hashes --constraint requirements.lock \
-	    $$(sed -nE 's/^([a-z][a-z0-9._-]*)==.*/--no-emit-package \1/p' requirements.lock) \
-	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	    --output-file requirements-cluster.lock pyproject.toml
-	sed -i.old '/^# The following packages were excluded/,$$d' requirements-cluster.lock && rm requirements-cluster.lock.old
+	for extra in cluster docs; do \
+	    $(UV) pip compile --quiet --universal --python-version 3.11 --extra $$extra \
+	        $(WHEELS) --generate-hashes --constraint requirements.lock \
+	        $$(sed -nE 's/^([a-z][a-z0-9._-]*)==.*/--no-emit-package \1/p' requirements.lock) \
+	        --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	        --output-file requirements-$$extra.lock pyproject.toml || exit 1; \
+	    sed -i.old '/^# The following packages were excluded/,$$d' requirements-$$extra.lock && \
+	        rm requirements-$$extra.lock.old; done
 
 clean: ## remove .venv, report.html and the tools' caches; data, chains and figures stay
-	rm -rf .venv report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv report.html docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Python 3.14 is kept out by Snakemake's dependency immutables, which has no wheel for it yet.
@@ -103,9 +112,9 @@ $(ENVIRONMENT):
 	@touch $@
 
 # Whatever else these need is in the first lock, at the same versions.
-$(CLUSTER): $(PROJECT)
+$(CLUSTER) $(SITE): .venv/.%: $(PROJECT)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-	    $(WHEELS) --requirement requirements-cluster.lock
+	    $(WHEELS) --requirement requirements-$(firstword $(subst -, ,$*)).lock
 	@touch $@
 
 $(PROJECT): $(ENVIRONMENT)

@@ -1,4 +1,4 @@
-"""How the time of a clipped sum grows with rows n and parameters d: slopes, docs/performance-growth.png.
+"""How the time of a clipped sum grows with rows n and parameters d: slopes, and the figure of performance.md.
 
     python benchmarks/growth.py
 
@@ -14,7 +14,7 @@ from measuring import CHAINS, ROOT, Moves, gradient_seconds, ratio_seconds, tabl
 from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.models.banana import Banana
 
-FIGURE = ROOT / "docs" / "performance-growth.png"
+FIGURE = ROOT / "docs" / "explanation" / "performance-growth.png"
 SERIES = {
     "rows n, d = 2": [(10**e, 2) for e in range(3, 8)],
     "rows n, d = 10": [(10**e, 10) for e in range(3, 7)],

@@ -1,7 +1,7 @@
 """Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
 
-`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/python.md). What they need is
-imported when it is first used.
+`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md). What they need
+is imported when it is first used.
 """
 
 from importlib import import_module

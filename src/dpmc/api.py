@@ -1,4 +1,4 @@
-"""The Python interface: `sample`, `budget` and `tune` (docs/python.md)."""
+"""The Python interface: `sample`, `budget` and `tune` (docs/how-to/python.md)."""
 
 from __future__ import annotations
 
@@ -55,33 +55,50 @@ def sample(
 
     Parameters
     ----------
-    model : an instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or class with
+    model
+        An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or class with
         `dimension` and `log_likelihood(theta, rows)`; or a name, "module:Class" or of the catalogue.
-    data : private rows: a NumPy array (n, columns), a table of pandas or xarray, or the path of a .csv,
-        .parquet or .nc file. Columns are taken by name where the model names them. Or "tuning", "fresh-0", …:
-        as many rows as the model's `n`, simulated.
-    algorithm : see `dpmc.algorithms()`.
-    epsilon : of all chains together; "inf" for algorithms without privacy, with `iterations`.
-    delta : default 0.1/n, as in the studies: n rows are each one person's, and a δ of 1/n would allow to
-        publish one of them. n is public.
-    hyperparameters : mapping of the algorithm's hyperparameters, what `dpmc.tune` returned, or the path of a
-        YAML file with either. They must not be chosen by looking at the data. There are no defaults: what
-        serves depends on the model and on n.
-    chains : how many. Each gets an equal part of the iterations that the budget allows.
-    iterations : of each chain; None: all that the budget allows.
-    thin : keep every so-many-th draw.
-    seed : of all random numbers; names, with the model and the data, the streams that the commands use.
-    accountant : "tight", or as in docs/accounting.md.
-    start : start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
+    data
+        Private rows: a NumPy array (n, columns), a table of pandas or xarray, or the path of a .csv, .parquet
+        or .nc file. Columns are taken by name where the model names them. Or "tuning", "fresh-0", …: as many
+        rows as the model's `n`, simulated.
+    algorithm
+        See `dpmc.algorithms()`.
+    epsilon
+        Of all chains together; "inf" for algorithms without privacy, with `iterations`.
+    delta
+        Default 0.1/n, as in the studies: n rows are each one person's, and a δ of 1/n would allow to publish
+        one of them. n is public.
+    hyperparameters
+        Mapping of the algorithm's hyperparameters, what `dpmc.tune` returned, or the path of a YAML file with
+        either. They must not be chosen by looking at the data. There are no defaults: what serves depends on
+        the model and on n.
+    chains
+        How many. Each gets an equal part of the iterations that the budget allows.
+    iterations
+        Of each chain; None: all that the budget allows.
+    thin
+        Keep every so-many-th draw.
+    seed
+        Of all random numbers; names, with the model and the data, the streams that the commands use.
+    accountant
+        "tight", or as in docs/explanation/accounting.md.
+    start
+        Start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
         `true_theta`, as far out as the posterior of simulated rows.
-    progress : report progress, and at the end how the chains went, on standard error.
+    progress
+        Report progress, and at the end how the chains went, on standard error.
 
     Returns
     -------
-    posterior (`theta`: chain, draw, parameter), sample_stats, constant_data, and private_diagnostics, which
-    are functions of the rows and no part of a release.
+    xarray.DataTree
+        Groups posterior (`theta`: chain, draw, parameter), sample_stats, constant_data, and
+        private_diagnostics, which are functions of the rows and no part of a release.
 
-    Raises DpmcError, before any budget is spent, for an argument that is wrong or missing.
+    Raises
+    ------
+    DpmcError
+        For an argument that is wrong or missing, before any budget is spent.
     """
     from dpmc import sampling, storage
     from dpmc.cell import described
@@ -129,9 +146,23 @@ def budget(
 ) -> dict[str, int | float]:
     """Return by accountant the iterations of each chain that ε buys, or the ε that iterations cost.
 
-    `n` is the number of rows, or a model that has one. The rest is as in `dpmc.sample`, which takes the
-    accountant "tight" if not told otherwise; no rows are read. Raises DpmcError unless one of `epsilon` and
-    `iterations` is given.
+    No rows are read. Of the accountants, `dpmc.sample` takes "tight" if not told otherwise.
+
+    Parameters
+    ----------
+    n
+        Number of rows, or a model that has one.
+    algorithm, hyperparameters, delta, chains
+        As in `dpmc.sample`.
+    epsilon
+        Total budget of all chains.
+    iterations
+        Of each chain.
+
+    Raises
+    ------
+    DpmcError
+        Unless one of `epsilon` and `iterations` is given.
     """
     from dpmc import budgets
     from dpmc.privacy.events import repeat
@@ -177,18 +208,27 @@ def tune(
 
     Parameters
     ----------
-    model : as in `dpmc.sample`; to simulate rows it has `simulate(generator, theta, n)` and `true_theta`.
-    data : number of rows to simulate, that of the private rows; None: the model's `n`. Or public rows, as in
+    model
+        As in `dpmc.sample`; to simulate rows it has `simulate(generator, theta, n)` and `true_theta`.
+    data
+        Number of rows to simulate, that of the private rows; None: the model's `n`. Or public rows, as in
         `dpmc.sample`, with `data_are_public`.
-    epsilon, delta, chains : as they will be in `dpmc.sample`.
-    hyperparameters : to begin with; the search goes up to ten times as far, either way. None: from the scale
-        of the posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
-    trials, seeds : settings to try, and runs of each; the best are run again with other seeds.
-    data_are_public : nobody's privacy depends on the rows given.
-    table : CSV file of the trials, from which a search that was stopped goes on.
+    epsilon, delta, chains
+        As they will be in `dpmc.sample`.
+    hyperparameters
+        To begin with; the search goes up to ten times as far, either way. None: from the scale of the
+        posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
+    trials, seeds
+        Settings to try, and runs of each; the best are run again with other seeds.
+    data_are_public
+        Nobody's privacy depends on the rows given.
+    table
+        CSV file of the trials, from which a search that was stopped goes on.
 
-    Raises DpmcError for rows that may be private: hyperparameters chosen by them tell of them, and no epsilon
-    covers that.
+    Raises
+    ------
+    DpmcError
+        For rows that may be private: hyperparameters chosen by them tell of them, and no epsilon covers that.
     """
     from tempfile import TemporaryDirectory
 

@@ -28,7 +28,7 @@ Array = np.ndarray
 
 
 class Model(Protocol):
-    """A likelihood and a prior. A user's own needs `dimension` and `log_likelihood` (docs/own-model.md)."""
+    """A likelihood and a prior; `dimension` and `log_likelihood` are enough (docs/how-to/own-model.md)."""
 
     dimension: int  # d
 

@@ -35,7 +35,7 @@ def _init(command: argparse.ArgumentParser) -> None:
 
 
 def _fetch(command: argparse.ArgumentParser) -> None:
-    command.add_argument("source", help="fashion, digits or mnist (docs/data.md)")
+    command.add_argument("source", help="fashion, digits or mnist (docs/explanation/data.md)")
     command.add_argument(
         "--output", type=file_path, metavar="FILE", help="for the checksums (default: printed)"
     )
@@ -44,7 +44,9 @@ def _fetch(command: argparse.ArgumentParser) -> None:
 def _data(command: argparse.ArgumentParser) -> None:
     _model(command)
     command.add_argument(
-        "--data", metavar="SET", help="published, tuning, fresh-<number>, or pictures (docs/data.md)"
+        "--data",
+        metavar="SET",
+        help="published, tuning, fresh-<number>, or pictures (docs/explanation/data.md)",
     )
     command.add_argument(
         "--rows", type=file_path, metavar="FILE", help="your own rows instead (CSV, Parquet or NetCDF)"

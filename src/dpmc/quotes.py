@@ -1,6 +1,6 @@
 """Check the numbers that a page quotes against the result files from which they come.
 
-    python -m dpmc.quotes docs/results.md [page ...] [--results results]
+    python -m dpmc.quotes docs/results/index.md [page ...] [--results results]
 
 A comment behind numbers, which no reader sees, says where they stand:
 

@@ -1,4 +1,4 @@
-"""docs/python.md: its examples run as they stand, one after the other, and print what the page shows."""
+"""Examples of README.md and docs/how-to/python.md run as they stand, in order; they print what is shown."""
 
 import contextlib
 import io
@@ -8,7 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """Blocks of code of the README."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    [example], [shown] = blocks("python"), blocks("text")
+    assert len([line for line in example.splitlines() if line]) <= 10
+    exec(example, names := {})
+    printed = capsys.readouterr()
+    assert printed.out == shown
+    [table] = (block for block in blocks("") if "epsilon  spent" in block)
+    assert printed.err.endswith(table)
+    model, rows = names["model"], names["rows"]
+    mean = ", ".join(f"{value:.2f}" for value in model.posterior(rows, 250 / 20_000).mean())
+    assert f"Without privacy the mean is {mean}." in README
 
 
 @pytest.mark.slow

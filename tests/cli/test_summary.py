@@ -211,7 +211,7 @@ def test_seeds_on_generated_data_cost_nobody_anything(folder, capfd):
 
 def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, capfd):
     """Files and commands as the page gives them; the posterior's mean is known without privacy."""
-    page = (ROOT / "docs" / "own-model.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "own-model.md").read_text()
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -216,7 +216,7 @@ def test_the_command_fetches_and_says_what_is_missing(mine, capsys):
     assert main(["fetch", "mnist"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("dpmc: error: mnist: ") and said.count("\n") == 1
-    assert "train-images-idx3-ubyte" in said and "docs/data.md" in said
+    assert "train-images-idx3-ubyte" in said and "docs/explanation/data.md" in said
     assert images.missing("mnist-79") and images.missing("mnist-79-own") and not images.missing("fresh-0")
     assert main(["fetch", "cifar"]) == 2
     assert "'cifar' is unknown" in capsys.readouterr().err

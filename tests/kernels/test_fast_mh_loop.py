@@ -170,7 +170,7 @@ def test_the_ledger_of_a_corrected_chain_is_json() -> None:
     ("epsilon", "kept"), [(0.05, True), (8.4, True), (8.43, False), (10.0, False), (50.0, False)]
 )
 def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept: bool) -> None:
-    """At delta = 1e-5 the exact curve exceeds delta from epsilon = 8.42 on (docs/accounting.md)."""
+    """At delta = 1e-5 the exact curve exceeds delta from epsilon = 8.42 on (explanation/accounting.md)."""
     n, fixed = 1000, {"epsilon": epsilon, "delta": 1e-5, "proposal_sd": np.ones(1)}
     private = (
         lambda: DPPenalty.calibrate({"calibration": "classical"}, epsilon, 1e-5, n),

@@ -586,7 +586,7 @@ def test_one_corrected_iteration_keeps_the_papers_claim(epsilon: float, most_row
     assert max(delta_of_one(event, epsilon).values()) <= 1e-5
 
 
-# --- the table in docs/dp-fast-mh.md -------------------------------------------------------------
+# --- the table in docs/results/dp-fast-mh.md -----------------------------------------------------
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
@@ -614,7 +614,7 @@ def totals(epsilon: float) -> list[float]:
 
 
 def test_the_table_of_totals_in_the_documentation() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "dp-fast-mh.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "results" / "dp-fast-mh.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (0\.\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
     assert [row[0] for row in rows] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
     for row in rows:
@@ -624,7 +624,7 @@ def test_the_table_of_totals_in_the_documentation() -> None:
 
 
 def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "dp-fast-mh.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "results" / "dp-fast-mh.md").read_text(encoding="utf-8")
     n, delta, count = 50_000, 1e-5, 20_000
     full = ACCOUNTANT.epsilon([fast_mh.corrected_release("test", 0.05, delta, n, count=count)], delta)
     for most_rows, printed in ((417, "3.58"), (2500, "2.98")):

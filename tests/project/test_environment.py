@@ -104,11 +104,24 @@ def test_lock_has_the_extra_that_reports_need(lock: str, direct: dict[str, Requi
     assert "pygments" in locked(lock, "3.11")
 
 
-def test_lock_has_a_hash_for_every_entry_and_no_address(lock: str) -> None:
+@pytest.mark.parametrize(("name", "least"), [("", 50), ("-cluster", 3), ("-docs", 20)])
+def test_locks_have_a_hash_for_every_entry_and_no_address(name: str, least: int) -> None:
+    lock = (ROOT / f"requirements{name}.lock").read_text()
     entries = re.findall(r"^[a-z][^\n]*(?:\n    --hash=sha256:[0-9a-f]{64}(?: \\)?)*", lock, re.M)
-    assert len(entries) > 50
+    assert len(entries) >= least
     assert [entry for entry in entries if "--hash=" not in entry] == []
     assert re.findall(r"^\s*--(?!hash=)\S+|\w+://\S+|^-\S+| @ \S+", lock, re.M) == []
+
+
+@pytest.mark.parametrize("extra", ["cluster", "docs"])
+@pytest.mark.parametrize("python", PYTHONS)
+def test_further_locks_add_to_the_first(project: dict[str, Any], lock: str, extra: str, python: str) -> None:
+    """They are installed on top of it, without dependencies."""
+    first = locked(lock, python)
+    added = locked((ROOT / f"requirements-{extra}.lock").read_text(), python)
+    assert not first.keys() & added.keys()
+    for name, requirement in by_name(project["project"]["optional-dependencies"][extra]).items():
+        assert (first | added)[name] in requirement.specifier
 
 
 def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Requirement]) -> None:

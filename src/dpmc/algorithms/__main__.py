@@ -1,4 +1,4 @@
-"""Print every algorithm with its hyperparameters as Markdown, for docs/algorithms.md."""
+"""Print every algorithm with its hyperparameters as Markdown, for docs/reference/hyperparameters.md."""
 
 import inspect
 

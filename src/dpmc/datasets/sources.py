@@ -79,7 +79,7 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
     except DpmcError as error:
         with storage.replacing(marker) as temporary:
             temporary.write_text(f"{error}\n")
-        raise DpmcError(f"{error}; then remove {marker} and run again (docs/data.md)") from None
+        raise DpmcError(f"{error}; then remove {marker} and run again (docs/explanation/data.md)") from None
     marker.unlink(missing_ok=True)
     return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in found.items())
 
@@ -91,7 +91,7 @@ def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     if marker.exists() and (there is None or there <= marker.stat().st_mtime):
         return f"{wanted.what}, could not be had; {marker} says why, remove it to try again"
     if there is None and not wanted.command:
-        return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/data.md)"
+        return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
     return None
 
 

@@ -2,7 +2,7 @@
 
 A model is an object with the methods of `dpmc.base.Model`, named in studies by its id in the catalogue. A
 model of one's own, named as `module:Class`, needs only `dimension` and `log_likelihood(theta, rows) -> (n,)`
-(`dpmc.models.own`, docs/own-model.md).
+(`dpmc.models.own`, docs/how-to/own-model.md).
 """
 
 from dpmc.models.catalogue import MODELS, definition

@@ -8,7 +8,7 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.values import shown
 
-#: What a model may have beside its densities and their gradients (docs/own-model.md).
+#: What a model may have beside its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "statistics", "ratio_form", "gradient_form"),
@@ -20,17 +20,27 @@ class Model:
 
     Parameters
     ----------
-    dimension : number of parameters d.
-    log_likelihood : (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row. The value of a row depends
-        on that row alone.
-    log_prior : θ (d,) -> ln p(θ), a number; a flat prior if there is none.
-    log_likelihood_gradient : (θ, rows) -> (n, d), for algorithms with gradients.
-    log_prior_gradient : θ -> (d,), likewise.
-    gradient : "jax": both gradients are taken by JAX; the densities are written with `jax.numpy`.
-    optional : `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `parameters`
-        (names), `tempering`, `start`, `n`, `posterior`, `row_bounds`, and the methods of an affine form.
+    dimension
+        Number of parameters d.
+    log_likelihood
+        (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row. The value of a row depends on that row
+        alone.
+    log_prior
+        θ (d,) -> ln p(θ), a number; a flat prior if there is none.
+    log_likelihood_gradient
+        (θ, rows) -> (n, d), for algorithms with gradients.
+    log_prior_gradient
+        θ -> (d,), likewise.
+    gradient
+        "jax": both gradients are taken by JAX; the densities are written with `jax.numpy`.
+    optional
+        `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `parameters` (names),
+        `tempering`, `start`, `n`, `posterior`, `row_bounds`, and the methods of an affine form.
 
-    Raises DpmcError for an unknown option, and for gradients that are given twice.
+    Raises
+    ------
+    DpmcError
+        For an unknown option, and for gradients that are given twice.
     """
 
     def __init__(

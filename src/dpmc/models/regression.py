@@ -29,14 +29,21 @@ class GeneralizedLinearModel:
 
     Parameters
     ----------
-    outcome : name of its column.
-    predictors : names of columns; or {name: (centre, scale)}, and (value − centre)/scale is the predictor.
-    intercept : whether there is one. It is the first parameter.
-    prior_sd : of the normal prior around 0 of each coefficient; one number, or one for each.
-    norm : predictors of a row that are longer than this, ‖z‖ without intercept, are shortened to it; None: no
+    outcome
+        Name of its column.
+    predictors
+        Names of columns; or {name: (centre, scale)}, and (value − centre)/scale is the predictor.
+    intercept
+        Whether there is one. It is the first parameter.
+    prior_sd
+        Of the normal prior around 0 of each coefficient; one number, or one for each.
+    norm
+        Predictors of a row that are longer than this, ‖z‖ without intercept, are shortened to it; None: no
         bound.
-    true_theta : parameters that rows are simulated with, and around which chains start; 0 if not given.
-    tempering : the likelihood counts as that of so many rows; None: of all.
+    true_theta
+        Parameters that rows are simulated with, and around which chains start; 0 if not given.
+    tempering
+        The likelihood counts as that of so many rows; None: of all.
     """
 
     def __init__(

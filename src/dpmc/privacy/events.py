@@ -34,11 +34,17 @@ class Release:
 
     Attributes
     ----------
-    name : what is released, e.g. "log-likelihood ratio".
-    count : how many such releases, >= 1; those on batches each with a fresh one.
-    neighbours : `NEIGHBOURS`, where the kind has a sensitivity.
+    name
+        What is released, e.g. "log-likelihood ratio".
+    count
+        How many such releases, >= 1; those on batches each with a fresh one.
+    neighbours
+        `NEIGHBOURS`, where the kind has a sensitivity.
 
-    Raises DpmcError, which names release and attribute, for a value out of its range.
+    Raises
+    ------
+    DpmcError
+        For a value out of its range; it names release and attribute.
     """
 
     name: str
@@ -65,9 +71,11 @@ class GaussianRelease(Release):
 
     Attributes
     ----------
-    noise_multiplier : s = noise sd / sensitivity, finite and > 0.
-    sensitivity : Euclidean sensitivity of the statistic in its own units; None if it varies from
-        release to release (a public function of the parameters): only the multiplier is fixed.
+    noise_multiplier
+        s = noise sd / sensitivity, finite and > 0.
+    sensitivity
+        Euclidean sensitivity of the statistic in its own units; None if it varies from release to release (a
+        public function of the parameters): only the multiplier is fixed.
     """
 
     name: str
@@ -95,8 +103,10 @@ class BatchRelease(Release):
 
     Attributes
     ----------
-    batch_size : b, 1 <= b <= n.
-    n : number of rows.
+    batch_size
+        b, 1 <= b <= n.
+    n
+        Number of rows.
     """
 
     batch_size: int
@@ -119,11 +129,13 @@ class SubsampledGaussianRelease(BatchRelease):
 
     Attributes
     ----------
-    noise_multiplier : s = noise sd / sensitivity, finite and > 0. The sensitivity is the largest
-        change when one row *of the batch* is replaced, not the norm bound of a row (which is half
-        of it for clipped sums). The thesis's tau is s^2.
-    sensitivity : that sensitivity in the statistic's own units; None if it varies from release to
-        release (a public function of the parameters): only the multiplier is fixed.
+    noise_multiplier
+        s = noise sd / sensitivity, finite and > 0. The sensitivity is the largest change when one row *of the
+        batch* is replaced, not the norm bound of a row (which is half of it for clipped sums). The thesis's
+        tau is s^2.
+    sensitivity
+        That sensitivity in the statistic's own units; None if it varies from release to release (a public
+        function of the parameters): only the multiplier is fixed.
     """
 
     name: str
@@ -143,9 +155,9 @@ class SubsampledGaussianRelease(BatchRelease):
 class BarkerRelease(BatchRelease):
     """One test of DP Barker on a batch (Section 3.3, Algorithm 3), with noise variance 2.
 
-    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped such that
-    |z_i| <= 1/sqrt(b), that is |r_i| <= sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is
-    the batch's own variance. A tighter clip bound costs no more.
+    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is
+    r_i to ±sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is the batch's own variance. A tighter
+    clip bound costs no more.
     """
 
     name: str
@@ -167,15 +179,23 @@ class FastMetropolisRelease(Release):
 
     Attributes
     ----------
-    epsilon : largest sensitivity of a free test on all rows, >= 0.
-    noise_multiplier : noise sd / sensitivity of a noisy test on all rows, >= 0.
-    n : number of rows.
-    most_rows : K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
-    batch_epsilon : as `epsilon`, on a minibatch, per time that the row is drawn.
-    batch_noise_multiplier : as `noise_multiplier`, on a minibatch, for a row drawn once.
+    epsilon
+        Largest sensitivity of a free test on all rows, >= 0.
+    noise_multiplier
+        Noise sd / sensitivity of a noisy test on all rows, >= 0.
+    n
+        Number of rows.
+    most_rows
+        K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
+    batch_epsilon
+        As `epsilon`, on a minibatch, per time that the row is drawn.
+    batch_noise_multiplier
+        As `noise_multiplier`, on a minibatch, for a row drawn once.
 
-    Raises DpmcError also if no test at all, or none on a minibatch
-    although `most_rows` > 0, is ever made.
+    Raises
+    ------
+    DpmcError
+        Also if no test at all, or none on a minibatch although `most_rows` > 0, is ever made.
     """
 
     name: str

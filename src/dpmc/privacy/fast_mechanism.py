@@ -7,7 +7,7 @@ h = CM/(2λ + CM) it is kept with probability (1 − hv)/(1 + h), and the rows k
 minibatch the test is reversible (Zhang, Cooper and De Sa 2020) where no row is clipped, and remains so if
 *which* of the two tests is made depends on λ + CM only. It does not if it depends on the number drawn, as
 Algorithm 2 has it: given that number, the rows not kept count as well (Theorem 3 is wrong there;
-docs/dp-fast-mh.md has the error's size).
+docs/results/dp-fast-mh.md has the error's size).
 """
 
 from typing import NamedTuple

@@ -66,7 +66,7 @@ class PrivateData:
     ) -> np.ndarray:
         """Without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
 
-        `as_coded`: clip |Σ_i (θ_i − θ'_i)| in its place, the distance in the code behind Figure 6.2. It
+        `as_coded`: clip `|Σ_i (θ_i − θ'_i)|` in its place, the distance in the code behind Figure 6.2. It
         bounds no sensitivity, so no private mechanism offers it.
         """
         length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 TITLE = "Hyperparameters"
 COLUMNS = ("model", "method", "epsilon", "hyperparameter", "value")
 NOTE = (
-    "Keys as in the files of hyperparameters (docs/algorithms.md says what each is); a number of several\n"
-    "components is written once with how many have it. Noise multipliers are standard deviations of the\n"
-    "noise over the sensitivity, of one release. A row holds for every ε, or for the one that it names."
+    "Keys as in the files of hyperparameters (docs/reference/hyperparameters.md says what each is); a\n"
+    "number of several components is written once with how many have it. Noise multipliers are standard\n"
+    "deviations of the noise over the sensitivity, of one release. A row holds for every ε, or for the one\n"
+    "that it names."
 )
 
 

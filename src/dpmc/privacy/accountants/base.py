@@ -1,7 +1,7 @@
 """What all accountants share: which releases they bound, epsilon, and iterations for a budget.
 
 An accountant computes one function, delta at a given epsilon (`_delta`). The search for epsilon and for
-iterations is written once, here. What each accountant shows, and why: docs/accounting.md.
+iterations is written once, here. What each accountant shows, and why: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ class Accountant(ABC):
 
     Attributes
     ----------
-    name, version : written into every ledger; the version changes when any answer does, by more than
-        rounding (epsilon: than its resolution).
-    handles : the kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is
-        accepted by all: it makes delta 1 and epsilon infinite.
-    beside : further kinds that it can bound too, for runs that mix kinds.
-    epsilon_resolution : `epsilon` is rounded up by at most this relative amount; 0: to a double.
-    is_filter : whether the total stays valid if the kind and noise of the next release are chosen by the
-        answers so far. Every accountant is valid for releases fixed before the first one, in any order and
-        stopped at any time (docs/accounting.md).
+    name, version
+        Written into every ledger; the version changes when any answer does, by more than rounding (epsilon:
+        than its resolution).
+    handles
+        The kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is accepted by all: it
+        makes delta 1 and epsilon infinite.
+    beside
+        Further kinds that it can bound too, for runs that mix kinds.
+    epsilon_resolution
+        `epsilon` is rounded up by at most this relative amount; 0: to a double.
+    is_filter
+        Whether the total stays valid if the kind and noise of the next release are chosen by the answers so
+        far. Every accountant is valid for releases fixed before the first one, in any order and stopped at
+        any time (docs/explanation/accounting.md).
     """
 
     name: ClassVar[str]

@@ -1,7 +1,7 @@
 """What dominates one accept bit of corrected DP-Fast MH: one test's pair, and the worst of four.
 
 `BarkerBit` is a test without noise, `PoissonBatch` one on a minibatch, `Maximum` the worst of those
-that may occur. The statements and proofs are in docs/accounting.md; this module is their
+that may occur. The statements and proofs are in docs/explanation/accounting.md; this module is their
 formulas.
 """
 

@@ -1,6 +1,6 @@
 """Accountants that compose loss distributions: batches, Barker tests, bits of DP-Fast MH.
 
-Each says which pair dominates one release; `pld` composes the pairs. Proofs: docs/accounting.md.
+Each says which pair dominates one release; `pld` composes the pairs. Proofs: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ data does better than on (P, Q); then the sum of independent losses L = ln dP/dQ
 adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are *symmetric*: L
 under P and -L under Q have one law, so that the positive losses determine everything.
 
-Two steps lead to a number, and both err upwards only (docs/accounting.md has the arguments):
+Two steps lead to a number, and both err upwards only (docs/explanation/accounting.md has the arguments):
 
 1. `discretised`: the mass between two grid points goes to these two, its masses under P and under Q
    kept. That spreads likelihood ratios, and can only help a test.

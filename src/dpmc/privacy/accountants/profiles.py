@@ -2,7 +2,7 @@
 
 A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S), and the pair dominates
 a release if its curve is nowhere below the release's, for all neighbouring data sets, in both
-orders. The statements and proofs are in docs/accounting.md; this module is their formulas.
+orders. The statements and proofs are in docs/explanation/accounting.md; this module is their formulas.
 """
 
 from __future__ import annotations
