@@ -60,7 +60,7 @@ quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; st
 # The kernel that runs examples finds `dpmc` on the PATH. `make docs SPHINX="-D nb_execution_mode=off"` runs none.
 docs: $(SITE) ## the site, docs/_build/html: examples are run, warnings are errors
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going \
-	    --quiet --fresh-env $(SPHINX) docs docs/_build/html
+	    --quiet --fresh-env --jobs auto $(SPHINX) docs docs/_build/html
 
 benchmarks: $(PROJECT) ## the tables and the figure of docs/explanation/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done

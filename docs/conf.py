@@ -26,6 +26,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+suppress_warnings = ["myst-nb.lexer"]  # where no example is run, nothing says that it is Python
 
 autodoc_typehints = "none"  # shapes and meanings are in the docstrings, types in the signatures
 autodoc_member_order = "bysource"

@@ -128,3 +128,11 @@ def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Req
     without = re.sub(r"^numba==", "# numba==", lock, flags=re.M)
     assert "numba" in locked(lock, "3.11")
     assert "numba" not in locked(without, "3.11")
+
+
+def test_everything_names_the_same_version_and_pythons() -> None:
+    from dpmc import __version__
+
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+    assert workflow["jobs"]["check"]["strategy"]["matrix"]["python-version"] == PYTHONS
