@@ -1,6 +1,8 @@
 """Pages with executed cells: all of them run, in their short form, and what they promise holds."""
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,25 +10,33 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^!(.*)$", re.MULTILINE)  # as notebooks run those of the shell
 PAGES = sorted(
     str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "{code-cell}" in page.read_text()
 )
 WORKED = "tutorials/health-insurance.md"
 
 
+def by_python(command: re.Match[str]) -> str:
+    """Write a notebook's line for the shell as Python."""
+    return f"import subprocess; subprocess.run({command[1]!r}, shell=True, check=True)"
+
+
 def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Run the cells of a page one after the other, in a folder of their own; return what they define."""
-    import matplotlib
+    import matplotlib.pyplot as plt
 
-    matplotlib.use("Agg")
+    plt.switch_backend("Agg")
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("DPMC_DOCS_QUICK", "1")
     text = (DOCS / name).read_text()
     names: dict[str, Any] = {"__name__": "page"}
     for match in CELL.finditer(text):
         line = text[: match.start(2)].count("\n")
-        exec(compile("\n" * line + match[2], str(DOCS / name), "exec"), names)
-    matplotlib.pyplot.close("all")
+        cell = COMMAND.sub(by_python, match[2])
+        exec(compile("\n" * line + cell, str(DOCS / name), "exec"), names)
+    plt.close("all")
     return names
 
 
