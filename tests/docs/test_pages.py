@@ -1,0 +1,63 @@
+"""Pages with executed cells: all of them run, in their short form, and what they promise holds."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^!(.*)$", re.MULTILINE)  # as notebooks run those of the shell
+PAGES = sorted(
+    str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "{code-cell}" in page.read_text()
+)
+WORKED = "tutorials/health-insurance.md"
+
+
+def by_python(command: re.Match[str]) -> str:
+    """Write a notebook's line for the shell as Python."""
+    return f"import subprocess; subprocess.run({command[1]!r}, shell=True, check=True)"
+
+
+def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Run the cells of a page one after the other, in a folder of their own; return what they define."""
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("Agg")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("DPMC_DOCS_QUICK", "1")
+    text = (DOCS / name).read_text()
+    names: dict[str, Any] = {"__name__": "page"}
+    for match in CELL.finditer(text):
+        line = text[: match.start(2)].count("\n")
+        cell = COMMAND.sub(by_python, match[2])
+        exec(compile("\n" * line + cell, str(DOCS / name), "exec"), names)
+    plt.close("all")
+    return names
+
+
+def test_there_are_executed_pages() -> None:
+    assert WORKED in PAGES
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != WORKED])
+def test_the_cells_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert executed(name, tmp_path, monkeypatch)
+
+
+def test_the_worked_example_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("statsmodels", reason="the worked example takes its rows from statsmodels")
+    names = executed(WORKED, tmp_path, monkeypatch)
+    assert len(names["years"]) == 20190
+    assert len(names["people"]) == names["people"].index.size == names["years"]["zper"].nunique()
+    for tree in names["private"].values():
+        assert int(tree.private_diagnostics.ratio_clipped.sum()) == 0
+    estimate = (names["without"]["mean"] - names["fit"].params).abs() / names["fit"].bse
+    assert (estimate < 0.5).all()
+    wrong = names["wrong"]
+    assert wrong["width"].iloc[0] > wrong["width"].iloc[-1] > 0.9
+    assert wrong["covered"].iloc[-1] > 0.5
