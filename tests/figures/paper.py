@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from dpmc import datasets
-from dpmc.figures.chains import Cell, files_of
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
+from dpmc.plots.chains import Cell, files_of
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
 from dpmc.storage import Chains, write_chains
@@ -73,7 +73,8 @@ def paper_study(name: str = "made-up") -> PaperStudy:
             for bound in BOUNDS[model]:
                 runs = Method(algorithm, (label,), options={"clip": float(bound)})
                 methods[f"{algorithm}-{model}-{bound}"] = runs
-    return PaperStudy(made, methods, name)
+    own = Path(__file__).parents[2] / "config/studies/dp-hmc.yaml"  # whose figures
+    return PaperStudy(made, methods, name, path=own)
 
 
 def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -> pd.DataFrame:

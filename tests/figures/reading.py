@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from dpmc.figures import style
+from dpmc.plots import style
 
 
 def assert_readable(figure: Figure) -> None:

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from dpmc.errors import DpmcError
-from dpmc.figures import accounting, load
+from dpmc.figures import accounting
 from dpmc.studies import Study, load_study
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import study as made_up
 
@@ -23,7 +24,7 @@ def thesis() -> Study:
 
 @pytest.fixture(scope="module")
 def figure(thesis: Study):
-    return load("accounting").draw(pd.DataFrame(), thesis, PUBLISHED)
+    return synthetic.draw("accounting", pd.DataFrame(), thesis, PUBLISHED)
 
 
 CURVES = [
@@ -68,13 +69,13 @@ def test_the_batch_panel(figure) -> None:
 
 
 def test_without_published_curves(thesis: Study, tmp_path: Path) -> None:
-    figure = load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
+    figure = synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
     assert "published curve" not in [t.get_text() for t in figure.legends[0].get_texts()]
 
 
 def test_mistakes_are_named(thesis: Study, tmp_path: Path) -> None:
     (tmp_path / "accountants.csv").write_text("model,method\nflat-banana-2d,x\n")
     with pytest.raises(DpmcError, match="accountants.csv: not a table"):
-        load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
+        synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
     with pytest.raises(DpmcError, match="has none of the methods"):
-        load("accounting").draw(pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)
+        synthetic.draw("accounting", pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)

@@ -8,7 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpmc.errors import DpmcError
-from dpmc.figures import clipping_effect, load, style
+from dpmc.figures import clipping_effect
+from dpmc.plots import boxes, style
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, Method, Model, Study, metrics, study
 
@@ -42,7 +44,7 @@ def table_of(of: Study, seeds: int = 20) -> pd.DataFrame:
 
 
 def draw(of: Study, table: pd.DataFrame, folder: Path = PUBLISHED) -> Figure:
-    figure = load("clipping-effect").draw(table, of, folder)
+    figure = synthetic.draw("clipping-effect", table, of, folder)
     assert isinstance(figure, Figure)
     return figure
 
@@ -70,7 +72,7 @@ def test_boxes_are_the_chains_of_their_bound() -> None:
                 cell = (table.model == place) & (table.method == f"{algorithm}{kind}-{bound}")
                 expected.append(np.median(table[cell & (table.metric == "mmd")].value.astype(float)))
         solid = [line for line in figure.axes[panel].lines if line.get_linestyle() == "-"]
-        lines = [line for line in solid if line.get_linewidth() == 1.5]
+        lines = [line for line in solid if line.get_label() == boxes.MEDIAN]
         lines.sort(key=lambda line: line.get_xdata()[0])
         assert [line.get_ydata()[0] for line in lines] == pytest.approx(expected)
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc import figures
+from dpmc import plots
 from dpmc.errors import DpmcError
 from dpmc.figures import fast, fast_density, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
 from dpmc.studies import Study
+from dpmc.studies.figures import declared_figure
+from figures import synthetic
 from figures.fast_tables import metrics_of, real_study, write_tables
 
 NAMES = ("mixture", "logistic", "variants", "equal-budget")
@@ -35,9 +37,7 @@ def made(tmp_path) -> tuple[Study, Path]:
 
 
 def drawn(name: str, study: Study, results: Path) -> Figure:
-    module = figures.load(name)
-    more = (results,) if hasattr(module, "files") else ()
-    figure = module.draw(metrics_of(study, value_of), study, Path("none"), *more)
+    figure = synthetic.draw(name, metrics_of(study, value_of), study, Path("none"), results)
     assert isinstance(figure, Figure)
     figure.canvas.draw()
     return figure
@@ -54,7 +54,7 @@ def test_one_kind_of_epsilon_an_axis(made, name):
 
 @pytest.mark.parametrize("name", (*NAMES, "density"))
 def test_captions_say_what_epsilon_is(name):
-    caption = figures.load(name).CAPTION
+    caption = declared_figure(Path("none.yaml"), name).text
     assert "total" in caption if name == "equal-budget" else "per iteration" in caption
     assert "as published" in caption.lower() or "As published" in caption
 
@@ -137,8 +137,8 @@ def test_a_data_set_that_is_not_to_be_had_has_no_column(made):
 def test_a_study_without_pictures_has_no_logistic_figure():
     study = real_study()
     rest = study.model_copy(update={"models": {"mixture": study.models["mixture"]}})
-    assert figures.applies("logistic", study) and not figures.applies("logistic", rest)
-    assert figures.applies("mixture", rest)
+    assert plots.applies("logistic", study) and not plots.applies("logistic", rest)
+    assert plots.applies("mixture", rest)
 
 
 def test_k_sweep_is_of_k_alone():

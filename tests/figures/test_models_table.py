@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmc.errors import DpmcError
-from dpmc.figures import endings, plot
+from dpmc.plots import endings, plot
 from figures.synthetic import EASY, Method, Model, Study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
@@ -64,4 +64,4 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DpmcError, match="must end in one of .csv, .tex"):
         plot("models", study(), tmp_path / "none", PUBLISHED, [good, bad])
     assert not good.exists() and not bad.exists()
-    assert endings("models") == ("csv", "tex") and endings("circle") == ("pdf", "png")
+    assert endings("models", study()) == ("csv", "tex") and endings("circle", study()) == ("pdf", "png")

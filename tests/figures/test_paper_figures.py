@@ -9,18 +9,12 @@ from matplotlib.patches import PathPatch
 
 from dpmc import datasets
 from dpmc.errors import DpmcError
-from dpmc.figures import (
-    chain_files,
-    labels,
-    load,
-    paper_clipping,
-    paper_errata,
-    paper_posteriors,
-    plot,
-    style,
-)
-from dpmc.figures.boxes import Results
-from dpmc.figures.chains import kept_draws, path_of
+from dpmc.figures import labels, paper_clipping, paper_errata, paper_posteriors
+from dpmc.plots import chain_files, plot, style
+from dpmc.plots.boxes import MEDIAN
+from dpmc.plots.chains import kept_draws, path_of
+from dpmc.plots.frame import Results
+from figures import synthetic
 from figures.paper import (
     BANANA,
     BOUNDS,
@@ -55,13 +49,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     for name in ("paper-posteriors", "paper-errata"):
-        for cell in load(name).needs(of):
+        for cell in synthetic.module_of(name).needs(of):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
 
 
 def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
-    figure = load(name).draw(table_of(of, plausible), of, PUBLISHED, *folders)
+    figure = synthetic.draw(name, table_of(of, plausible), of, PUBLISHED, *folders)
     assert isinstance(figure, Figure)
     return figure
 
@@ -75,7 +69,7 @@ def boxes(figure: Figure, panel: int) -> list[PathPatch]:
 
 
 def medians(figure: Figure, panel: int) -> list[float]:
-    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.5]
+    lines = [line for line in figure.axes[panel].lines if line.get_label() == MEDIAN]
     return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 
@@ -120,7 +114,7 @@ def test_comparison_shows_five_methods_on_two_models() -> None:
     figure = draw("comparison", of)
     assert_readable(figure)
     names = [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
-    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "mean error")]
+    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "error of the mean")]
     expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
     assert medians(figure, 3) == pytest.approx(expected)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -178,11 +172,11 @@ def test_straightening_makes_the_banana_normal() -> None:
 def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
-    for cell in load("paper-posteriors").needs(of):
+    for cell in synthetic.module_of("paper-posteriors").needs(of):
         write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
     table = table_of(of, plausible)
     table = table[~((table.method == "dp-penalty") & (table.metric == "mmd"))]
-    figure = load("paper-posteriors").draw(table, of, PUBLISHED, tmp_path)
+    figure = synthetic.draw("paper-posteriors", table, of, PUBLISHED, tmp_path)
     assert_readable(figure)
     assert [line.get_marker() for line in figure.axes[4].lines] == ["."]
     assert [text.get_text() for text in figure.axes[5].texts] == ["no run has an MMD"]
@@ -214,7 +208,7 @@ def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
     of = paper_study()
     table = table_of(of, lambda *cell: 1.3 if cell[3] == "rhat_max" else plausible(*cell), seeds=2)
     gone = (table.method == f"hmc-{BANANA}-10") & (table.metric.isin(["rhat_max", "mmd"]))
-    figure = load("paper-clipping").draw(table[~gone], of, PUBLISHED)
+    figure = synthetic.draw("paper-clipping", table[~gone], of, PUBLISHED)
     assert_readable(figure)
     assert titles(figure)[0] == "paper's banana, d = 2, 2 runs"
     assert [text.get_text() for text in figure.axes[0].texts] == ["none: not computed"]
@@ -276,7 +270,7 @@ def test_studies_that_cannot_have_a_figure_are_told() -> None:
         of = study(("flat-banana-10d",)) if name == "paper-posteriors" else easy
         folders = () if name == "paper-clipping" else (Path(),)
         with pytest.raises(DpmcError, match=message):
-            load(name).draw(metrics(of), of, PUBLISHED, *folders)
+            synthetic.draw(name, metrics(of), of, PUBLISHED, *folders)
 
 
 def test_chain_files_are_those_of_the_cells_that_a_figure_needs() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from dpmc import datasets
 from dpmc.errors import DpmcError
-from dpmc.figures import load, trajectory
+from dpmc.figures import trajectory
 from dpmc.figures.contours import GRID, Surface, log_posterior
 from dpmc.figures.posteriors import MODELS, box_of
 from dpmc.models.own import OwnModel
 from dpmc.privacy.accountants import get
 from dpmc.studies import Study, load_study
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import Method, Model
 from figures.synthetic import Study as MadeUp
@@ -87,7 +88,7 @@ def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
 def test_posteriors_show_the_start_points_of_the_chains() -> None:
     of = MadeUp({m: Model(m, n=2000) for m in MODELS}, {"dp-hmc": Method("dp-hmc", MODELS)})
     of.models["clipping-2d"] = Model("flat-banana-2d", ("inf",), 2000)
-    figure = load("posteriors").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
+    figure = synthetic.draw("posteriors", pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
     assert_readable(figure)
     assert len(figure.axes) == len(MODELS)
     for axes, model in zip(figure.axes, MODELS, strict=True):
@@ -99,7 +100,7 @@ def test_posteriors_show_the_start_points_of_the_chains() -> None:
 
 def test_start_points_are_the_published_ones(thesis: Study) -> None:
     table = pd.read_csv(PUBLISHED / "posterior_starts.csv")
-    figure = load("posteriors").draw(pd.DataFrame(), thesis, PUBLISHED)
+    figure = synthetic.draw("posteriors", pd.DataFrame(), thesis, PUBLISHED)
     for axes, model in zip(figure.axes, MODELS, strict=True):
         published = table[table.model == model][["theta_1", "theta_2"]].to_numpy()
         assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
@@ -135,7 +136,7 @@ def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
 
 
 def test_frames_grow_by_four_steps(thesis: Study) -> None:
-    figure = load("trajectory").draw(pd.DataFrame(), thesis, PUBLISHED)
+    figure = synthetic.draw("trajectory", pd.DataFrame(), thesis, PUBLISHED)
     with_path = [axes.lines[0].get_xydata() for axes in figure.axes]
     assert [len(path) for path in with_path] == [5 + 4 * i for i in range(12)]
     for one, other in zip(with_path, with_path[1:], strict=False):
@@ -147,4 +148,4 @@ def test_frames_grow_by_four_steps(thesis: Study) -> None:
 def test_a_study_without_a_circle() -> None:
     of = MadeUp({MODELS[0]: Model(MODELS[0])}, {})
     with pytest.raises(DpmcError, match="none of its models belongs to this figure"):
-        load("trajectory").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
+        synthetic.draw("trajectory", pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]

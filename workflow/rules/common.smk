@@ -11,11 +11,11 @@ from snakemake.exceptions import WorkflowError
 from dpmc.claims import CLAIMS
 from dpmc.datasets import images
 from dpmc.errors import DpmcError
-from dpmc.figures import applies as figure_applies
-from dpmc.figures import endings as figure_endings
+from dpmc import plots
 from dpmc.figures.accountings import pairs as two_accountings
-from dpmc.figures.tuned import pairs as published_and_tuned
+from dpmc.plots.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
+from dpmc.studies.figures import declared_figure
 from dpmc.studies import PLACES, load_study, sources_version, study_files
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
@@ -170,8 +170,8 @@ def study_files(name):
     figures = [
         f"figures/{name}/{figure}.{ending}"
         for figure in study.figures
-        if figure_applies(figure, study)
-        for ending in figure_endings(figure)
+        if plots.applies(figure, study)
+        for ending in plots.endings(figure, study)
     ]
     return figures + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 

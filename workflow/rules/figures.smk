@@ -1,15 +1,16 @@
-from dpmc.figures import chain_files
-from dpmc.figures import load as load_figure
-
-
 def figure_chains(wildcards):
     """The chains that a figure shows; none for most."""
-    return chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
+    return plots.chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
 
 
 def figure_caption(wildcards):
-    """What a figure's own module says of it; bars would be markup in the report's captions."""
-    return load_figure(wildcards.figure).CAPTION.replace("|", r"\|")
+    """Caption and text of a figure as declared; bars would be markup in the report's captions."""
+    return plots.caption(wildcards.figure, STUDIES[wildcards.study]).replace("|", r"\|")
+
+
+def figure_declared(wildcards):
+    """All that is declared of a figure: it is drawn anew when that changes."""
+    return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
 
 
 rule figure:
@@ -31,8 +32,9 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("figures", "datasets", "models", "privacy", "algorithms"),
+        version=sources_version("plots", "figures", "datasets", "models", "privacy", "algorithms"),
         caption=figure_caption,
+        declared=figure_declared,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.figure} "
         "--metrics {input.metrics} --output {output} 2> {log}"
@@ -48,6 +50,6 @@ rule models_table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("figures", "models"),
+        version=sources_version("plots", "models"),
     shell:
         "dpmc plot --study {wildcards.study} --figure models --output {output} 2> {log}"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dpmc import claims
-from dpmc.figures import read_metrics
+from dpmc.plots.frame import read_metrics
 from dpmc.studies import load_study
 
 

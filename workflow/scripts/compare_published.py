@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmc.comparing import error_of_median
-from dpmc.figures import read_metrics
-from dpmc.figures.boxes import Results
+from dpmc.plots.frame import Results, read_metrics
 from dpmc.studies import load_study
 
 METRICS = ("mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")

@@ -6,7 +6,8 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
-from dpmc.figures import lessons, style
+from dpmc.figures import lessons
+from dpmc.plots import style
 from dpmc.problem import read_problem
 from dpmc.studies import load_study, read_yaml
 

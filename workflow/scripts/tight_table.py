@@ -30,11 +30,11 @@ from dpmc.comparing import (
     with_error,
     write,
 )
-from dpmc.figures import read_metrics, style
 from dpmc.figures.accountings import look, pairs
-from dpmc.figures.boxes import Results, private_models
 from dpmc.figures.tight_iterations import allowed_iterations
 from dpmc.figures.tight_spent import spent_epsilon
+from dpmc.plots import style
+from dpmc.plots.frame import Results, private_models, read_metrics
 from dpmc.studies import Study, load_study
 
 FULL = {

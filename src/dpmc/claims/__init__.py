@@ -18,7 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
-from dpmc.figures.boxes import Results
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from pandas import DataFrame

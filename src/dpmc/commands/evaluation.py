@@ -71,19 +71,19 @@ def speed(options: argparse.Namespace) -> None:
 
 def plot(options: argparse.Namespace) -> None:
     """Draw one figure into every file given."""
-    from dpmc import figures
+    from dpmc import plots
 
     study = load_study(options.study)
-    if options.metrics is None and options.figure not in figures.TABLES:
+    if options.metrics is None and not plots.is_table(options.figure, study):
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
-        Output("--output", output, figures.kind_of_output(options.figure, output))
+        Output("--output", output, plots.kind_of_output(options.figure, study, output))
         for output in options.output
     ]
-    read = figures.chain_files(options.figure, study, options.results)
+    read = plots.chain_files(options.figure, study, options.results)
     inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)
-    figures.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+    plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:

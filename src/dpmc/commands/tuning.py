@@ -45,7 +45,7 @@ def tune(options: argparse.Namespace) -> None:
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; draw the search if a figure is asked for. Returns what `tune` writes."""
     from dpmc import search
-    from dpmc.figures import FORMATS
+    from dpmc.plots import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
@@ -74,7 +74,7 @@ def _draw_search(table: Path, result: dict[str, Any], output: Path) -> None:
     """Write the figure of a search."""
     from dpmc import trials
     from dpmc.figures import search as figure
-    from dpmc.figures import style
+    from dpmc.plots import style
 
     with style.context():
         drawn = figure.draw(trials.read(table), result, f"{result['model']}: {result['method']}")

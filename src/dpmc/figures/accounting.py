@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
+from dpmc.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "accounting"
 MODEL = "flat-banana-2d"
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
@@ -36,19 +35,6 @@ LOOKS: dict[str, tuple[Any, str]] = {
 }
 PUBLISHED_NAMES = {"replace-pld": "fourier", AS_PUBLISHED: "rdp", "rdp": ""}
 """The published curve to which one of ours is compared, where the names differ; none for Theorem 3.5."""
-CAPTION = (
-    "How many iterations a total privacy budget ε buys (n = 100,000, δ = 10⁻⁶, published settings "
-    "of the flat banana, d = 2), by several accountants. DP penalty and DP-HMC: the exact curve of "
-    "composed Gaussian releases (Theorems 3.2 and 4.3 of the thesis) and zero-concentrated "
-    "differential privacy (Theorems 3.1 and 4.2). Minibatch DP penalty: the loss distribution of the "
-    "pair that the thesis's Fourier accountant composes, rounded up, and Rényi differential privacy "
-    "(Theorem 3.5). These are true statements about the same releases: the difference is iterations "
-    "given away by a loose bound, and grows with ε. The dotted curve leaves out the last term of the "
-    "theorem's sum, as the published one did: it is no privacy statement, and allows 991 iterations "
-    "at ε = 6 where the theorem allows 961. DP-HMC runs fewer iterations than DP penalty, since each "
-    "releases L + 1 gradients beside the log ratio. Black dots are the published curves (Figure "
-    "6.1): they are equal to ours at all 50 points of every curve."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
-from dpmc.figures.boxes import models_of
-from dpmc.figures.mmd_easy import MODELS
-from dpmc.figures.style import MethodStyle, model_title
+from dpmc.plots import style
+from dpmc.plots.frame import models_of
+from dpmc.plots.style import MethodStyle, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
+MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 THESIS, TIGHT = "thesis", "tight"
 WAYS = {THESIS: "the thesis's accounting", TIGHT: "tight accounting"}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
-from dpmc.figures import boxes, style
-from dpmc.figures.boxes import Results
-from dpmc.figures.style import MethodStyle
+from dpmc.plots import boxes, style
+from dpmc.plots.frame import Results
+from dpmc.plots.style import MethodStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,25 +21,11 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "clipping-effect"
 ALGORITHMS = ("rwmh", "hmc")
 EPSILON = "inf"
 PUBLISHED_ROWS = 100_000
 MODEL_LABEL = re.compile(r"clipping-([0-9]+)d(-as-coded)?")
 METHOD_LABEL = re.compile(r"(rwmh|hmc)(-as-coded)?-([0-9.]+)")
-CAPTION = (
-    "What clipping the log-likelihood ratios does to the posterior of the flat banana (n = "
-    "100,000) when nothing else is private: random walk Metropolis-Hastings (3,000 iterations) "
-    "and HMC (500) at eight clip bounds, 20 chains each. Upper panels of each pair: MMD against "
-    "the clip bound, 1000 being practically no clipping; lower panels: MMD against the fraction "
-    "of log ratios that was clipped, one point a chain. Black lines are exact samples. The two "
-    "upper rows clip at bound · ‖θ − θ′‖ from perturbed start points, as the text of the thesis "
-    "has it; the two lower rows do what the code behind its Figure 6.2 does: they clip at bound · "
-    "|Σ(θ − θ′)|, which vanishes for a move whose components cancel, however long, and every "
-    "chain starts at the true parameter. Faint hollow points are the published chains (d = 2 "
-    "only), in the rows as coded because their clip fractions match that distance. To be read: up "
-    "to which fraction the MMD stays at the exact samples'."
-)
 
 
 @dataclass(frozen=True)

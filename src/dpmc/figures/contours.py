@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.figures import style
+from dpmc.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

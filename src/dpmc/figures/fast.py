@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import check_columns, check_numbers, style
+from dpmc.plots import style
+from dpmc.plots.frame import check_columns, check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from dpmc.figures.boxes import Results
+    from dpmc.plots.frame import Results
     from dpmc.studies import Study
 
 PUBLISHED, AS_CODED, CORRECTED = "published", "as_coded", "corrected"

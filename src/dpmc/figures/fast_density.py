@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.figures import fast, style
-from dpmc.figures.chains import Cell, path_of
+from dpmc.figures import fast
+from dpmc.plots import style
+from dpmc.plots.chains import Cell, path_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,19 +22,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-NAME = "density"
 ITERATIONS = 10_000
 WIDTH = 1.5  # of the kernel, in bins
 COLUMNS = 4
-CAPTION = (
-    "Where single chains on the mixture have been after 10,000 iterations (Figure 2 of the DP-Fast MH "
-    "paper), at ε = 0.05 per iteration: the first run of each method, all draws from the first on, beside"
-    " 200,000 exact posterior draws (first panel). Numbers of draws in 99 × 99 equal bins, smoothed by a "
-    "normal kernel of 1.5 bins; darker is denser, on one scale; the number is the symmetric KL divergence"
-    " of the panel's draws from the exact ones, unsmoothed. To be read: whether a chain finds both modes,"
-    " and how much time it gives each. One run is one run: figure mixture has them all. “As published” "
-    "has no guarantee (figure variants)."
-)
 
 
 def needs(study: Study) -> list[Cell]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import fast, style
+from dpmc.figures import fast
+from dpmc.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,16 +18,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "equal-budget"
-CAPTION = (
-    "The mixture by total privacy: symmetric KL divergence of all draws so far against the ε that the "
-    "chain has spent so far (δ = 10⁻⁵ for the whole, tight accounting), medians over the runs. A panel a "
-    "method; a line is a chain at one ε per iteration, darker for larger ε, and moves right as it goes "
-    "on. Last panel: of each method the least divergence within a total ε, over the settings and lengths "
-    "shown, a choice made in hindsight. Only methods whose guarantee is true are here. DP-Fast MH as "
-    "published and as coded have none (an infinite total), and MH, Barker and TunaMH claim none. The grey"
-    " band is ε up to 10: beyond it a guarantee means little."
-)
 SENSIBLE = 10.0
 METRIC = "symmetric_kl"
 
@@ -47,7 +38,7 @@ def shown_labels(study: Study, model: str) -> list[str]:
         if fast.is_private(study, model, label) and fast.has_guarantee(study, label)
     ]
     if not labels:
-        raise DpmcError(f"study {study.name}: figure {NAME}: no method on {model} has a guarantee")
+        raise DpmcError(f"study {study.name}: figure equal-budget: no method on {model} has a guarantee")
     return labels
 
 

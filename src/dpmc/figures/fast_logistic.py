@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import fast, style
-from dpmc.figures.boxes import Results
-from dpmc.figures.style import model_title
+from dpmc.figures import fast
+from dpmc.plots import style
+from dpmc.plots.frame import Results
+from dpmc.plots.style import model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,20 +20,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "logistic"
 ACCURACY = "test accuracy"
-CAPTION = (
-    "Bayesian logistic regression on two classes of pictures (Figure 3 of the DP-Fast MH paper; its data,"
-    " MNIST's sevens and nines, in no package: here sneakers and ankle boots of Fashion-MNIST, 12,000 "
-    "rows, and 1,700 digits). A column is a data set, 40,000 iterations, every 10th draw kept; test "
-    "accuracy is that of the sign of θ·x with θ the mean of all kept draws. ε is per iteration (δ = 10⁻⁵)"
-    " and says nothing of the whole chain. (a) Accuracy and (b) rows looked at per iteration, medians and"
-    " quartiles over the runs; lines across are methods without privacy. (c) The bound K on minibatches "
-    "at ε = 0.05, DP-Fast MH as published (hollow) and corrected (full) where its rule allows that K: "
-    "accuracy, and in grey the share of the rows looked at. (d), (e) At ε = 0.05 along the chain, by "
-    "iterations and by time as measured on the machine that drew this. Dashed and hollow: DP-Fast MH as "
-    "published, whose ε does not hold."
-)
 
 
 def shown_models(study: Study, results: Path) -> list[str]:
@@ -44,7 +32,7 @@ def shown_models(study: Study, results: Path) -> list[str]:
     found = [label for label in labels if fast.trace_path(results, study, label).is_file()]
     if not found:
         raise DpmcError(
-            f"study {study.name}: figure {NAME}: no data set of {', '.join(labels)} was to be had"
+            f"study {study.name}: figure logistic: no data set of {', '.join(labels)} was to be had"
         )
     return found
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.figures import fast, style
-from dpmc.figures.boxes import Results
+from dpmc.figures import fast
+from dpmc.plots import style
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "mixture"
-CAPTION = (
-    "The truncated Gaussian mixture of the DP-Fast MH paper (its Figures 1 and 4): 50,000 rows, "
-    "temperature 500, all chains from (0, 0), 20,000 iterations. ε is per iteration (δ = 10⁻⁵) and says "
-    "nothing of the whole chain; what a chain spends in total is the figure equal-budget. (a) Symmetric "
-    "KL divergence of all draws from 200,000 exact ones, by histogram, and (b) rows looked at per "
-    "iteration: medians and quartiles over the runs; lines across are methods without privacy. (c) to "
-    "(e), at ε = 0.05: medians over the runs against iterations, against time and against rows used. Time"
-    " is iterations times the seconds of one, measured one method after another on the machine that drew "
-    "this: it differs from machine to machine. Full lines and filled marks: the ε is true. Dashed and "
-    "hollow: DP-Fast MH as published, whose ε does not hold (figure variants). Steps and K are those of "
-    "the authors' scripts where these name them, else ours: the hyperparameter file says which is which."
-)
 KL = "symmetric KL"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.figures import fast, style
-from dpmc.figures.boxes import Results
+from dpmc.figures import fast
+from dpmc.plots import style
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,18 +15,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "variants"
-CAPTION = (
-    "DP-Fast MH on the mixture as published, as its authors coded it, and corrected, at the same ε per "
-    "iteration (δ = 10⁻⁵): minibatches left, all rows in every iteration right. Medians and quartiles "
-    "over the runs. Only the corrected variant (full, filled) keeps its ε: rows are clipped to a public "
-    "bound and drawn uniformly, the test is Barker's wherever no noise is drawn, and K is as large as the"
-    " calibration needs. The published one (dashed, hollow) is private on acceptance only, and its bounds"
-    " depend on the rows; as coded (dotted) the noise is uniform on [0, sd), which also changes the "
-    "posterior. From above: symmetric KL divergence of all draws from the exact posterior; rows looked at"
-    " per iteration; acceptance rate; share of the iterations that drew noise, whose complement had "
-    "“privacy for free”. Lines across: the same sampler without privacy (TunaMH left, MH right)."
-)
 METRICS = {
     "symmetric_kl": "symmetric KL",
     "rows_per_iteration": "rows per iteration",

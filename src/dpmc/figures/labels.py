@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from dpmc.figures.boxes import private_models
+from dpmc.plots.frame import private_models
 
 if TYPE_CHECKING:
     from dpmc.studies import Study

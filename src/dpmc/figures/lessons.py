@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.figures import style
+from dpmc.plots import style
 from dpmc.tuning import CLIP_LIMIT, clip_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpmc.figures.style import MethodStyle
+    from dpmc.plots.style import MethodStyle
     from dpmc.problem import Problem
     from dpmc.studies import Study
 

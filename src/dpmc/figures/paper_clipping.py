@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
-from dpmc.figures import boxes, style
-from dpmc.figures.boxes import Results
 from dpmc.figures.labels import WITHOUT_PRIVACY, clip_bounds, clipping_models
-from dpmc.figures.style import MethodStyle
+from dpmc.plots import boxes, style
+from dpmc.plots.frame import Results
+from dpmc.plots.style import MethodStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,22 +19,9 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "paper-clipping"
 EPSILON = "inf"
 GUIDELINE = 0.2  # Section 4.2: with fewer log ratios clipped than this, hardly any effect on the MMD
 CONVERGED = 1.05  # R-hat at the largest bound is below it (Section 4.2)
-CAPTION = (
-    "What clipping the log-likelihood ratios does to the posterior when nothing else is private "
-    "(Section 4.2 and Figure 3 of the DP-HMC paper): random walk Metropolis-Hastings and HMC on the "
-    "paper's banana and Gaussian at nine clip bounds. A point is one run, four chains whose second halves "
-    "are pooled; a bar is the median. How many runs there are stands in the titles. "
-    "Upper panels of each pair: MMD against the clip bound and "
-    "against the fraction of log ratios that was clipped; lower panels: distance of the mean from the "
-    "exact one, and the fraction clipped, against the bound. Black lines are exact samples, the dashed "
-    "line is the paper's guideline of 20 % clipped. Iterations and step sizes are chosen for the largest "
-    "bound; its R-hat (over all chains of the cell, largest component) stands over the panels and is to be "
-    "below 1.05. HMC clips gradients too, at a bound far out, because its trajectories diverge otherwise."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:

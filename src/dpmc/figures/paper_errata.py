@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import boxes, style
-from dpmc.figures.boxes import Results
-from dpmc.figures.chains import Cell, Floats, files_of, kept_draws
 from dpmc.figures.labels import (
     compared_models,
     main_methods,
@@ -22,7 +19,10 @@ from dpmc.figures.labels import (
     published_variant,
 )
 from dpmc.figures.posteriors import problem_of
-from dpmc.figures.style import MethodStyle
+from dpmc.plots import boxes, style
+from dpmc.plots.chains import Cell, Floats, files_of, kept_draws
+from dpmc.plots.frame import Results
+from dpmc.plots.style import MethodStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,23 +32,9 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
-NAME = "paper-errata"
 TITLES = {"dp-sgld": "SGLD drift", "dp-sgnht": "SGNHT order"}
 SHORT = {"dp-penalty": "penalty", "dp-hmc": "HMC", "dp-mala": "MALA", "dp-sgld": "SGLD", "dp-sgnht": "SGNHT"}
 COLUMNS = 3
-CAPTION = (
-    "What three mistakes of the DP-HMC paper and its code change: pale and hatched as published, full "
-    "colour corrected. First row: DP-SGLD, whose published drift lacks the factor ½, so that for small "
-    "steps it samples the posterior squared, of half the variance. Second row: DP-SGNHT, whose published "
-    "order of updates moves the parameter and the thermostat with the old momentum. Left and middle: MMD "
-    "over the total privacy budget ε, one box over independent runs; right: variance of a run's draws over "
-    "the exact variance, at the largest budget, along the principal directions of the exact posterior "
-    "from the stiffest to the widest, for the model of most dimensions: the MMD is made of whole distances "
-    "and hardly sees a stiff direction, the variance ratio does. A ratio away from 1 is also made by a "
-    "step that is too large, or too few iterations. Last row: the banana's prior, variance σ₀² = 10⁶ by "
-    "the text, 1,000 in the code, at the largest budget that both have; each is compared with its own exact "
-    "posterior, and the data outweigh either prior. Black lines are further exact samples."
-)
 
 
 @dataclass(frozen=True)
@@ -93,7 +79,7 @@ def draw(metrics: DataFrame, study: Study, published: Path, results: Path) -> Fi
 
     methods, priors = errata_methods(study), prior_pairs(study)
     if not methods and not priors:
-        raise DpmcError(f"study {study.name}: figure {NAME} needs a method or a prior in two versions")
+        raise DpmcError(f"study {study.name}: figure paper-errata needs a method or a prior in two versions")
     values = Results.of_study(metrics, study)
     looks = {label: style.STYLES.get(m.algorithm) for label, m in study.methods.items()}
     rows = len(methods) + bool(priors)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
-from dpmc.figures.boxes import Results
-from dpmc.figures.chains import Cell, Floats, kept_draws, path_of
 from dpmc.figures.contours import Surface
 from dpmc.figures.labels import compared_models, main_methods
 from dpmc.figures.posteriors import problem_of
 from dpmc.metrics.mmd import equally_spaced
+from dpmc.plots import style
+from dpmc.plots.chains import Cell, Floats, kept_draws, path_of
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
-NAME = "paper-posteriors"
-CAPTION = (
-    "What single runs look like at the largest budget (ε = 15) on the banana of the DP-HMC paper (its "
-    "Figure 2): of each algorithm the runs with the least, the median and the largest MMD, whose values "
-    "stand in the panels. Two upper rows: density of each component, by kernels, over the exact marginal "
-    "(grey). Below, one row a run: lines around the regions that hold 50 % and 95 % of the run's draws, "
-    "over the exact regions (shaded). The second halves of the run's four chains are pooled. Kernels are "
-    "Gaussian, of Scott's width; in the plane they act after the banana has been straightened, so that "
-    "they blur along the ridge and not across it. To be read: whether a run reaches the long tails, how "
-    "much of itself it spends there, and how much its neighbours differ."
-)
 RUNS = ("best", "median", "worst")
 SHARES = (0.95, 0.5)  # of the draws, in the regions shown
 DRAWS = 1500  # of a run: more only make the kernels slower
@@ -116,7 +105,9 @@ def _model_label(study: Study) -> str:
     for label in compared_models(study):
         if len(models.definition(study.models[label].model).true_theta) == 2:
             return label
-    raise DpmcError(f"study {study.name}: figure {NAME} needs a model of two dimensions that has a budget")
+    raise DpmcError(
+        f"study {study.name}: figure paper-posteriors needs a model of two dimensions that has a budget"
+    )
 
 
 def _box(problem: Problem) -> tuple[Floats, Floats]:

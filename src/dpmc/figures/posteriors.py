@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.figures import style
-from dpmc.figures.boxes import models_of
 from dpmc.figures.contours import DARKEST, LEVELS, Floats, Surface
-from dpmc.figures.style import model_title
+from dpmc.plots import style
+from dpmc.plots.frame import models_of
+from dpmc.plots.style import model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,24 +20,12 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
-NAME = "posteriors"
 MODELS = (
     "flat-banana-2d",
     "tempered-banana-2d",
     "narrow-banana",
     "correlated-gauss",
     "circle",
-)
-CAPTION = (
-    "The exact posteriors of the two-dimensional models, and in orange the 20 points at which the "
-    "chains start (Figure 5.1 of the thesis). Shades end k²/2 nats below the maximum, k = 1 … 6 "
-    "(circle: 1 … 20), so that the k-th ends k standard deviations from the ridge where the "
-    "posterior is normal across it. The start points are the true parameter plus normal noise of "
-    "the posterior's mean standard deviation (circle: of standard deviation 1 around (0, 1)). In "
-    "the flat banana they lie in or near the posterior; in the others most lie far outside, "
-    "because the posterior is much thinner across than along, and a private chain must spend "
-    "iterations on the way in. Mind the axes: the tempered banana is ten times as wide as the flat "
-    "one in the first component."
 )
 CIRCLE_LEVELS = 20
 CIRCLE_HALF_WIDTH = 5.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.figures import style
 from dpmc.figures.accountings import Curve, budget_axis, draw_curves, methods_in_pairs
-from dpmc.figures.boxes import Results
+from dpmc.plots import style
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from dpmc.studies import Study
-
-NAME = "tight-iterations"
-CAPTION = (
-    "How many iterations a total privacy budget ε buys the algorithms that read a batch of rows "
-    "(δ = 0.1/n, published settings), by the thesis's accountants and by tight ones; logarithmic "
-    "axis. Both are true statements about the same releases, so the gap is iterations given away. "
-    "Minibatch DP penalty gains at most a half where the noise on a batch is small (τ = 0.5 to "
-    "0.8), and about doubles where it is large (τ = 1.5 and 2: tempered banana, d = 2). DP Barker "
-    "gains a factor of 700 to 1,900, for the Rényi bound of Theorem 3.3 has terms that do not "
-    "shrink as the noise grows. The dotted line is the cap at which its chains are stopped: what "
-    "they leave of the budget is not spent, as their ledgers say."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmc.figures.accountings import Curve, draw_curves, methods_in_pairs
-from dpmc.figures.boxes import Results
 from dpmc.figures.tight_spent import spent_epsilon
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "tight-mmd-spent"
 TICKS = (0.03, 0.1, 0.3, 1.0, 3.0)
-CAPTION = (
-    "MMD from the exact posterior (lower is better) against the ε that the chains really spent, by "
-    "tight accounting at δ = 0.1/n: every algorithm of the thesis on one axis, so that two points "
-    "one above the other paid the same privacy. A point is the median over a cell's chains, a bar "
-    "their quartiles; a line joins the budgets of one algorithm. Hollow points are chains whose "
-    "iterations were counted by the thesis's accountants, which moves them left of what they "
-    "claim. Full points spent what they claim, but for DP Barker, stopped at a cap: its points "
-    "for all budgets have one ε and differ by chance alone. Black lines are exact samples: a chain "
-    "among them cannot be told from the posterior by this metric."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:

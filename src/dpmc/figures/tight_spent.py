@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.figures import style
 from dpmc.figures.accountings import Curve, budget_axis, draw_curves, methods_in_pairs
-from dpmc.figures.boxes import Results
+from dpmc.plots import style
+from dpmc.plots.frame import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,17 +16,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-NAME = "tight-spent"
 TICKS = (0.03, 0.1, 0.3, 1.0, 3.0)
-CAPTION = (
-    "The ε that each chain's releases really cost, by tight accounting at the same δ = 0.1/n, "
-    "against the budget ε that it claims; logarithmic vertical axis. On the grey line the claim is "
-    "exact, as it is for the algorithms that read all rows; below it, privacy was paid for in "
-    "iterations that were never run. Hollow: the thesis's chains, whose DP Barker spends between "
-    "1/56 and 1/35 of its claim. Full: chains that run until the budget ends by tight accounting. "
-    "DP Barker is stopped before, at 20,000 iterations whatever the budget: it spends 0.43 "
-    "(batches of 1,300 rows, d = 2) or 0.30 (2,600, d = 10), and leaves the rest unspent."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:

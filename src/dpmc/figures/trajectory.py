@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
-from dpmc.figures.boxes import models_of
 from dpmc.figures.contours import Floats, Surface
 from dpmc.figures.posteriors import (
     CIRCLE_HALF_WIDTH,
@@ -18,6 +16,8 @@ from dpmc.figures.posteriors import (
     START_COLOUR,
     problem_of,
 )
+from dpmc.plots import style
+from dpmc.plots.frame import models_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,24 +27,11 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
-NAME = "trajectory"
 METHOD = "dp-hmc"
 EPSILON = 1.0
 STEPS = 48
 EVERY = 4
 START = (0.0, 1.0)
-CAPTION = (
-    "One proposal of DP-HMC on the circle: L = 48 leapfrog steps, each with a clipped and noisy "
-    "gradient, in frames after every fourth step (Figure 4.1 of the thesis). The orange point is "
-    "where the trajectory starts, the line shows the steps so far, the diamond the last of them; "
-    "behind are contours of the exact posterior, k²/2 nats below its maximum. It is the last "
-    "proposal of a chain that began at (0, 1) and may run until ε = 1 is spent; step size, noise "
-    "and clip bounds are the published ones. The force points to the ring and nothing pushes along "
-    "it, so the momentum carries the trajectory round while it swings across the ring: the noise "
-    "of the gradients bends the path, but does not throw it out. So few long trajectories go far "
-    "along a thin posterior, at a price of L + 1 gradients each. The thesis's own trajectory has "
-    "other random numbers."
-)
 
 
 def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
@@ -98,8 +85,8 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     accountant = accountants.resolve(study.methods[METHOD].accountant, once + each)
     k = accountant.iterations(once, each, EPSILON, delta)
     if k == 0:
-        raise DpmcError(f"figure {NAME}: epsilon {EPSILON:g} allows no iteration of {METHOD}")
-    generator = stream("figure", NAME)
+        raise DpmcError(f"figure trajectory: epsilon {EPSILON:g} allows no iteration of {METHOD}")
+    generator = stream("figure", "trajectory")
     normal = generator.standard_normal((k, 1, d))
     log_uniform = np.log1p(-generator.random((k, 1)))
     ratio_noise = generator.standard_normal((k, 1))

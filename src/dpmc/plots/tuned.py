@@ -5,25 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures import style
-from dpmc.figures.boxes import FEW_ITERATIONS, GROUP_WIDTH, LABELS, Results, draw_note, private_models
-from dpmc.figures.style import MethodStyle, model_title
+from dpmc.plots import style
+from dpmc.plots.boxes import GROUP_WIDTH, LABELS, draw_note
+from dpmc.plots.frame import FEW_ITERATIONS, Results, models_of
+from dpmc.plots.style import MethodStyle, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
+    from dpmc.plots import Given
     from dpmc.studies import Study
 
 SUFFIX = "-tuned"
-PUBLISHED, BEFORE, FOUND = "published settings", "settings before the search", "tuned settings"
+BEFORE, FOUND = "settings before the search", "tuned settings"
 METRIC = "mmd"
 ROW_HEIGHT, MOST_HEIGHT, ABOVE_AND_BELOW = 1.7, 8.5, 0.95  # inches: of a row, of the figure, of all but rows
 TITLE_AND_TICKS = 25.0  # points of a row that are not its panels'
@@ -32,33 +32,44 @@ LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit h
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
 BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and before the search
 
-NAME = "tuned"
-HOW_TO_READ = (
-    "Both are chains of ours, on one vertical axis, in which every algorithm has the same ε, "
-    "accountant, rows and start points; no published result is drawn. A marker is the median over "
-    "independent runs, its bar reaches from quartile to quartile. Right, a small hollow marker "
-    "repeats the median on the left: the way from it down to the full one is what tuning gained, and "
-    "none is seen where the two coincide. Settings were tuned at one ε for each model, the one on "
-    "the coloured band with its number in bold, on rows that these chains do not use, and kept at "
-    "the others. Black lines are exact samples: a chain among them cannot be told from the posterior "
-    "by this metric. A small number at a bar is the number of iterations, said where there are fewer "
-    "than ten, or of the runs that have a value, said where some have none; a cross stands for a "
-    "cell without any, with the reason above it."
-)
-CAPTION = (
-    "MMD between the second half of each chain and 1,000 exact posterior draws (lower is better), "
-    "against ε, of the algorithms that were tuned, one row per model. Left the settings before the "
-    "search (the published ones, or ours where none were published), right those that it found. "
-    + HOW_TO_READ
-)
 
+def draw(given: Given) -> Figure:
+    """Return the figure, one row per model, with a legend above.
 
-def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
-    """Return the figure, one row per model of the study that has a budget.
+    The title `before` says which settings the left panels have.
 
-    Raises DpmcError where no method has a tuned partner on any of them.
+    Raises DpmcError where the study has none of the models, or no method has a tuned partner on any of them.
     """
-    return draw_rows(metrics, study, private_models(study), BEFORE)
+    from matplotlib.figure import Figure
+
+    study, before = given.study, given.declared.titles.get("before", BEFORE)
+    models = models_of(study, given.declared.models)
+    rows = [model for model in models if pairs_on(study, model)]
+    if not rows:
+        raise DpmcError(f"study {study.name}: no method runs with and without tuning on {', '.join(models)}")
+    results = Results.of_study(given.metrics, study)
+    height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, height), layout="constrained", dpi=100)
+        axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
+        for two, model in zip(axes, rows, strict=True):
+            row = _Row(model, study, results, (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS)
+            two[0].set_ylim(0.0, row.top())
+            for one, right in zip(two, (False, True), strict=True):
+                row.draw(one, right)
+                row.write_notes(one, right)
+            two[0].set_title(model_title(model, study.models[model].model))
+            two[0].set_ylabel(LABELS[METRIC])
+        kind = "total" if study.epsilon_kind == "total" else "per iteration"
+        for one, name in zip(axes[0], (before, FOUND), strict=True):
+            title = f"{name}, our chains\n"  # a line above the model's title
+            one.set_title(title, loc="center", fontweight="bold")
+        for one in axes[-1]:
+            one.set_xlabel(f"privacy budget ε ({kind})")
+        if len(rows) > ROWS_WITH_TICKS:
+            _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
+        _legend(figure, study, rows, results, before)
+    return figure
 
 
 def pairs(study: Study) -> dict[str, str]:
@@ -94,43 +105,6 @@ def looks(study: Study) -> dict[str, MethodStyle]:
     """Return label -> style of the methods in pairs; a tuned method looks like its partner."""
     every = style.method_styles(dict(study.methods))
     return {label: every[one] for one, other in tuned_pairs(study).items() for label in (one, other)}
-
-
-def draw_rows(metrics: DataFrame, study: Study, models: Sequence[str], before: str = PUBLISHED) -> Figure:
-    """Return a figure with a row for each of the models (labels) that has pairs, and a legend above.
-
-    `before` says in words which settings the left panels have.
-
-    Raises DpmcError where none has.
-    """
-    from matplotlib.figure import Figure
-
-    rows = [model for model in models if pairs_on(study, model)]
-    if not rows:
-        raise DpmcError(f"study {study.name}: no method runs with and without tuning on {', '.join(models)}")
-    results = Results.of_study(metrics, study)
-    height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, height), layout="constrained", dpi=100)
-        axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
-        for two, model in zip(axes, rows, strict=True):
-            row = _Row(model, study, results, (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS)
-            two[0].set_ylim(0.0, row.top())
-            for one, right in zip(two, (False, True), strict=True):
-                row.draw(one, right)
-                row.write_notes(one, right)
-            two[0].set_title(model_title(model, study.models[model].model))
-            two[0].set_ylabel(LABELS[METRIC])
-        kind = "total" if study.epsilon_kind == "total" else "per iteration"
-        for one, name in zip(axes[0], (before, FOUND), strict=True):
-            title = f"{name}, our chains\n"  # a line above the model's title
-            one.set_title(title, loc="center", fontweight="bold")
-        for one in axes[-1]:
-            one.set_xlabel(f"privacy budget ε ({kind})")
-        if len(rows) > ROWS_WITH_TICKS:
-            _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
-        _legend(figure, study, rows, results, before)
-    return figure
 
 
 def _share_ticks(*columns: Sequence[Axes]) -> None:

@@ -1,7 +1,8 @@
-"""The one style of all figures: size, type, and one colour per method for ever."""
+"""The one style of all figures: size, type, and one colour and name for methods, models and variants."""
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",
 }
 
+LEAST_CONTRAST = 3.0  # of a black median and the box that it lies on (WCAG 2 for graphics)
 INK = "#222222"
 GREY = "#6E6E6E"
 BAND = "#F4F4F4"
@@ -56,26 +58,27 @@ class MethodStyle:
 
 # Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
 # that share a figure stay apart for readers with protanopia, deuteranopia and tritanopia: the
-# tests compute it. Guided variants are the lighter shade of their plain algorithm.
+# tests compute it. Guided variants are the lighter shade of their plain algorithm. Hatches are of
+# lines: dots would look like data.
 STYLES: dict[str, MethodStyle] = {
     "dp-penalty": MethodStyle("#0072B2", "", "o", "DP penalty"),
     "dp-penalty-guided": MethodStyle("#56B4E9", "////", "s", "guided DP penalty"),
-    "minibatch-penalty": MethodStyle("#D55E00", "....", "^", "minibatch DP penalty"),
+    "minibatch-penalty": MethodStyle("#D55E00", "||||", "^", "minibatch DP penalty"),
     "minibatch-penalty-guided": MethodStyle("#E69F00", "\\\\\\\\", "v", "guided minibatch DP penalty"),
     "dp-barker": MethodStyle("#009E73", "xxxx", "D", "DP Barker"),
     "dp-hmc": MethodStyle("#CC79A7", "----", "P", "DP-HMC"),
-    "dp-mala": MethodStyle("#332288", "oo", "p", "DP-MALA"),
+    "dp-mala": MethodStyle("#332288", "\\\\\\\\", "p", "DP-MALA"),
     "dp-sgld": MethodStyle("#882255", "||||", "<", "DP-SGLD"),
     "dp-sgnht": MethodStyle("#999933", "++++", ">", "DP-SGNHT"),
     "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
     "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
     "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
-    "barker": MethodStyle("#D0D0D0", "....", "d", "Barker, not private"),
-    "tuna-mh": MethodStyle("#DDCC77", "oo", "*", "TunaMH, not private"),
+    "barker": MethodStyle("#D0D0D0", "||||", "d", "Barker, not private"),
+    "tuna-mh": MethodStyle("#DDCC77", "----", "*", "TunaMH, not private"),
     "dp-fast-mh": MethodStyle("#AA3377", "////", "H", "DP-Fast MH, minibatch"),
     "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", "8", "DP-Fast MH, full batch"),
 }
-VARIANT_HATCHES = ("\\\\", "..", "xx", "||")
+VARIANT_HATCHES = ("\\\\", "//", "xx", "||")
 
 MODEL_TITLES = {
     "flat-banana-2d": "flat banana, d = 2",
@@ -89,14 +92,36 @@ MODEL_TITLES = {
     "paper-banana": "paper's banana, d = 2",
     "paper-banana-wide": "paper's banana, wide prior, d = 2",
     "paper-gauss": "paper's Gaussian, d = 10",
+    "mixture": "Gaussian mixture, d = 2",
+    "logistic-fashion": "logistic regression, Fashion-MNIST",
+    "logistic-digits": "logistic regression, digits",
 }
+
+#: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
+VARIANTS = {
+    r"tight": "tight accounting",
+    r"tuned": "tuned",
+    r"published": "as published",
+    r"as-coded": "as coded",
+    r"corrected": "corrected",
+    r"inverted": "sensitivity inverted",
+    r"reused": "gradients reused",
+    r"small": "small steps",
+    r"k-([0-9]+)": r"K = \1",
+    r"k-appendix-e": "K of Appendix E",
+    r"k-section-6\.2": "K of Section 6.2",
+    r"fresh-([0-9]+)": r"fresh rows \1",
+    r"eps-([0-9.]+)": r"ε = \1",
+    r"([0-9.]+)": r"clip bound \1",
+}
+DARKER = ("tuned",)  #: variants that are darker than their algorithm; the others are paler
 
 
 def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
-    same algorithm) has its colour, paler, another hatch, and its label for a title.
+    same algorithm) has its colour, paler or darker, another hatch, and its name with the variant in words.
     """
     styles: dict[str, MethodStyle] = {}
     variants: dict[str, int] = {}
@@ -104,20 +129,52 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
         if label in STYLES:
             styles[label] = STYLES[label]
             continue
-        base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", label))
+        base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
         number = variants.get(definition.algorithm, 0)
         variants[definition.algorithm] = number + 1
         hatch = VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
-        paler = mixed(base.colour, "#FFFFFF", 0.35 + 0.1 * min(number, 3))
-        styles[label] = replace(base, colour=paler, hatch=hatch, title=label)
+        other = "#000000" if label.endswith(DARKER) else "#FFFFFF"
+        colour = mixed(base.colour, other, 0.35 + 0.1 * min(number, 3))
+        title = titled(label, definition.algorithm, base.title)
+        styles[label] = replace(base, colour=colour, hatch=hatch, title=title)
     return styles
 
 
 def model_title(label: str, model: str) -> str:
-    """Return a panel's title: the model's name, and the label where a study calls it otherwise."""
-    if label in MODEL_TITLES:
-        return MODEL_TITLES[label]
-    return f"{MODEL_TITLES[model]} ({label})" if model in MODEL_TITLES else label
+    """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
+    return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
+
+
+def titled(label: str, base: str, title: str) -> str:
+    """Return the name of a variant `label` of `base`, whose name is `title`: no raw id."""
+    if not title:
+        return label.replace("-", " ")
+    if label == base:
+        return title
+    words, rest = [], label.removeprefix(base + "-")
+    while rest:
+        for pattern, text in VARIANTS.items():
+            if match := re.match(rf"{pattern}(?=-|$)", rest):
+                words.append(match.expand(text))
+                rest = rest[match.end() + 1 :]
+                break
+        else:
+            words.append(rest.replace("-", " "))
+            break
+    return f"{title} ({', '.join(words)})" if "," in title else f"{title}, {', '.join(words)}"
+
+
+def contrast_with_black(colour: str) -> float:
+    """Return the contrast ratio of a colour and black, 1 to 21 (WCAG 2)."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) / 0.05
+
+
+def median_colour(fill: str) -> str:
+    """Return the colour of a median line on a box of this colour: black, or white on a dark one."""
+    return "#000000" if contrast_with_black(fill) >= LEAST_CONTRAST else "#FFFFFF"
 
 
 def mixed(colour: str, other: str, share: float) -> str:

@@ -9,22 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmc.errors import DpmcError
-from dpmc.figures.boxes import private_models
-from dpmc.figures.style import model_title
 from dpmc.outputs import Kind, csv_table, latex_table
+from dpmc.plots.frame import private_models
+from dpmc.plots.style import model_title
 
 if TYPE_CHECKING:
     from dpmc.studies import Study
 
-NAME = "models"
-CAPTION = (
-    "The models of the study (Table 5.1 of the thesis): dimension d, number of rows n, tempering "
-    "n₀ (the log-likelihood is multiplied by n₀/n; none: by 1), the parameter a of the model (how "
-    "bent a banana is; how thin the circle's ring) and the prior variance σ₀² of every component "
-    "(the circle has a flat prior). The published code gives the samplers of the correlated "
-    "Gaussian a prior of standard deviation 100 and compares them with the posterior under a prior "
-    "of variance 100; with 200,000 rows the two cannot be told apart."
-)
 COLUMNS = ("model", "name", "d", "n", "n0", "a", "sigma2_0", "sampler_sigma2_0")
 HEADINGS = ("Model", "$d$", "$n$", "$n_0$", "$a$", r"$\sigma_0^2$")
 HEAD = (r"\begin{tabular}{lrrrrr}", r"\hline", " & ".join(HEADINGS) + r" \\", r"\hline")  #: of the LaTeX
