@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from dpmc.errors import DpmcError
 from dpmc.figures import clipping_effect
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, Method, Model, Study, metrics, study
@@ -72,7 +72,7 @@ def test_boxes_are_the_chains_of_their_bound() -> None:
                 cell = (table.model == place) & (table.method == f"{algorithm}{kind}-{bound}")
                 expected.append(np.median(table[cell & (table.metric == "mmd")].value.astype(float)))
         solid = [line for line in figure.axes[panel].lines if line.get_linestyle() == "-"]
-        lines = [line for line in solid if line.get_label() == boxes.MEDIAN]
+        lines = [line for line in solid if line.get_label() == marks.MEDIAN]
         lines.sort(key=lambda line: line.get_xdata()[0])
         assert [line.get_ydata()[0] for line in lines] == pytest.approx(expected)
 

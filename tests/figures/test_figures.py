@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 
 from dpmc.errors import DpmcError
-from dpmc.plots import boxes, plot, style
+from dpmc.plots import marks, plot, style
 from dpmc.studies.figures import known_figures
 from figures import synthetic
 from figures.reading import assert_readable
@@ -28,7 +28,7 @@ def draw(name: str, of: Study, table: pd.DataFrame | None = None, folder: Path =
 
 def medians(figure: Figure, panel: int) -> list[float]:
     """Our medians as drawn, from left to right."""
-    lines = [line for line in figure.axes[panel].lines if line.get_label() == boxes.MEDIAN]
+    lines = [line for line in figure.axes[panel].lines if line.get_label() == marks.MEDIAN]
     return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 

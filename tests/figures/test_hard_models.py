@@ -5,7 +5,7 @@ import pytest
 from matplotlib.patches import PathPatch
 
 from dpmc.errors import DpmcError
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from figures.reading import assert_readable
 from figures.synthetic import EASY, SIX, THREE, Method, Model, Study, draw, metrics, study
 
@@ -52,7 +52,7 @@ def test_panels_show_the_models_and_the_medians_of_the_table(name: str) -> None:
             for epsilon in of.models[model].epsilons
             for method in methods
         ]
-        lines = [line for line in axes.lines if line.get_label() == boxes.MEDIAN]
+        lines = [line for line in axes.lines if line.get_label() == marks.MEDIAN]
         lines.sort(key=lambda line: line.get_xdata()[0])
         assert [line.get_ydata()[0] for line in lines] == pytest.approx(expected)
         drawn = [p for p in axes.patches if isinstance(p, PathPatch)]

@@ -11,9 +11,9 @@ from dpmc import datasets
 from dpmc.errors import DpmcError
 from dpmc.figures import labels, paper_clipping, paper_errata, paper_posteriors
 from dpmc.plots import chain_files, plot, style
-from dpmc.plots.boxes import MEDIAN
 from dpmc.plots.chains import kept_draws, path_of
 from dpmc.plots.frame import Results
+from dpmc.plots.marks import MEDIAN
 from figures import synthetic
 from figures.paper import (
     BANANA,

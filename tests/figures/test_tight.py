@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from dpmc.errors import DpmcError
 from dpmc.figures import accountings
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from dpmc.plots.frame import Results
 from figures import synthetic
 from figures.reading import assert_readable
@@ -138,7 +138,7 @@ def test_boxes_show_both_ways_and_nothing_published() -> None:
     of = two_ways()
     table = results_of(of)
     figure = draw("tight-mmd", of, table)
-    medians = [line for line in figure.axes[0].lines if line.get_label() == boxes.MEDIAN]
+    medians = [line for line in figure.axes[0].lines if line.get_label() == marks.MEDIAN]
     assert len(medians) == 6 * len(BATCH) * 2
     of_first = sorted(medians, key=lambda line: line.get_xdata()[0])[: 2 * len(BATCH)]
     drawn = [float(line.get_ydata()[0]) for line in of_first]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from dpmc.plots.frame import Results
 from dpmc.plots.style import MethodStyle
 
@@ -114,18 +114,18 @@ def _draw_bounds(axes: Axes, place: _Place, results: Results, study: Study, know
     """Draw boxes of the MMD over the chains at each clip bound, published chains beside them."""
     methods = bounds_of(study, place.label)
     bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
-    slot = boxes.GROUP_WIDTH / max(len(methods), 1)
+    slot = marks.GROUP_WIDTH / max(len(methods), 1)
     for group, bound in enumerate(bounds):
         if group % 2 == 0:
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
         for index, (algorithm, by_bound) in enumerate(methods.items()):
-            centre = group + (index + 0.5) * slot - boxes.GROUP_WIDTH / 2
+            centre = group + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
             look, cell = style.STYLES[algorithm], (place.label, by_bound.get(bound, ""), EPSILON)
             ours = centre - 0.16 * slot if known else centre
             if values := results.values(*cell, "mmd"):
-                boxes.draw_boxes(axes, {ours: values}, slot * (0.54 if known else 0.7), look)
+                marks.draw_boxes(axes, {ours: values}, slot * (0.54 if known else 0.7), look)
             else:
-                boxes.draw_note(axes, ours, f"no box: {results.why_missing(*cell, 'mmd')}")
+                marks.draw_note(axes, ours, f"no box: {results.why_missing(*cell, 'mmd')}")
             theirs = [mmd for _, mmd in known.get((algorithm, bound), [])]
             axes.plot([centre + 0.28 * slot] * len(theirs), theirs, **_faint(look))
     axes.set_xticks(range(len(bounds)), [f"{bound:g}" for bound in bounds])

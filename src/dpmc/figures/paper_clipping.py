@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmc.errors import DpmcError
 from dpmc.figures.labels import WITHOUT_PRIVACY, clip_bounds, clipping_models
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from dpmc.plots.frame import Results
 from dpmc.plots.style import MethodStyle
 
@@ -84,18 +84,18 @@ def _draw_bounds(axes: Axes, label: str, metric: str, results: Results, study: S
     """Draw each run's value at each clip bound, and the medians."""
     methods = clip_bounds(study, label)
     bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
-    slot = boxes.GROUP_WIDTH / len(methods)
+    slot = marks.GROUP_WIDTH / len(methods)
     for group, bound in enumerate(bounds):
         if group % 2 == 0:
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
         for index, (algorithm, by_bound) in enumerate(methods.items()):
             if bound not in by_bound:
                 continue
-            centre = group + (index + 0.5) * slot - boxes.GROUP_WIDTH / 2
+            centre = group + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
             cell, look = (label, by_bound[bound], EPSILON), style.STYLES[algorithm]
             values = sorted(results.values(*cell, metric))
             if not values:
-                boxes.draw_note(axes, centre, f"none: {results.why_missing(*cell, metric)}")
+                marks.draw_note(axes, centre, f"none: {results.why_missing(*cell, metric)}")
                 continue
             axes.plot([centre] * len(values), values, **_point(look))
             axes.plot(
@@ -111,7 +111,7 @@ def _draw_bounds(axes: Axes, label: str, metric: str, results: Results, study: S
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(bounds) - 0.5)
     axes.set_xlabel("clip bound")
-    axes.set_ylabel("mean error" if metric == "mean_error" else boxes.LABELS[metric])
+    axes.set_ylabel("mean error" if metric == "mean_error" else style.LABELS[metric])
 
 
 def _draw_fractions(axes: Axes, label: str, results: Results, study: Study) -> None:
@@ -121,8 +121,8 @@ def _draw_fractions(axes: Axes, label: str, results: Results, study: Study) -> N
     for algorithm, by_bound in clip_bounds(study, label).items():
         for method in by_bound.values():
             axes.plot(*pairs(results, label, method), **_point(style.STYLES[algorithm]))
-    axes.set_xlabel(boxes.LABELS["ratio_clip_fraction"])
-    axes.set_ylabel(boxes.LABELS["mmd"])
+    axes.set_xlabel(style.LABELS["ratio_clip_fraction"])
+    axes.set_ylabel(style.LABELS["mmd"])
     axes.set_xlim(left=-0.01)
 
 

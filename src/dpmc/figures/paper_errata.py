@@ -19,7 +19,7 @@ from dpmc.figures.labels import (
     published_variant,
 )
 from dpmc.figures.posteriors import problem_of
-from dpmc.plots import boxes, style
+from dpmc.plots import marks, style
 from dpmc.plots.chains import Cell, Floats, files_of, kept_draws
 from dpmc.plots.frame import Results
 from dpmc.plots.style import MethodStyle
@@ -147,11 +147,11 @@ def _draw_ratios(axes: Axes, pair: tuple[Cell, Cell], look: MethodStyle, study: 
         runs = [kept_draws(path) for path in files_of(results, study, cell)]
         runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
         if not runs:
-            boxes.draw_note(axes, 0.0 if side == 0 else 0.5, "no finite run")
+            marks.draw_note(axes, 0.0 if side == 0 else 0.5, "no finite run")
             continue
         ratios = np.array([variance_ratios(draws, problem) for draws in runs])
         centres = (direction + (0.22 if side else -0.22) for direction in range(d))
-        boxes.draw_boxes(axes, dict(zip(centres, ratios.T.tolist(), strict=True)), 0.36, one)
+        marks.draw_boxes(axes, dict(zip(centres, ratios.T.tolist(), strict=True)), 0.36, one)
     axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
     axes.set_xticks(range(d), [str(i + 1) for i in range(d)])
     axes.tick_params(axis="x", length=0)
@@ -202,16 +202,16 @@ def _draw_groups(
             axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
         for side, centre in zip(sides, (group - 0.21, group + 0.21), strict=True):
             if values := results.values(*side.cell, metric):
-                boxes.draw_boxes(axes, {centre: values}, 0.34, side.look)
+                marks.draw_boxes(axes, {centre: values}, 0.34, side.look)
             else:
-                boxes.draw_note(axes, centre, f"no box: {results.why_missing(*side.cell, metric)}")
+                marks.draw_note(axes, centre, f"no box: {results.why_missing(*side.cell, metric)}")
     for label in baselines_of:
         for value in results.baselines(label, metric):
             axes.axhline(value, color="black", linewidth=0.3, zorder=1)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(groups) - 0.5)
-    axes.set_ylabel(boxes.LABELS.get(metric, metric))
+    axes.set_ylabel(style.LABELS.get(metric, metric))
     _from_zero(axes)
 
 

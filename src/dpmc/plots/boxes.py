@@ -21,6 +21,15 @@ from dpmc.plots.frame import (
     models_of,
     read_published,
 )
+from dpmc.plots.marks import (
+    GROUP_WIDTH,
+    REFERENCE,
+    draw_baselines,
+    draw_boxes,
+    draw_note,
+    draw_published,
+    published_in_legend,
+)
 from dpmc.plots.style import MethodStyle, model_title
 
 if TYPE_CHECKING:
@@ -30,24 +39,9 @@ if TYPE_CHECKING:
     from dpmc.plots import Given
     from dpmc.studies.figures import FigureKeys
 
-GROUP_WIDTH = 0.86  # of the distance between two epsilons
 LETTER = 0.055  # height of a panel that a letter of a remark takes
 MOST_LETTERS = 32  # of an entry of the legend, for three side by side
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
-LABELS = {
-    "mmd": "MMD",
-    "mean_error": "distance from the true mean",
-    "ratio_clip_fraction": "fraction clipped",
-    "gradient_clip_fraction": "fraction clipped",
-    "acceptance_rate": "acceptance rate",
-}
-TITLES = {
-    "mmd": "MMD",
-    "mean_error": "error of the mean",
-    "ratio_clip_fraction": "clipped log ratios",
-    "gradient_clip_fraction": "clipped gradients",
-    "acceptance_rate": "acceptance rate",
-}
 
 
 @dataclass
@@ -130,7 +124,7 @@ def _panels(given: Given, models: Sequence[str], methods: Sequence[str]) -> list
         here = [label for label in methods if model in study.methods[label].models]
         for metric in how.metric if here else ():
             name = how.titles.get(model) or model_title(model, study.models[model].model)
-            what = how.titles.get(metric) or TITLES.get(metric, metric.replace("_", " "))
+            what = how.titles.get(metric) or style.METRIC_TITLES.get(metric, metric.replace("_", " "))
             several = name if len(how.metric) == 1 else f"{name}: {what}"
             title = several if len(models) > 1 or len(how.metric) == 1 else what
             boxes = read_published(given.published, metric, study) if how.published else {}
@@ -175,89 +169,12 @@ def _draw_panel(
             if text := _remark(cell, values, results, panel.metric):
                 notes.append(_Note(ours, text, values))
             if cell in panel.published:
-                _glyph(axes, panel.published[cell], centre + 0.28 * slot, 0.2 * slot, styles[method])
+                draw_published(axes, panel.published[cell], centre + 0.28 * slot, 0.2 * slot, styles[method])
                 shown.published = True
     for method, values_at in drawn.items():
         draw_boxes(axes, values_at, slot * (0.54 if beside else 0.7), styles[method])
     shown.baselines = max(shown.baselines, draw_baselines(axes, results.baselines(panel.model, panel.metric)))
     return notes
-
-
-REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
-
-
-def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float, look: MethodStyle) -> None:
-    """Draw our boxes of one look, by place; whiskers reach 1.5 interquartile ranges."""
-    import seaborn
-    from matplotlib.patheffects import Normal, Stroke
-
-    if not values_at:
-        return
-    edge = style.mixed(look.colour, "#000000", 0.45)
-    line = {"color": edge, "linewidth": 0.7}
-    box = {"facecolor": look.colour, "edgecolor": edge, "linewidth": 0.7, "hatch": look.hatch}
-    median = style.median_colour(look.colour)
-    # a white line needs an edge where quartiles coincide and nothing is behind it
-    around = [Stroke(linewidth=2.4, foreground=edge), Normal()] if median == "#FFFFFF" else []
-    places = sorted(values_at)
-    # seaborn measures widths in the smallest distance of two places
-    step = float(np.diff(places).min()) if len(places) > 1 else 1.0
-    seaborn.boxplot(
-        x=[x for x in places for _ in values_at[x]],
-        y=[value for x in places for value in values_at[x]],
-        ax=axes,
-        native_scale=True,
-        width=width / step,
-        whis=1.5,
-        capwidths=0.5 * width,
-        boxprops=box,
-        whiskerprops=line,
-        capprops=line,
-        medianprops={
-            "color": median,
-            "linewidth": 1.2,
-            "path_effects": around,
-            "solid_capstyle": "butt",
-            "label": MEDIAN,
-        },
-        flierprops={
-            "marker": look.marker,
-            "markersize": 2.4,
-            "markerfacecolor": "none",
-            "markeredgecolor": edge,
-            "markeredgewidth": 0.5,
-        },
-        zorder=3,
-    )
-
-
-MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
-
-
-def _glyph(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodStyle) -> None:
-    """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(
-        Rectangle(
-            (x - width / 2, box.q1),
-            width,
-            box.q3 - box.q1,
-            facecolor=style.mixed(look.colour, "#FFFFFF", 0.55),
-            edgecolor=style.GREY,
-            linewidth=0.6,
-            zorder=4,
-        )
-    )
-    axes.plot(
-        [x - 0.95 * width, x + 0.95 * width],
-        [box.median] * 2,
-        color=style.INK,
-        linewidth=1.1,
-        solid_capstyle="butt",
-        zorder=5,
-    )
-    axes.update_datalim([(x, box.q1), (x, box.q3)])
 
 
 def _remark(cell: tuple[str, str, str], values: Sequence[float], results: Results, metric: str) -> str:
@@ -297,35 +214,12 @@ def _write(axes: Axes, note: _Note) -> None:
     )
 
 
-def draw_note(axes: Axes, x: float, text: str) -> None:
-    """Write into the panel, where a box would stand, why there is none."""
-    axes.annotate(
-        text,
-        (x, 0.06),
-        xycoords=axes.get_xaxis_transform(),
-        rotation=90,
-        ha="center",
-        va="bottom",
-        fontsize=7,
-        color=style.INK,
-        bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"},
-        zorder=6,
-    )
-
-
-def draw_baselines(axes: Axes, values: Sequence[float]) -> int:
-    """Draw exact samples' values as thin black lines; return their number."""
-    for value in values:
-        axes.axhline(value, color="black", linewidth=0.3, zorder=1)
-    return len(values)
-
-
 def _finish_axes(axes: Axes, panel: _Panel, declared: FigureKeys, remarks: bool) -> None:
     """Set title, labels, ticks, scale and limits, by default from 0 to all data; draw reference lines."""
     how, room = declared.y, 1.3 if remarks else 1.06
     axes.set_title(panel.title)
     axes.set_xlabel("")
-    axes.set_ylabel(how.label or LABELS.get(panel.metric, panel.metric.replace("_", " ")))
+    axes.set_ylabel(how.label or style.LABELS.get(panel.metric, panel.metric.replace("_", " ")))
     axes.set_xticks(range(len(panel.epsilons)), ["∞" if e == "inf" else e for e in panel.epsilons])
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(panel.epsilons) - 0.5)
@@ -387,26 +281,5 @@ def _legend(
         handlelength=1.8,
         handleheight=1.0,
         columnspacing=1.2,
-        handler_map={Rectangle: _glyph_in_legend()},
+        handler_map={Rectangle: published_in_legend()},
     )
-
-
-def _glyph_in_legend() -> Any:
-    """A legend entry that looks like the published glyph: an upright bar with a tick."""
-    from matplotlib.legend_handler import HandlerBase
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
-
-    class Handler(HandlerBase):
-        def create_artists(  # type: ignore[no-untyped-def]
-            self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
-        ):
-            """Draw the entry."""
-            middle, bar = width / 2 - xdescent, 0.18 * width
-            box = Rectangle((middle - bar / 2, -ydescent - 0.1 * height), bar, 1.2 * height)
-            box.set(facecolor="#DDDDDD", edgecolor=style.GREY, linewidth=0.6, transform=trans)
-            tick = Line2D([middle - bar, middle + bar], [0.5 * height - ydescent] * 2)
-            tick.set(color=style.INK, linewidth=1.1, transform=trans)
-            return [box, tick]
-
-    return Handler()

@@ -97,6 +97,23 @@ MODEL_TITLES = {
     "logistic-digits": "logistic regression, digits",
 }
 
+#: metric -> its name at an axis
+LABELS = {
+    "mmd": "MMD",
+    "mean_error": "distance from the true mean",
+    "ratio_clip_fraction": "fraction clipped",
+    "gradient_clip_fraction": "fraction clipped",
+    "acceptance_rate": "acceptance rate",
+}
+#: metric -> its name above a panel
+METRIC_TITLES = {
+    "mmd": "MMD",
+    "mean_error": "error of the mean",
+    "ratio_clip_fraction": "clipped log ratios",
+    "gradient_clip_fraction": "clipped gradients",
+    "acceptance_rate": "acceptance rate",
+}
+
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
     r"tight": "tight accounting",

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmc.errors import DpmcError
 from dpmc.plots import style
-from dpmc.plots.boxes import GROUP_WIDTH, LABELS, draw_note
 from dpmc.plots.frame import FEW_ITERATIONS, Results, models_of
+from dpmc.plots.marks import GROUP_WIDTH, draw_note
 from dpmc.plots.style import MethodStyle, model_title
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def draw(given: Given) -> Figure:
                 row.draw(one, right)
                 row.write_notes(one, right)
             two[0].set_title(model_title(model, study.models[model].model))
-            two[0].set_ylabel(LABELS[METRIC])
+            two[0].set_ylabel(style.LABELS[METRIC])
         kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for one, name in zip(axes[0], (before, FOUND), strict=True):
             title = f"{name}, our chains\n"  # a line above the model's title
