@@ -152,3 +152,10 @@ def test_algorithms_have_the_colours_of_all_figures() -> None:
         if line.get_linestyle() == "None" and len(line.get_xdata())
     }
     assert colours == {style.STYLES["rwmh"].colour, style.STYLES["hmc"].colour}
+
+
+def test_all_panels_have_one_vertical_axis() -> None:
+    of = experiment()
+    figure = draw(of, table_of(of))
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    assert figure.axes[0].get_ylim()[1] >= max(float(axes.dataLim.y1) for axes in figure.axes)

@@ -104,6 +104,7 @@ def test_start_points_are_the_published_ones(thesis: Study) -> None:
     for axes, model in zip(figure.axes, MODELS, strict=True):
         published = table[table.model == model][["theta_1", "theta_2"]].to_numpy()
         assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
+    assert figure.axes[MODELS.index("circle")].get_aspect() == 1.0  # round
 
 
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:

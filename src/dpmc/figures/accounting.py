@@ -117,7 +117,8 @@ def _draw_panel(
             [count for _, count in points],
             linestyle="none",
             marker="o",
-            markersize=1.5,
+            markersize=1.8,
+            markevery=4,  # all of them would hide the curves
             color="black",
             markeredgewidth=0.0,
             zorder=3,

@@ -73,6 +73,9 @@ def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
                 one.set_visible(True)
             _draw_bounds(axes[row, column], place, results, study, known)
             _draw_fractions(axes[row + 1, column], place, results, study, known)
+        top = max(one.get_ylim()[1] for one in axes.ravel() if one.get_visible())
+        for one in axes.ravel():
+            one.set_ylim(0.0, top)  # dimensions and distances are compared
         _legend(figure, max(len(results.baselines(p.label, "mmd")) for p in places), shown)
     return figure
 

@@ -92,6 +92,8 @@ def _draw_panel(axes: Axes, problem: Problem) -> None:
     axes.plot(problem.starts[:, 0], problem.starts[:, 1], **_point())
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
+    if circle:
+        axes.set_aspect("equal")
     axes.locator_params(axis="x", nbins=3)
     axes.locator_params(axis="y", nbins=4)
 
