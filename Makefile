@@ -21,7 +21,7 @@ searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figur
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery benchmarks test slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes benchmarks test slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -43,11 +43,17 @@ smoke: ## a small study from data to figures, in about a minute
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
-gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, and what tuning changed
+gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, and what tuning changed
 	for study in $(STUDY); do \
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
-        $$(find results/$$study -maxdepth 1 -name tuned_table.md) docs/gallery/$$study/; done
+	        $$(ls figures/$$study/*.md results/$$study/tuned_table.md 2> /dev/null) docs/gallery/$$study/; done
+
+check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are here? stale files are named
+	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)
+
+quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
+	.venv/bin/python -m dpmc.quotes docs/*.md
 
 benchmarks: $(PROJECT) ## the tables and the figure of docs/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done

@@ -7,8 +7,10 @@
 #   results/<study>/metrics.csv                                           metrics, one value a row
 #   results/<study>/traces/<model>.csv                                    metrics along the chains
 #   results/<study>/speed.csv                                             seconds per iteration, as measured
+#   results/<study>/spending.txt                                          what all runs on rows of your own cost together
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
-#   figures/<study>/<figure>.pdf|png
+#   results/<study>/claims.yaml                                           verdicts on the source's sentences
+#   figures/<study>/<figure>.pdf|png, <table>.csv|md|tex, index.html (all of them on one page)
 #
 # Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
 # named in config/config.yaml.
@@ -31,6 +33,7 @@ include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/traces.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/tables.smk"
+include: "workflow/rules/claims.smk"
 
 
 # Here, for what an included file says of the default target is forgotten at its end.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpmc import models
 from dpmc.cell import iterations_within
 from dpmc.errors import DpmcError
 from dpmc.privacy import accountants
@@ -106,11 +105,10 @@ def _question(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
 ) -> _Question:
     """The releases of one run of a cell, all chains together, and its budget."""
-    spec = study.model(model)
-    definition = models.definition(spec.model)
+    definition = study.definition(model)
     n = study.number_of_rows(model)
     if not n:
-        raise DpmcError(f"n: needed, since {spec.model} names no number of rows")
+        raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
     source = "hyperparameters"
     if values is None:
         values, source = study.pinned_hyperparameters(model, method)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dpmc.tables.formats import markdown
+
 Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
 
 
@@ -70,8 +72,7 @@ def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Seque
     `key`: the column of names; `titles`: their titles; the medians are in the columns `<way>_mmd`.
     """
     who = list(dict.fromkeys(str(one[key]) for one in part))
-    yield "| place by median MMD | " + " | ".join(titles[name] for name in who) + " |"
-    yield "| --- |" + " --- |" * len(who)
+    lines = []
     for epsilon in dict.fromkeys(str(one["epsilon"]) for one in part):
         cells = {str(one[key]): one for one in part if one["epsilon"] == epsilon}
         order = [_by_median(cells, way) for way in ways]
@@ -79,7 +80,8 @@ def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Seque
         for name in who:
             place = [str(way.index(name) + 1) if name in way else "none" for way in order]
             entries.append(" → ".join(place if len(set(place)) > 1 else place[:1]))
-        yield f"| ε = {epsilon} | " + " | ".join(entries) + " |"
+        lines.append([f"ε = {epsilon}", *entries])
+    yield from markdown(["place by median MMD", *(titles[name] for name in who)], lines)
 
 
 def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:

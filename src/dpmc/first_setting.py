@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc import sampling
-from dpmc.algorithms import algorithm_class
+from dpmc import sampling, search
+from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.errors import DpmcError
 from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
@@ -22,6 +22,7 @@ from dpmc.randomness import stream
 
 if TYPE_CHECKING:
     from dpmc.problem import Problem
+    from dpmc.studies import Study
 
 #: Iterations that the noise of the first setting buys: enough to see how a chain mixes. A search goes from
 #: there. Algorithms that are not here need a setting to begin with.
@@ -39,7 +40,7 @@ class OneCell:
 
     template: sampling.Cell  # with any hyperparameters
     pinned: dict[str, Any]
-    name: str = ""
+    name: str = ""  # of the study
 
     def model(self, label: str) -> Any:
         """What has a `tuning_epsilon`."""
@@ -63,6 +64,34 @@ class OneCell:
         """What decides the draws beside hyperparameters and data."""
         cell = self.template
         return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
+
+
+def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
+    """Where hyperparameters are searched, beginning with those given, else with the first ones.
+
+    Sets the problem's reference draws. `study` and `method` are labels.
+    """
+    sd = scales(cell.problem)
+    cell.problem.reference = reference_draws(cell.problem, sd)
+    start = given or first_setting(cell, sd)
+    free = tuple(name for name in FREE[cell.method] if name in start)
+    method = method or cell.method
+    return search.Bench(OneCell(cell, start, study), cell.problem.label, method, cell.problem, free)
+
+
+def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
+    """Where a model of one's own is tried that no file has hyperparameters for: as `dpmc.tune` begins."""
+    how = study.method(method)
+    cell = sampling.Cell(
+        problem=problem,
+        method=how.algorithm,
+        algorithm=None,
+        epsilon=study.model(model).tuning_epsilon,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+    )
+    return bench(cell, {}, study.name, method)
 
 
 def with_setting(

@@ -25,7 +25,7 @@ def _data_file(command: argparse.ArgumentParser) -> None:
         "--data",
         type=file_path,
         metavar="FILE",
-        help="NetCDF written by dpmc data, or rows as CSV (default: made on the spot)",
+        help="NetCDF written by dpmc data, or rows as CSV or Parquet (default: made on the spot)",
     )
 
 
@@ -46,7 +46,9 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", metavar="SET", help="published, tuning, fresh-<number>, or pictures (docs/data.md)"
     )
-    command.add_argument("--rows", type=file_path, metavar="CSV", help="your own rows instead")
+    command.add_argument(
+        "--rows", type=file_path, metavar="FILE", help="your own rows instead (CSV, Parquet or NetCDF)"
+    )
     command.add_argument("--output", required=True, type=file_path, metavar="FILE")
 
 
@@ -109,6 +111,7 @@ def _sample(command: argparse.ArgumentParser) -> None:
     command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
     command.add_argument("--thin", type=int, help="keep every THIN-th draw")
     _chains_and_delta(command)
+    command.add_argument("--no-summary", action="store_true", help="leave out the table at the end")
     command.add_argument(
         "--checkpoint-seconds", type=seconds, default=20.0, help="between checkpoints (default: 20)"
     )
@@ -170,10 +173,8 @@ def _evaluate(command: argparse.ArgumentParser) -> None:
 
 
 def _plot(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--figure", required=True, help="name of the figure")
-    command.add_argument(
-        "--metrics", type=file_path, metavar="CSV", help="needed by all but the table of models"
-    )
+    command.add_argument("--figure", required=True, help="name of the figure, or of a table")
+    command.add_argument("--metrics", type=file_path, metavar="CSV", help="needed by figures, not by tables")
     command.add_argument(
         "--published", type=Path, default=shipped("data", "published"), help="published results (CSV files)"
     )
@@ -182,7 +183,7 @@ def _plot(command: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("results"),
         metavar="FOLDER",
-        help="results of all studies, for figures that show chains (default: results)",
+        help="results of all studies, for tables and figures that show chains (default: results)",
     )
     command.add_argument("--output", required=True, nargs="+", type=file_path, metavar="FILE")
 
@@ -250,14 +251,13 @@ COMMANDS = {
     "sample": Command(
         "sampling",
         "run private chains",
-        "dpmc sample --study thesis --model flat-banana-2d --method dp-hmc --epsilon 4 --seed 0 "
-        "--output chain.nc",
+        "dpmc sample --study thesis --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
         _sample,
     ),
     "evaluate": Command(
         "evaluation",
         "compute metrics of the chains of a model's cells, or of its baselines",
-        "dpmc evaluate --study thesis --model flat-banana-2d --chains chain.nc --output metrics.csv",
+        "dpmc evaluate --study thesis --model circle --chains chain.nc --output metrics.csv",
         _evaluate,
     ),
     "trace": Command(

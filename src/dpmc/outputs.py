@@ -160,9 +160,9 @@ def csv_table(columns: Iterable[str]) -> Kind:
     return Kind("a table of this kind", _first_lines(re.escape(",".join(columns))))
 
 
-def latex_table(head: Iterable[str]) -> Kind:
-    """The kind of LaTeX tables that begin with these lines."""
-    return Kind("a table of this kind", _first_lines(*map(re.escape, head)))
+def text_file(first: str) -> Kind:
+    """The kind of texts with this first line: tables as Markdown and LaTeX."""
+    return Kind("a table of this kind", _first_lines(re.escape(first)))
 
 
 def checksums(names: Iterable[str]) -> Kind:

@@ -108,6 +108,8 @@ class Problem:
             raise DpmcError(
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
             )
+        if hasattr(self.model, "check_rows"):
+            self.model.check_rows(self.rows)
         self._check_prior(source)
 
     def _check_prior(self, source: str) -> None:

@@ -30,9 +30,8 @@ from dpmc import datasets
 from dpmc.algorithms import FREE
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
-from dpmc.models import definition
 from dpmc.randomness import stream
-from dpmc.studies import Study, sources_version
+from dpmc.studies import MissingSettings, Study, sources_version
 from dpmc.trials import Table, Trial, open_table
 from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 
@@ -72,7 +71,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
     Raises DpmcError where the study has no setting for the cell.
     """
-    spec, how, about = study.model(model), study.method(method), definition(study.model(model).model)
+    spec, how, about = study.model(model), study.method(method), study.definition(model)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
     private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
     if not names or not private or not hasattr(about.model, "posterior"):
@@ -166,11 +165,11 @@ class Bench:
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """The metric rows of these seeds' chains."""
-        from dpmc.metrics.cell import cell_metrics
+        from dpmc.metrics.cell import seed_metrics
         from dpmc.storage import ChainFile
 
         runs = self.sample(cell, seeds)
-        return cell_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
+        return seed_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
         """The chains of these seeds."""
@@ -178,16 +177,28 @@ class Bench:
 
         return sample(cell, list(seeds), private_listener=private_listener)
 
-    def noise_sd(self, setting: dict[str, Any], seed: int) -> float:
-        """Median sd of the noise of a log ratio in the second half of one run; NaN where there is none."""
+    def one_run(self, setting: dict[str, Any], seed: int) -> dict[str, float]:
+        """What one run says of a setting, by name: `noise_sd`, the median sd of the noise of a log ratio in
+        its second half, and `ess` and `rhat`, the worst of any parameter. Those that are not defined are left
+        out.
+        """
+        from dpmc.metrics.cell import convergence, second_half
+
         cell, _, verdict = self.refusal(setting)
         if verdict != "ok":
-            return math.nan
+            return {}
         blocks: list[np.ndarray] = []
-        self.sample(cell, [seed], blocks.append)
+        (run,) = self.sample(cell, [seed], blocks.append)
+        found = {}
         sds = np.concatenate(blocks, axis=1)
         late = sds[:, sds.shape[1] // 2 :]
-        return float(np.median(late[late > 0.0])) if (late > 0.0).any() else math.nan
+        if (late > 0.0).any():
+            found["noise_sd"] = float(np.median(late[late > 0.0]))
+        try:
+            worst = convergence(second_half(run.draws, run.draws.shape[1]))
+        except ValueError:  # chains that never moved have none
+            return found
+        return {**found, "ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
 
     def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
         """The cell of a setting, and objective and verdict if it need not be run at all.
@@ -283,23 +294,32 @@ def search(
     *,
     trials: int,
     seeds: int,
+    begin: Callable[[Study, str, str, Problem], Bench] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Search the free hyperparameters of one cell; return the chosen setting and what is known of it.
 
     Parameters
     ----------
-    problem : tuning data, with exact draws to compare with.
+    problem : tuning data, with exact draws to compare with; a model of one's own may lack them where no file
+        has hyperparameters for it.
     table : CSV file of the trials; a search that was killed goes on from it.
     trials : settings to try. The same number gives the same answer; a larger one goes on from the table.
     seeds : runs of a trial, each of as many chains as the study's; finalists have the other seeds that the
         data set has start points for.
+    begin : where to begin for a model of one's own that no file has hyperparameters for.
 
     Raises DpmcError where there is nothing to search, for data that chains are evaluated on, for
     hyperparameters that are missing, and where no setting is feasible.
     """
     _check_data(study, model, problem.dataset)
-    bench = Bench(study, model, method, problem)
+    try:
+        bench = Bench(study, model, method, problem)
+    except MissingSettings:
+        own = ":" in model and study.epsilon_kind == "total" and not study.method(method).options
+        if begin is None or not own:
+            raise
+        bench = begin(study, model, method, problem)
     return searched(bench, table, trials, seeds, len(problem.starts) // study.chains, progress)
 
 
@@ -350,7 +370,8 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
         if trial.feasible and (best is None or trial.objective < best.objective):
             best = trial
         if progress is not None:
-            progress(number + 1, trials, f"best {best.objective:.4f}" if best else "nothing feasible yet")
+            word = f"best MMD {best.objective:.4f}" if best else f"none can be chosen yet ({trial.verdict})"
+            progress(number + 1, trials, word)
 
 
 def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Callable[[float], Any]]]:
@@ -384,15 +405,17 @@ def _finals(bench: Bench, known: Table, trials: int, seeds: range, progress: Pro
     """Try the pinned setting and the best trials again, with `seeds`, until enough of them are feasible."""
     full = sorted((t for t in known.searched()[:trials] if t.feasible), key=lambda t: (t.objective, t.number))
     others = {str(t.setting): t.setting for t in full if t.setting != bench.start}
+    settings = [bench.start, *others.values()][: 1 + MOST_FINALISTS]
     finals: list[Trial] = []
-    for setting in [bench.start, *others.values()][: 1 + MOST_FINALISTS]:
-        feasible = sum(trial.feasible for trial in finals[1:])
-        if feasible == FINALISTS:
+    for setting in settings:
+        refused = sum(not trial.feasible for trial in finals[1:])
+        if len(finals) == 1 + FINALISTS + refused:
             break
         if progress is not None:
-            progress(
-                trials, trials, f"{len(finals)} finalists with {len(seeds)} more seeds, {feasible} feasible"
-            )
+            of = min(len(settings), 1 + FINALISTS + refused)
+            word = f"finalist {len(finals) + 1} of {of} runs with {len(seeds)} other seeds"
+            best = min((trial.objective for trial in finals if trial.feasible), default=None)
+            progress(trials, trials, word + (f", best MMD {best:.4f}" if best is not None else ""))
         found = known.find("final", setting)
         if found is None:
             found = bench.decide(len(known.trials), setting, seeds)
@@ -447,8 +470,24 @@ def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
     """What is written down of a finalist; `seed` is one that no trial of the search proper has seen."""
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
-    values |= {"mmd_error": median_error(trial.values), "noise_sd": bench.noise_sd(trial.setting, seed)}
+    values |= {"mmd_error": median_error(trial.values), **bench.one_run(trial.setting, seed)}
     return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": trial.verdict}
+
+
+def warnings(found: dict[str, Any]) -> list[str]:
+    """What a user should know of the answer of a search before spending a budget with it."""
+    from dpmc.summary import ESS_LEAST
+
+    about = found["search"]
+    said = [f"{name} lies on the edge of what was searched: begin there" for name in about["at_bound"]]
+    ess = about["chosen"].get("ess")
+    if ess is None or ess < ESS_LEAST:
+        worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
+        said.append(
+            f"a run with what was found is worth {worth}: more trials, more rows, a larger budget, or less "
+            "of the likelihood (tempering) may help"
+        )
+    return said
 
 
 def _at_bound(pinned: Any, value: Any) -> bool:

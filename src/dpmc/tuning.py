@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.models import definition
 from dpmc.studies import Study
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
     Raises DpmcError for missing or wrong hyperparameters.
     """
     values, source = study.pinned_hyperparameters(model, method)
-    spec = study.model(model)
-    about = definition(spec.model)
+    about = study.definition(model)
     epsilon = study.epsilons(model, method)[0]
     study.algorithm(method, values, len(about.true_theta), source, epsilon, study.number_of_rows(model))
     why = (
@@ -46,14 +44,14 @@ def pinned(
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
-    from dpmc.metrics.cell import cell_metrics
+    from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling import sample
     from dpmc.storage import ChainFile
 
     values, source = study.pinned_hyperparameters(model, method)
     cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
     finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    rows = cell_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
+    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
     return {
         **_about(study, model, method, values),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import dpmc
-from dpmc import first_setting, search
+from dpmc import first_setting, search, summary
 from dpmc.__main__ import main
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.datasets import build
@@ -268,6 +268,24 @@ def test_algorithms_lists_all_with_their_hyperparameters() -> None:
             assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
 
 
+class Positive:
+    """A model that refuses rows."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return -theta[0] * rows[:, 0]
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        if (rows < 0.0).any():
+            raise ValueError("must be at least 0")
+
+
+def test_a_model_may_refuse_rows() -> None:
+    with pytest.raises(dpmc.DpmcError, match=r"check_rows failed \(ValueError: must be at least 0"):
+        sample(Positive(), np.array([[1.0], [-1.0]]))
+
+
 # -- tune -------------------------------------------------------------------------------------------------
 
 
@@ -320,7 +338,21 @@ def test_a_setting_at_the_edge_of_the_search_is_named(
     dpmc.tune(linear(tempering=50), 300, epsilon=8, trials=1, seeds=1)
     said = capfd.readouterr().err
     assert "tune LinearRegression dp-penalty: 1/1 trials" in said
+    assert "finalist 1 of 1 runs with 6 other seeds" in said
     assert "warning: tau lies on the edge of what was searched" in said
+
+
+def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = linear(tempering=50)
+    given = {"trials": 1, "seeds": 1, "chains": 2}
+    chosen = dpmc.tune(model, 500, epsilon=50, **given)["search"]["chosen"]
+    assert chosen["ess"] > summary.ESS_LEAST and 0.99 < chosen["rhat"] < 1.3
+    assert "independent draws" not in capfd.readouterr().err
+    found = dpmc.tune(model, 500, epsilon=0.5, **given)
+    assert found["search"]["chosen"]["ess"] < summary.ESS_LEAST
+    assert "warning: a run with what was found is worth" in capfd.readouterr().err
 
 
 def test_public_rows_serve_as_well_as_simulated_ones() -> None:

@@ -25,7 +25,7 @@ def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
             printed = io.StringIO()
     assert printed.getvalue() == ""
     model, rows = names["model"], np.loadtxt("people.csv", delimiter=",", skiprows=1)
-    posterior = model.posterior(rows[:, [2, 0, 1]], 500 / 5000)  # type: ignore[attr-defined]
+    posterior = model.posterior(rows[:, [2, 0, 1]], 250 / 5000)  # type: ignore[attr-defined]
     half = names["half"].values  # type: ignore[attr-defined]
     sd = np.sqrt(np.diag(posterior.covariance()))
     assert (np.abs(half.mean(axis=0) - posterior.mean()) < 1.0 * sd).all()

@@ -1,5 +1,6 @@
 """Regression models, up the ladder: gradients, forms, prior, exact posterior, chains."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,8 @@ def test_chains_have_the_moments_of_the_exact_posterior(algorithm: str, options:
             lambda: dpmc.LinearRegression("y", {"x": (0.0, 0.0)}),
             "predictors: x: scale: 0 must be greater than 0",
         ),
-        (lambda: dpmc.LinearRegression("y", {"x": 1.0}), r"predictors: shape \(1,\) must be \(1, 2\)"),
+        (lambda: dpmc.LinearRegression("y", {"x": 1.0}), r"predictors: x: 1.0 must be \(centre, scale\)"),
+        (lambda: dpmc.LinearRegression("y", {"x": "ab"}), r"predictors: x: 'ab' must be \(centre, scale\)"),
         (lambda: dpmc.LinearRegression("y", ["y"]), "outcome: 'y' must be the name of a column of its own"),
         (lambda: dpmc.LinearRegression("y", ["x"], sd=-1.0), "sd: -1 must be greater than 0"),
         (lambda: dpmc.LogisticRegression("y", ["x"], norm=np.nan), "norm: nan must be greater than 0"),
@@ -201,6 +203,27 @@ def test_chains_have_the_moments_of_the_exact_posterior(algorithm: str, options:
 def test_mistakes_name_model_argument_value_and_rule(make: Any, words: str) -> None:
     with pytest.raises(dpmc.DpmcError, match=words):
         make()
+
+
+@pytest.mark.parametrize("count", [-1.0, 2.5])
+def test_an_outcome_that_is_no_count_is_refused_before_any_budget_is_spent(count: float) -> None:
+    model = dpmc.PoissonRegression("visits", ["age"])
+    with pytest.raises(dpmc.DpmcError, match=f"outcome visits: {count:g} in row 1 must be a whole number"):
+        dpmc.sample(
+            model,
+            np.array([[1.0, 0.0], [count, 0.0]]),
+            epsilon=50,
+            progress=False,
+            hyperparameters={"tau": 1, "clip": 1, "proposal_sd": 1},
+        )
+
+
+@pytest.mark.parametrize("cls", [dpmc.LinearRegression, dpmc.LogisticRegression, dpmc.PoissonRegression])
+def test_signatures_name_every_option(cls: Any) -> None:
+    options = {"intercept", "prior_sd", "norm", "true_theta", "tempering"}
+    assert options <= set(inspect.signature(cls).parameters)
+    with pytest.raises(TypeError, match="'tempring'"):
+        cls("y", ["x"], tempring=5)
 
 
 def test_an_outcome_that_is_no_label_is_refused() -> None:

@@ -76,7 +76,7 @@ def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> 
     path = tmp_path / "people.csv"
     path.write_text('name,age\n"Smith, Jo",40\n"Li ""X"" Wei",50\n')
     assert read_table(path, ("age",))[0].tolist() == [[40.0], [50.0]]
-    with pytest.raises(DpmcError, match=r"people\.csv: line 2: 'Smith, Jo' is not a number"):
+    with pytest.raises(DpmcError, match=r"people\.csv: line 2: column name: 'Smith, Jo' is not a number"):
         read_table(path)
 
 
@@ -113,9 +113,9 @@ def test_what_is_refused_says_where_it_stands(source: Any, words: str) -> None:
     [
         ("a.csv", "1.2.3\n1\n", "a.csv: line 1: '1.2.3' is neither a number nor a column's name"),
         ("a.csv", "x,12a\n1,2\n", "a.csv: line 1: '12a' is neither a number nor a column's name"),
-        ("a.csv", "x,y\n1,2\n3,\n", "a.csv: line 3: column 2 is missing"),
-        ("a.csv", "x,y\n1,2\n3,inf\n", "a.csv: row 1, column y: is NaN or infinite"),
-        ("a.csv", "x,y\n1,2\nNA,4\n", "a.csv: line 3: 'NA' is not a number"),
+        ("a.csv", "x,y\n1,2\n3,\n", "a.csv: line 3: column y is missing"),
+        ("a.csv", "x,y\n1,2\n3,inf\n", "a.csv: line 3: column y: is NaN or infinite"),
+        ("a.csv", "x,y\n1,2\nNA,4\n", "a.csv: line 3: column x: 'NA' is not a number"),
         ("a.txt", "1\n", "a.txt: must end in .csv, .parquet, .nc"),
         ("a.parquet", "1\n", "a.parquet: cannot be read"),
         ("a.nc", "1\n", "a.nc: cannot be read"),

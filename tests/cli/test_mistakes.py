@@ -98,7 +98,10 @@ def test_delta(folder, capsys, delta):
     [
         (("--model", "moon"), ["'moon'", "circle"]),
         (("--method", "dp-hcm"), ["'dp-hcm'", "dp-hmc"]),
-        (("--study", "theses"), ["theses.yaml", "no such file"]),
+        (
+            ("--study", "theses"),
+            ["--study: 'theses' is unknown; known: ", "smoke, thesis, ", "a path that ends in .yaml"],
+        ),
         (("--seed", "20"), ["seed", "20", "start points"]),
         (("--seed", "-1"), ["seed", "-1"]),
         (("--iterations", "0"), ["iterations", "0", "at least 1"]),

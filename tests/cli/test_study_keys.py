@@ -54,7 +54,8 @@ def test_a_study_that_is_right(tmp_path) -> None:
     [
         ("seeds: 2", "seeds: two", "line 4: seeds: 'two' must be an integer"),
         ("seeds: 2", "seeds:", "line 4: seeds: None must be a value, or the key be left out"),
-        ("seeds: 2", "sedes: 2", "key 'seeds' is missing"),
+        ("seeds: 2", "", "key 'seeds' is missing"),
+        ("seeds: 2", "sedes: 2", "line 4: sedes: unknown key; known: title, epsilon_kind, delta, seeds, "),
         ("title: lines", "title: ''", "line 2: title: '' must not be empty"),
         ("delta: 0.1/n", "delta: 2", "line 3: delta: 2 must be a number in (0, 1), or a text such as 0.1/n"),
         ("mode: none", "mode: later", "line 6: tuning: mode: 'later' must be 'pinned', 'search' or 'none'"),
@@ -81,6 +82,7 @@ def test_a_study_that_is_right(tmp_path) -> None:
         ("figures: []", "figures: {a: b}", "line 17: figures: {'a': 'b'} must be a list"),
         ("seeds: 2", "seeds: 2\nname: x", "line 5: name: unknown key; known: title, epsilon_kind, delta"),
         ("seeds: 2", "title: again", "is not valid YAML: line 4: key 'title' stands twice"),
+        ("[0.5, 1]", "[0.5, 1", "is not valid YAML: while parsing a flow sequence at line 9, column 15"),
     ],
 )  # fmt: skip
 def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:

@@ -233,6 +233,9 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     )
     assert [line for line in errors if line in summary][-len(summary) :] == summary  # as the page shows it
 
+    exec(Path("late.py").read_text(), names := {})
+    assert names["late"].posterior.sizes["draw"] == -(-names["tree"].posterior.sizes["draw"] // 2)
+
     rows = np.loadtxt("rows.csv", delimiter=",")
     design = np.column_stack([np.ones(len(rows)), rows[:, 1]])
     mode = np.array([1.0, 0.5])

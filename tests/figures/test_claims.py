@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dpmc import claims
-from dpmc.claims import Case, case, dp_hmc, verdict
+from dpmc.claims import Case, case, verdict
 from dpmc.errors import DpmcError
 from dpmc.studies.figures import known_figures
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
@@ -113,7 +113,7 @@ def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
     return {entry["name"]: entry for entry in claims.judge(of, metrics)["claims"]}
 
 
-NAMES = [claim.name for claim in dp_hmc.claims()]
+NAMES = list(claims.claims_of("dp-hmc").claims)
 
 
 def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
@@ -138,13 +138,18 @@ def test_a_claim_that_holds_as_published_only_depends() -> None:
     entry = judged(values)["banana-sgld-sgnht-worse"]
     assert entry["verdict"] == "depends"
     held = {case["case"] for case in entry["cases"] if not case["holds"]}  # type: ignore[attr-defined, union-attr]
-    assert held == {"dp-sgld corrected, MMD", "dp-sgld corrected, mean error"}
+    assert held == {"paper-banana, dp-sgld, MMD", "paper-banana, dp-sgld, mean error"}
 
 
 def test_numbers_are_those_of_the_table() -> None:
     entries = judged(as_the_paper_says)
     first = entries["banana-equal"]["cases"][0]  # type: ignore[index]
-    assert first == {"case": "paper-banana MMD", "number": pytest.approx(1.0 / 1.1, abs=1e-4), "holds": True}
+    assert first == {
+        "case": "paper-banana, dp-hmc, MMD",
+        "number": pytest.approx(1.0 / 1.1, abs=1e-4),
+        "asked": "between 0.8 and 1.25",
+        "holds": True,
+    }
     bounds = [case["case"] for case in entries["clipping-chosen-bounds"]["cases"]]  # type: ignore[attr-defined]
     assert bounds == [
         "dp-penalty, paper-banana, bound 0.15",
@@ -157,7 +162,12 @@ def test_numbers_are_those_of_the_table() -> None:
 def test_what_is_missing_decides_nothing() -> None:
     entry = judged(as_the_paper_says, drop="covariance_error")["banana-tails"]
     assert entry["verdict"] == "undecided"
-    assert entry["cases"][0] == {"case": "dp-sgld corrected", "number": None, "holds": None}  # type: ignore[index]
+    assert entry["cases"][0] == {
+        "case": "paper-banana, dp-sgld",
+        "number": None,
+        "asked": "above 1.25",
+        "holds": None,
+    }  # type: ignore[index]
     empty = judged(lambda *_: None)
     assert {entry["verdict"] for entry in empty.values()} == {"undecided"}
 
@@ -185,7 +195,9 @@ def test_verdict() -> None:
 
 
 def test_a_study_without_claims_is_named() -> None:
-    with pytest.raises(DpmcError, match="study made-up: it has no claims; studies that have: dp-hmc"):
+    with pytest.raises(
+        DpmcError, match="study made-up: it has no claims; studies that have: dp-fast-mh, dp-hmc"
+    ):
         claims.judge(paper_study(), pd.DataFrame())
 
 
@@ -204,7 +216,6 @@ def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
 
 def test_the_script_tells_a_study_without_claims() -> None:
     script = ROOT / "workflow" / "scripts" / "claims.py"
-    table = ROOT / "data" / "published" / "mmd.csv"
-    arguments = [sys.executable, str(script), "smoke", str(table), "claims.yaml"]
+    arguments = [sys.executable, str(script), "smoke", "metrics.csv", "budgets.csv", "claims.yaml"]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and "column" in done.stderr
+    assert done.returncode != 0 and "study smoke: it has no claims" in done.stderr

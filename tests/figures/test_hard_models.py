@@ -59,13 +59,12 @@ def test_panels_show_the_models_and_the_medians_of_the_table(name: str) -> None:
         assert len(drawn) == len(methods) * len(of.models[model].epsilons)
 
 
-@pytest.mark.parametrize(("name", "panels"), [("acceptance-easy", 3), ("gradient-clipping", 3)])
-def test_published_boxes_stand_beside_ours_where_they_exist(name: str, panels: int) -> None:
+@pytest.mark.parametrize("name", FIGURES)
+def test_published_boxes_stand_beside_ours_in_every_panel(name: str) -> None:
     of = whole_study()
     figure = draw(name, metrics(of, names=(FIGURES[name][0],)), of)
     with_ticks = [any(line.get_linewidth() == 1.1 for line in a.lines) for a in figure.axes]
-    assert with_ticks == [True] * panels + [False] * (len(figure.axes) - panels)
-    assert all(axes.get_ylim() == (0.0, 1.0) for axes in figure.axes)
+    assert with_ticks == [True] * len(figure.axes)
 
 
 @pytest.mark.parametrize("name", ["mmd-easy", "clipping-easy", *FIGURES])

@@ -9,15 +9,18 @@ import pytest
 from dpmc import threefry
 from dpmc.datasets import published
 from dpmc.metrics.mmd import published_mmd
+from dpmc.plots.frame import read_published
 from dpmc.plots.style import MODEL_TITLES, STYLES
+from dpmc.studies import load_study
 from dpmc.studies.figures import declared_figure
 
 FOLDER = Path(__file__).parents[2] / "data" / "published"
 BOXES = {
-    "mmd": 107,
-    "ratio_clip_fraction": 108,
-    "acceptance_rate": 107,
-    "gradient_clip_fraction": 18,
+    "mmd": 197,
+    "ratio_clip_fraction": 204,
+    "acceptance_rate": 197,
+    "gradient_clip_fraction": 45,
+    "mean_error": 6,
 }
 
 
@@ -77,8 +80,16 @@ def test_accountant_curves() -> None:
 
 def test_clipping_experiment_is_complete() -> None:
     table = read("clipping_experiment")
-    sizes = table.groupby(["algorithm", "clip_bound", "metric"]).seed.nunique()
-    assert len(sizes) == 2 * 8 * 2 and (sizes == 20).all()
+    sizes = table.groupby(["dimension", "algorithm", "clip_bound", "metric"]).seed.nunique()
+    assert len(sizes) == len(table) / 20 == 2 * 2 * 8 * 2 and (sizes == 20).all()
+    assert list(read("clipping_experiment_baselines").groupby("dimension").size()) == [10, 9]
+
+
+def test_every_published_box_has_a_cell_of_the_thesis() -> None:
+    study = load_study(FOLDER.parents[1] / "config" / "studies" / "thesis.yaml")
+    boxes = [(metric, *cell) for metric in BOXES for cell in read_published(FOLDER, metric, study) if cell[2]]
+    assert len(boxes) == sum(BOXES.values()) == 649
+    assert {cell[1:] for cell in boxes} <= set(study.cells())
 
 
 def test_starts_are_the_regenerated_ones() -> None:

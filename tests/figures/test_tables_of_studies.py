@@ -64,9 +64,8 @@ def published_box(folder: Path, method: str, q1: float, median: float, q3: float
 
 def test_the_published_medians_are_compared_with_the_studys_own_chains(folder: Path) -> None:
     (folder / "published").mkdir()
-    for name in ("mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction"):
-        head = "model,method,epsilon,statistic,value,index\n"
-        (folder / "published" / f"{name}.csv").write_text(head)
+    (folder / "published" / "mmd.csv").write_text("model,method,epsilon,statistic,value,index\n")
+    (folder / "published" / "models.csv").write_text("model,n\nflat-banana-2d,100000\n")
     published_box(folder, "dp-penalty", 0.3, 0.35, 0.4)
     published_box(folder, "dp-hmc", 0.2, 0.2, 0.2)  # neither these nor the chains are spread
     found, summary = run(folder, "compare_published.py", "published", "table.csv")
@@ -79,6 +78,18 @@ def test_the_published_medians_are_compared_with_the_studys_own_chains(folder: P
     assert float(rows["dp-penalty"]["z"]) == pytest.approx((median - 0.35) / error, rel=1e-4)
     assert float(rows["dp-hmc"]["median"]) == 0.3 and math.isnan(float(rows["dp-hmc"]["z"]))
     assert "| mmd | all | 1 |" in summary  # where the difference has no error it has no z
+    z = float(rows["dp-penalty"]["z"])
+    assert abs(z) < 3 and "2 published boxes compared; of 1" in summary and "1 agree within 3." in summary
+
+
+def test_boxes_beyond_three_errors_are_named(folder: Path) -> None:
+    (folder / "published").mkdir()
+    (folder / "published" / "mmd.csv").write_text("model,method,epsilon,statistic,value,index\n")
+    (folder / "published" / "models.csv").write_text("model,n\nflat-banana-2d,100000\n")
+    published_box(folder, "dp-penalty", 0.09, 0.1, 0.11)
+    found, summary = run(folder, "compare_published.py", "published", "table.csv")
+    assert float(found[0]["z"]) > 3 and "0 agree within 3. Beyond:" in summary
+    assert "- mmd, flat-banana-2d, dp-penalty, ε = 1: 0.55 against 0.1 (z = +" in summary
 
 
 def test_the_clipping_table_has_the_studys_own_chains(folder: Path) -> None:

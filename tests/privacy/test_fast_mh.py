@@ -443,6 +443,7 @@ def test_moments_of_a_barker_bit_are_below_those_of_normal_noise() -> None:
             assert np.max(found) >= 0.99 * bound
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6)
 @given(
     st.floats(0.005, 1.5),
@@ -499,6 +500,7 @@ def test_other_releases_beside_the_bits() -> None:
     assert exact * 0.9 <= ACCOUNTANT.delta(bits + gaussian, 2.0) <= 2.5 * exact
 
 
+@pytest.mark.slow
 def test_extreme_numbers_give_a_bound() -> None:
     for event in (
         FastMetropolisRelease("test", 1e-300, 1e300, 10**9, 2, 1e-300, 1e300, 1000),

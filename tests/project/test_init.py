@@ -1,5 +1,6 @@
 """The project that `dpmc init` writes: complete, planned and run by Snakemake, and as its README says."""
 
+import base64
 import csv
 import re
 import subprocess
@@ -58,6 +59,18 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     planned = snakemake("--dry-run", "--quiet", "rules", "--config", "job=chain")
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
     assert re.search(r"^figure +1$", planned, re.M)
+    assert re.search(r"^spending +1$", planned, re.M)
+
+
+def test_what_a_kill_left_half_made_is_made_again(project: Path) -> None:
+    """The profile of the project asks for it."""
+    snakemake("results/regression/budgets.csv")
+    marks = project / ".snakemake/incomplete"
+    marks.mkdir(exist_ok=True)
+    name = base64.b64encode(b"results/regression/budgets.csv").decode()
+    (marks / name).touch()
+    planned = snakemake("--dry-run", "results/regression/budgets.csv")
+    assert "profiles/default" in planned and "rule budgets:" in planned
 
 
 def test_the_commands_of_the_readme_work(project: Path) -> None:

@@ -329,6 +329,38 @@ def test_a_figure_of_the_search_is_drawn(tmp_path: Path, monkeypatch: Any) -> No
     assert (tmp_path / "search.png").read_bytes()[:4] == b"\x89PNG"
 
 
+OWN = """
+import numpy as np
+
+class Normal:
+    dimension, n, tempering = 1, 300, 50
+    def log_likelihood(self, theta, rows): return -0.5 * (rows[:, 0] - theta[0]) ** 2
+    def simulate(self, generator, theta, n): return theta + generator.standard_normal((n, 1))
+"""
+
+
+def test_a_model_of_ones_own_needs_no_hyperparameters_to_begin_with(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    write_study(tmp_path)
+    (tmp_path / "own_normal.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    own = ["--study", "small", "--model", "own_normal:Normal", "--output", "found.yaml", "--quiet"]
+    assert main(("tune", *own, "--method", "dp-penalty")) == 2
+    said = capsys.readouterr().err
+    assert (
+        "give them by --hyperparameters, or let dpmc tune --search find some" in said and "yaml" not in said
+    )
+    few = ["--search", "--trials", "2", "--seeds", "2"]
+    assert main(("tune", *own, *few, "--method", "dp-penalty")) == 0
+    found = yaml.safe_load(Path("found.yaml").read_text())
+    assert (found["study"], found["model"], found["method"]) == ("small", "own_normal:Normal", "dp-penalty")
+    run = ["sample", *own[:4], "--method", "dp-penalty", "--hyperparameters", "found.yaml", "--seed", "0"]
+    assert main((*run, "--epsilon", "4", "--output", "c.nc", "--quiet")) == 0
+    assert main(("tune", *own, *few, "--method", "fixed", "--force")) == 2  # options fix its hyperparameters
+
+
 def test_private_rows_are_tuned_on_only_if_that_is_said(
     tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
@@ -482,3 +514,5 @@ def test_the_noise_of_the_settings_is_that_of_their_formula(whole: Any, study: S
         moves = np.linalg.norm(generator.standard_normal((20000, 2)) * setting["proposal_sd"], axis=1)
         sds = problem.temperature * 2.0 * setting["tau"] * np.sqrt(problem.n) * setting["clip"] * moves
         assert result["search"][which]["noise_sd"] == pytest.approx(float(np.median(sds)), rel=0.15)
+        assert 1.0 < result["search"][which]["ess"] < result["search"][which]["iterations"]
+        assert 0.99 < result["search"][which]["rhat"] < 3.0

@@ -1,5 +1,7 @@
 """A study of one's own outside the clone: its model, rows and hyperparameters lie beside it."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,8 @@ import numpy as np
 import pandas
 import pytest
 import yaml
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from dpmc.cli import main
 from dpmc.errors import DpmcError
@@ -63,6 +67,12 @@ def own(tmp_path, monkeypatch) -> Path:
 def change(folder: Path, **changes: Any) -> Path:
     (folder / "mystudy.yaml").write_text(yaml.safe_dump({**STUDY, **changes}, sort_keys=False))
     return folder / "mystudy.yaml"
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """Delta of a mu-GDP mechanism at epsilon."""
+    upper, lower = -epsilon / mu + mu / 2, -epsilon / mu - mu / 2
+    return float(norm.cdf(upper) - np.exp(epsilon) * norm.cdf(lower))
 
 
 def test_commands_find_all_beside_the_study(own, tmp_path, monkeypatch, capsys) -> None:
@@ -140,6 +150,21 @@ def test_columns_by_name(own, tmp_path, monkeypatch, name) -> None:
         load_study(change(own, models={"mine": {**model, "columns": ["y"]}})).number_of_rows("mine")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("data", "rows/none.csv", "none.csv: No such file"),
+        ("model", "model_of_mine:Norma", "'model_of_mine:Norma' cannot be loaded"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_with_the_line_of_the_study(own, capsys, key, value, words) -> None:
+    path = change(own, models={"mine": {**STUDY["models"]["mine"], key: value}})
+    number = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if value in text)
+    assert main(("data", "--study", str(path), "--model", "mine", "--output", str(own / "my.nc"))) == 2
+    error = capsys.readouterr().err
+    assert f"{path}: line {number}: models: mine: {key}: " in error and words in error
+
+
 def test_all_chains_may_start_at_the_true_theta(own, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = change(own, models={"mine": {**STUDY["models"]["mine"], "start": "true"}})
@@ -194,6 +219,12 @@ def test_the_pipeline_runs_it_and_follows_the_rows(own, tmp_path) -> None:
     chain = folder / "results/mystudy/chains/mine/dp-penalty/eps-2/seed-1.nc"
     assert read_chain(chain).attrs["dataset"] == "my"
     assert (folder / "data/mystudy/mine/my.nc").exists()
+    # Gaussian releases: one run is mu-GDP, two are sqrt(2) mu-GDP (Dong et al. 2022).
+    ledger = json.loads(read_chain(chain).attrs["ledger"])
+    mu = brentq(lambda mu: gaussian_delta(ledger["epsilon_spent"], mu) - 0.1 / 400, 0.01, 10.0)
+    said = (folder / "results/mystudy/spending.txt").read_text()
+    together = re.search(r"^my.csv: 2 runs of dp-penalty spent epsilon (\S+) together", said, re.M)
+    assert gaussian_delta(float(together[1]), np.sqrt(2) * mu) == pytest.approx(0.1 / 400, rel=0.01)
     assert "mystudy,mine,dp-penalty,2,1," in (folder / "results/mystudy/metrics.csv").read_text()
     assert "Nothing to be done" in run()
     write_rows(own / "rows/my.csv", 500)

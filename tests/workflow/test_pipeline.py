@@ -62,12 +62,13 @@ def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return folder, bits(folder)
 
 
-@pytest.mark.parametrize(("job", "logs"), [("cell", 6), ("chain", 18)])
+@pytest.mark.parametrize(("job", "logs"), [("cell", 6), pytest.param("chain", 18, marks=pytest.mark.slow)])
 def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
     folder = project(tmp_path, job=job)
     finish(start(folder, "--cores", "1"))
     assert bits(folder) == whole[1]
-    assert len(list(folder.glob("logs/reduced/sampling/**/*.log"))) == logs
+    for ending in ("log", "tsv"):  # each job is measured
+        assert len(list(folder.glob(f"logs/reduced/sampling/**/*.{ending}"))) == logs
     assert len(list(whole[0].glob("logs/reduced/sampling/**/*.log"))) == 3, "one job a method"
 
 
@@ -265,6 +266,7 @@ def trials_in(folder: Path) -> int:
     return sum(max(0, table.read_text().count("\n") - 2) for table in tables)
 
 
+@pytest.mark.slow
 def test_searches_killed_five_times_find_the_same_settings(tmp_path):
     undisturbed = searching(tmp_path / "whole")
     finish(start(undisturbed, "--tune", "--cores", "2"))

@@ -39,6 +39,7 @@ def test_a_run_shows_progress_and_ends_with_the_place_of_the_figures(tmp_path):
     assert status == 0 and len(lines) < 50, lines
     assert any("jobs (100%), " in line for line in lines)
     assert lines[-1] == "dpmc: made: figures/cell" and (folder / "figures/cell/models.csv").exists()
+    assert "Models</h2>" in (folder / "figures/cell/index.html").read_text()
 
     status, lines = run(folder)
     assert status == 0 and any("Nothing to be done" in line for line in lines), lines

@@ -1,5 +1,6 @@
 """A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -185,6 +186,43 @@ def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
         "results/base/metrics/circle/chains.csv",
         "results/base/metrics/flat-banana-2d/chains.csv",
     }
+
+
+def planned(folder: Path, target: str) -> tuple[list[str], list[str]]:
+    """The files that a run would make for a target, in the order of its jobs, and their rules."""
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", "--dry-run", target],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-3000:]
+    made = re.findall(r"^    output: (.*)$", output, re.MULTILINE)
+    return [name for line in made for name in line.split(", ")], re.findall(
+        r"^(?:local)?rule (\w+):", output, re.M
+    )
+
+
+def test_metrics_are_made_anew_when_those_of_the_other_study_change(tmp_path) -> None:
+    copy_pipeline(tmp_path, {"other": OTHER, "base": BASE})
+    target = "results/other/metrics.csv"
+    files, _ = planned(tmp_path, target)
+    for moment, name in enumerate(files, start=1_000_000_000):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (moment, moment))
+    assert target in files and planned(tmp_path, target) == ([], [])
+
+    metrics = "results/base/metrics/circle/chains.csv"
+    (tmp_path / metrics).write_text("other numbers")
+    assert planned(tmp_path, target) == ([target], ["metrics"])
+    os.utime(tmp_path / metrics, (1_000_000_000, 1_000_000_000))
+
+    chain = next(name for name in files if name.startswith("results/base/chains/circle/dp-hmc/"))
+    (tmp_path / chain).write_text("another chain")
+    assert planned(tmp_path, target) == ([metrics, target], ["evaluate", "metrics"])
 
 
 def test_the_thesis_accounted_for_tightly() -> None:

@@ -17,6 +17,7 @@ from dpmc.plots.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
 from dpmc.studies.figures import declared_figure
 from dpmc.studies import PLACES, load_study, sources_version, study_files
+from dpmc.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the other libraries' thread counts for each job; numba's is its own.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -37,6 +38,7 @@ PUBLISHED_TABLES = [
     "ratio_clip_fraction",
     "acceptance_rate",
     "gradient_clip_fraction",
+    "mean_error",
     "accountants",
     "clipping_experiment",
     "clipping_experiment_baselines",
@@ -151,6 +153,15 @@ def own_models(study):
     return list(dict.fromkeys(model for model, _, _ in study.cells()))
 
 
+def own_rows_cells(study):
+    """The folders of all chains on rows of one's own."""
+    return [
+        CELL.format(study=study.name, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in study.cells()
+        if study.model(model).rows_file
+    ]
+
+
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
 
@@ -161,6 +172,7 @@ def study_files(name):
     tables = {
         "budgets.csv": own_models(study),
         "metrics.csv": not study.figures and own_models(study),
+        "spending.txt": own_rows_cells(study),
         "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,
@@ -170,10 +182,11 @@ def study_files(name):
     figures = [
         f"figures/{name}/{figure}.{ending}"
         for figure in study.figures
-        if plots.applies(figure, study)
-        for ending in plots.endings(figure, study)
+        if figure in PAPER_TABLES or plots.applies(figure, study)
+        for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
     ]
-    return figures + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
+    page = [f"figures/{name}/index.html"] if figures else []
+    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 
 
 rule all:

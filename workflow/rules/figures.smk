@@ -1,3 +1,7 @@
+from dpmc.tables import inputs as table_inputs
+from dpmc.tables import note as note_of_table
+
+
 def figure_chains(wildcards):
     """The chains that a figure shows; none for most."""
     return plots.chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
@@ -40,16 +44,65 @@ rule figure:
         "--metrics {input.metrics} --output {output} 2> {log}"
 
 
-rule models_table:
+# Tables for people and papers.
+rule table:
+    input:
+        lambda wildcards: table_inputs(wildcards.table, STUDIES[wildcards.study], Path("results")),
     output:
-        "figures/{study}/models.csv",
-        "figures/{study}/models.tex",
+        report(
+            "figures/{study}/{table}.csv",
+            caption="../report/table.rst",
+            category="{study}",
+            subcategory="tables",
+            labels={"table": "{table}"},
+        ),
+        "figures/{study}/{table}.md",
+        "figures/{study}/{table}.tex",
     log:
-        "logs/{study}/figures/models.log",
+        "logs/{study}/figures/{table}.log",
+    wildcard_constraints:
+        table="|".join(PAPER_TABLES),
     localrule: True
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("plots", "models"),
+        version=sources_version("tables", "plots/style.py", "models", "algorithms"),
+        note=lambda wildcards: note_of_table(wildcards.table),
     shell:
-        "dpmc plot --study {wildcards.study} --figure models --output {output} 2> {log}"
+        "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
+
+
+def page_files(wildcards):
+    """The pictures and tables of a study, and how ours compare with the published boxes."""
+    files = study_files(wildcards.study)
+    return [
+        file
+        for file in files
+        if file.endswith((".png", "/published_comparison.csv")) or Path(file).stem in PAPER_TABLES
+    ]
+
+
+# All figures with captions in sight, and tables, on one page that needs no other file.
+rule page:
+    input:
+        script=f"{SCRIPTS}/page.py",
+        files=page_files,
+    output:
+        "figures/{study}/index.html",
+    log:
+        "logs/{study}/figures/page.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("tables", "plots", "studies/figures.py"),
+        declared=lambda wildcards: [
+            declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
+            for figure in STUDIES[wildcards.study].figures
+            if figure not in PAPER_TABLES
+        ],
+        shown=lambda wildcards, input: [
+            file for file in input.files if file.endswith((".png", "/published_comparison.csv"))
+        ],
+    shell:
+        "python {input.script} {wildcards.study} {output} {params.shown} 2> {log}"

@@ -5,9 +5,9 @@ from functools import partial
 from dpmc import models
 
 LOGS = {
-    "method": "logs/{study}/sampling/{model}/{method}.log",
-    "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}.log",
-    "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}.log",
+    "method": "logs/{study}/sampling/{model}/{method}",
+    "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}",
+    "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}",
 }
 AUTO = "cell" if config.get("many_cores") else "method"
 JOB = AUTO if config["job"] == "auto" else config["job"]
@@ -70,6 +70,13 @@ for name, study in STUDIES.items():
         if JOB != "chain":
             known["seed"] = range(study.seeds)
         own = () if epsilons == study.model(model).epsilons else ("eps", *epsilons)
+        job = expand(
+            LOGS[JOB],
+            study=name,
+            model=model,
+            **({"method": algorithm} if "method" in known else {}),
+            allow_missing=True,
+        )[0]
 
         rule:
             name:
@@ -80,13 +87,10 @@ for name, study in STUDIES.items():
             output:
                 expand(CHAIN, **known, allow_missing=True),
             log:
-                expand(
-                    LOGS[JOB],
-                    study=name,
-                    model=model,
-                    **({"method": algorithm} if "method" in known else {}),
-                    allow_missing=True,
-                ),
+                f"{job}.log",
+            # Wall and CPU seconds and memory, for the table of run times; no result depends on it.
+            benchmark:
+                f"{job}.tsv"
             wildcard_constraints:
                 method="|".join(methods),
                 epsilon="|".join(epsilons),
@@ -103,4 +107,4 @@ for name, study in STUDIES.items():
             shell:
                 "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
-                "--output {output} 2> {log}"
+                "--no-summary --output {output} 2> {log}"

@@ -4,7 +4,6 @@ TABLES = {
     "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
     "tight": ("tight_table.py", "table.csv", "table.md"),
     "tuned": ("tuned_table.py", "tuned_table.csv", "tuned_table.md"),
-    "claims": ("claims.py", "claims.yaml", None),
 }
 
 for name, (script, table, text) in TABLES.items():
@@ -34,9 +33,32 @@ for name, (script, table, text) in TABLES.items():
         conda:
             ENVIRONMENT
         params:
-            version=sources_version("comparing.py", "plots", "figures", "claims"),
+            version=sources_version("comparing.py", "plots", "tables", "figures", "claims"),
             published=PUBLISHED if name == "comparison" else "",
             text=f"results/{{study}}/{text}" if text else "/dev/null",
         shell:
             "python {input.script} {wildcards.study} {input.metrics} {params.published} {output[0]} "
             "> {params.text} 2> {log}"
+
+
+rule spending:
+    input:
+        script=f"{SCRIPTS}/spending.py",
+        chains=lambda wildcards: [
+            f"{cell}/seed-{seed}.nc"
+            for cell in own_rows_cells(STUDIES[wildcards.study])
+            for seed in range(STUDIES[wildcards.study].seeds)
+        ],
+    output:
+        "results/{study}/spending.txt",
+    log:
+        "logs/{study}/tables/spending.log",
+    # Last, so that what it prints stands at the end.
+    priority: -1
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("metrics", "privacy/accountants"),
+    shell:
+        "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"

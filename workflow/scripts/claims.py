@@ -1,12 +1,14 @@
 """Verdicts on what a study's source claims, from the study's metrics.
 
-    python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/claims.yaml
+    python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv <output>
 
-The claims and their tests are in `dpmc.claims`. Prints a line for each verdict on standard error.
+The claims are in `dpmc.claims`. Prints a line for each verdict on standard error.
 """
 
 import sys
 from pathlib import Path
+
+import pandas as pd
 
 from dpmc import claims
 from dpmc.plots.frame import read_metrics
@@ -15,8 +17,10 @@ from dpmc.studies import load_study
 
 def main() -> None:
     """Write the verdicts and print them."""
-    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    verdicts = claims.judge(study, read_metrics(metrics))
+    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[4])
+    claims.claims_of(study.name)  # before the tables are read, which takes longer
+    budgets = pd.read_csv(sys.argv[3], dtype=str, keep_default_na=False)
+    verdicts = claims.judge(study, read_metrics(metrics), budgets)
     claims.write(verdicts, output)
     for claim in verdicts["claims"]:
         print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

@@ -7,14 +7,13 @@ Columns: dimension, algorithm (rwmh | hmc), clip_distance (text | as_coded), cli
 algorithms without privacy and has a clip bound.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 from dpmc import models
+from dpmc.plots.frame import read_metrics
 from dpmc.studies import load_study
 
-COLUMNS = ("dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value")
 NAMES = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}
 
 
@@ -24,28 +23,25 @@ def main() -> None:
     dimensions = {
         label: len(models.definition(spec.model).true_theta) for label, spec in study.models.items()
     }
-    with metrics.open() as source, output.open("w", newline="") as target:
-        writer = csv.writer(target, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in csv.DictReader(source):
-            method = study.methods.get(row["method"])
-            if method is None or method.algorithm not in ("rwmh", "hmc"):
-                continue
-            if row["study"] != (method.from_study or study.name):
-                continue
-            if "clip" not in method.options or row["seed"] == "" or row["metric"] not in NAMES:
-                continue
-            writer.writerow(
-                (
-                    dimensions[row["model"]],
-                    method.algorithm,
-                    method.options.get("clip_distance", "text"),
-                    method.options["clip"],
-                    row["seed"],
-                    NAMES[row["metric"]],
-                    row["value"],
-                )
-            )
+    clipped = {
+        label: method
+        for label, method in study.methods.items()
+        if method.algorithm in ("rwmh", "hmc") and "clip" in method.options
+    }
+    table = read_metrics(metrics)
+    table = table[table.method.isin(clipped) & table.metric.isin(NAMES) & (table.seed != "")]
+    methods = table.method.map(clipped.get)
+    table = table.assign(
+        dimension=table.model.map(dimensions),
+        algorithm=[method.algorithm for method in methods],
+        clip_distance=[method.options.get("clip_distance", "text") for method in methods],
+        clip_bound=[f"{method.options['clip']}" for method in methods],
+        metric=table.metric.map(NAMES),
+        ran=[method.from_study or study.name for method in methods],
+    )
+    columns = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
+    own = table.loc[table.study == table.ran, columns]
+    own.to_csv(output, index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

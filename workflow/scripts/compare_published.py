@@ -4,77 +4,71 @@
 
 z = (our median − published median) / standard error of the difference. The standard error of a median
 over m chains is 1.2533 σ/√m with σ = interquartile range / 1.349 (a normal law's; exact values for the
-published chains are not available), m = 20 for the published boxes. Prints a summary per metric and method.
+published chains are not available), m = 20 for the published boxes. Prints how many agree, and a summary
+per metric and method.
 """
 
-import csv
 import math
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpmc.comparing import error_of_median
-from dpmc.plots.frame import Results, read_metrics
-from dpmc.studies import load_study
+from dpmc.plots.frame import Results, read_metrics, read_published
+from dpmc.studies import Study, load_study
+from dpmc.tables.formats import markdown
 
-METRICS = ("mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
+METRICS = ("mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_CHAINS = 20
 COLUMNS = ("model", "method", "epsilon", "metric", "chains", "median", "published", "error", "z")
-
-Cell = tuple[str, str, str]
-
-
-def published_boxes(path: Path) -> dict[Cell, dict[str, float]]:
-    """(model, method, ε) → q1, median, q3."""
-    boxes: dict[Cell, dict[str, float]] = defaultdict(dict)
-    for row in csv.DictReader(path.open()):
-        if row["statistic"] in ("q1", "median", "q3"):
-            cell = (row["model"], row["method"], f"{float(row['epsilon']):g}")
-            boxes[cell][row["statistic"]] = float(row["value"])
-    return boxes
+LIMIT = 3.0  # standard errors within which medians are said to agree
 
 
-def compare(results: Results, published: Path) -> Iterator[dict[str, object]]:
+def compare(study: Study, results: Results, published: Path) -> pd.DataFrame:
     """One row for each cell and metric that was published and that the study has chains of."""
+    rows = []
     for metric in METRICS:
-        for cell, box in published_boxes(published / f"{metric}.csv").items():
-            ours = results.values(*cell, metric)
-            if not ours or len(box) < 3:
-                continue
-            q1, median, q3 = np.quantile(ours, [0.25, 0.5, 0.75])
-            error = math.hypot(
-                error_of_median(q1, q3, len(ours)), error_of_median(box["q1"], box["q3"], PUBLISHED_CHAINS)
-            )
-            z = (median - box["median"]) / error if error > 0 else math.nan
-            numbers = (len(ours), median, box["median"], error, z)
-            yield dict(zip(COLUMNS, (*cell, metric, *numbers), strict=True))
+        for cell, box in read_published(published, metric, study).items():
+            if ours := results.values(*cell, metric):
+                q1, median, q3 = np.quantile(ours, [0.25, 0.5, 0.75])
+                errors = (len(ours), q1, q3), (PUBLISHED_CHAINS, box.q1, box.q3)
+                error = math.hypot(*(error_of_median(low, high, m) for m, low, high in errors))
+                z = (median - box.median) / error if error > 0 else math.nan
+                rows.append((*cell, metric, len(ours), median, box.median, error, z))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def summary(table: pd.DataFrame) -> Iterator[str]:
+    """How many boxes agree, which do not, and the table by metric and method."""
+    known = table.dropna(subset="z")
+    beyond = known[known.z.abs() > LIMIT]
+    yield f"{len(table)} published boxes compared; of {len(known)} whose difference has a standard error,"
+    yield f"{len(known) - len(beyond)} agree within {LIMIT:g}." + (" Beyond:" if len(beyond) else "")
+    yield ""
+    for one in beyond.itertuples():
+        where = f"{one.metric}, {one.model}, {one.method}, ε = {one.epsilon}"
+        yield f"- {where}: {one.median:.4g} against {one.published:.4g} (z = {one.z:+.1f})"
+    yield ""
+    heads = ("metric", "method", "cells", "mean z", "its error", "rms z", "largest abs z")
+    groups = pd.concat([known.assign(method="all"), known]).groupby(["metric", "method"]).z
+    rows = [
+        (metric, method, f"{len(z)}", f"{z.mean():+.2f}", f"{1 / math.sqrt(len(z)):.2f}")
+        + (f"{math.sqrt((z**2).mean()):.2f}", f"{z.abs().max():.2f}")
+        for (metric, method), z in groups
+    ]
+    yield from markdown(heads, rows)
 
 
 def main() -> None:
     """Write the table and print the summary."""
     study = load_study(sys.argv[1])
     metrics, published, output = (Path(argument) for argument in sys.argv[2:5])
-    rows = list(compare(Results.of_study(read_metrics(metrics), study), published))
-    with output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            short = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
-            writer.writerow(short)
-    groups: dict[tuple[object, object], list[float]] = defaultdict(list)
-    for row in rows:
-        if not math.isnan(z := float(str(row["z"]))):
-            groups[row["metric"], row["method"]].append(z)
-            groups[row["metric"], "all"].append(z)
-    print("| metric | method | cells | mean z | its error | rms z | largest |z| |".replace("|z|", "abs z"))
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for (metric, method), all_z in sorted(groups.items(), key=str):
-        rms, worst = math.sqrt(sum(v * v for v in all_z) / len(all_z)), max(abs(v) for v in all_z)
-        mean, error = sum(all_z) / len(all_z), 1 / math.sqrt(len(all_z))
-        print(f"| {metric} | {method} | {len(all_z)} | {mean:+.2f} | {error:.2f} | {rms:.2f} | {worst:.2f} |")
+    table = compare(study, Results.of_study(read_metrics(metrics), study), published)
+    table.to_csv(output, index=False, float_format="%.6g", na_rep="nan", lineterminator="\n")
+    print("\n".join(summary(table)))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from dpmc.figures.tight_spent import spent_epsilon
 from dpmc.plots import style
 from dpmc.plots.frame import Results, private_models, read_metrics
 from dpmc.studies import Study, load_study
+from dpmc.tables.formats import markdown as markdown_lines
 
 FULL = {
     "minibatch-penalty": "dp-penalty",
@@ -126,8 +127,7 @@ def markdown(study: Study, table: list[Row]) -> Iterator[str]:
 def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
     """Iterations, spent ε and MMD of one model, thesis → tight."""
     heads = ("ε", "algorithm", "iterations", "ε spent", "median MMD")
-    yield f"| {' | '.join(heads)} | tight − thesis | thesis − full | tight − full |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    lines = []
     for one in part:
         both = one["thesis_spent"] == one["tight_spent"] and one["thesis_mmd"] == one["tight_mmd"]
         ways = WAYS[:1] if both else WAYS
@@ -135,20 +135,16 @@ def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
         capped = is_known(allowed) and one["tight_iterations"] != allowed
         iterations = " → ".join(text(one[f"{way}_iterations"]) for way in ways)
         iterations += f" (of {text(allowed)})" if capped else ""
-        yield (
-            "| "
-            + " | ".join(
-                (
-                    str(one["epsilon"]),
-                    title[str(one["algorithm"])],
-                    iterations,
-                    " → ".join(text(one[f"{way}_spent"], 3) for way in ways),
-                    " → ".join(with_error(one, f"{way}_mmd") for way in ways),
-                    *(with_error(one, name, sign="+") if is_known(one[name]) else "" for name in COMPARED),
-                )
-            )
-            + " |"
+        entries = (
+            str(one["epsilon"]),
+            title[str(one["algorithm"])],
+            iterations,
+            " → ".join(text(one[f"{way}_spent"], 3) for way in ways),
+            " → ".join(with_error(one, f"{way}_mmd") for way in ways),
+            *(with_error(one, name, sign="+") if is_known(one[name]) else "" for name in COMPARED),
         )
+        lines.append(entries)
+    yield from markdown_lines((*heads, "tight − thesis", "thesis − full", "tight − full"), lines)
 
 
 def main() -> None:

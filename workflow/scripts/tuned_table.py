@@ -26,6 +26,7 @@ from dpmc.plots.frame import Results, private_models, read_metrics
 from dpmc.plots.style import model_title
 from dpmc.plots.tuned import looks, pairs_on, tuned_pairs
 from dpmc.studies import Study, load_study
+from dpmc.tables import formats
 
 WAYS = ("before", "tuned")
 ONE_WAY = ("iterations", "mmd", "mmd_error", "acceptance_rate", "clip_fraction")
@@ -106,12 +107,11 @@ def markdown(study: Study, table: list[Row]) -> Iterator[str]:
 def summary(study: Study, table: list[Row], titles: dict[str, str]) -> Iterator[str]:
     """How many cells are better, equal and worse, at all ε and at those tuned at; and which are worse."""
     yield "\n## Summary\n"
-    yield f"| cells | {' | '.join(VERDICTS.values())} |"
-    yield "| --- |" + " --- |" * len(VERDICTS)
     at_tuned = [one for one in table if one["epsilon"] == one["tuned_at"]]
-    for words, part in (("at all ε", table), ("at the ε tuned at", at_tuned)):
-        counts = Counter(verdict(one) for one in part)
-        yield f"| {words}: {len(part)} | {' | '.join(str(counts[key]) for key in VERDICTS)} |"
+    parts = {"at all ε": table, "at the ε tuned at": at_tuned}
+    counts = {f"{words}: {len(part)}": Counter(map(verdict, part)) for words, part in parts.items()}
+    lines = [[words, *(str(count[key]) for key in VERDICTS)] for words, count in counts.items()]
+    yield from formats.markdown(("cells", *VERDICTS.values()), lines)
     worse = sorted((one for one in table if verdict(one) == "worse"), key=lambda one: -float(str(one["z"])))
     yield f"\nWorse by more than {LIMIT:g} errors:" + ("\n" if worse else " none.")
     for one in worse:
@@ -132,10 +132,8 @@ def epsilon(one: Row) -> str:
 def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
     """The cells of one model, before → tuned."""
     heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − before", "z")
-    yield f"| {' | '.join(heads)} |"
-    yield "| --- |" + " --- |" * (len(heads) - 1)
-    for one in part:
-        entries = (
+    lines = [
+        (
             titles[str(one["method"])],
             epsilon(one),
             *(
@@ -146,7 +144,9 @@ def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
             with_error(one, "difference", "+"),
             f"{one['z']:+.1f}" if is_known(one["z"]) else "none",
         )
-        yield f"| {' | '.join(entries)} |"
+        for one in part
+    ]
+    yield from formats.markdown(heads, lines)
 
 
 def main() -> None:

@@ -1,34 +1,64 @@
 """Claims: sentences of a source that a study's numbers can decide, with a verdict computed from them.
 
-The claims of a study stand in one module, named in `CLAIMS`, which has `SOURCE` (what makes the claims) and
-`claims() -> list[Claim]`. A claim is decided case by case (each model, metric, version of a
-method it speaks of): it `holds` where all of its cases hold, `fails` where none does, `depends` otherwise. A
-case whose number is missing decides nothing and is listed with `holds: null`; a claim of such cases alone
-is `undecided`.
+The claims of a study are data, in `<study>.yaml` of this folder: sentence, section, figure, and the numbers
+that decide it, each of a kind (`kinds.py`, `overall.py`, `clipping.py`) with its parameters and what `holds`.
+A claim is decided case by case (each model, metric, version of a method that it speaks of): it `holds` where
+all of its cases hold, `fails` where none does, `depends` otherwise. A case whose number is missing decides
+nothing and is listed with `holds: null`; a claim of such cases alone is `undecided`.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from pydantic import Field
+
+from dpmc.claims import clipping, kinds, overall
+from dpmc.claims.numbers import Numbers
 from dpmc.errors import DpmcError
-from dpmc.plots.frame import Results
+from dpmc.studies.documents import read_yaml
+from dpmc.studies.keys import Keys
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from dpmc.studies import Study
 
-#: study -> the module of its claims
-CLAIMS: dict[str, str] = {"dp-hmc": "dpmc.claims.dp_hmc", "dp-fast-mh": "dpmc.claims.dp_fast_mh"}
+#: study -> the file of its claims
+CLAIMS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
 
 VERDICTS = ("holds", "fails", "depends", "undecided")
+
+AnyKind = Annotated[
+    kinds.Level
+    | kinds.Ratio
+    | kinds.RatioOfMetrics
+    | overall.OfAll
+    | kinds.Growth
+    | overall.Inconsistent
+    | overall.Extreme
+    | overall.FirstReached
+    | kinds.Gain
+    | kinds.Ends
+    | kinds.Fall
+    | kinds.Apart
+    | overall.Share
+    | overall.Models
+    | overall.AboveFloor
+    | overall.BestEnds
+    | clipping.AtLargestBound
+    | clipping.MostIncrease
+    | clipping.LateBounds
+    | clipping.ChosenBound
+    | clipping.InGap
+    | clipping.StrayBounds
+    | clipping.OverFree,
+    Field(discriminator="number"),
+]
 
 
 @dataclass(frozen=True)
@@ -38,21 +68,41 @@ class Case:
     name: str
     number: float | None
     holds: bool | None
+    asks: str = ""  # what the number must be
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a source, in our words, and how the numbers decide it."""
+class Claim(Keys):
+    """A sentence of a source, in our words, and the numbers that decide it."""
 
-    name: str
     section: str
-    sentence: str
-    test: str  # what the number of a case is, and when the case holds
-    figure: str  # where to see it; "": in no figure, in the metrics only
-    cases: Callable[[Numbers], list[Case]]
+    claim: str
+    test: str  # what the number of a case is
+    figure: str = ""  # where to see it; "": in no figure, in the metrics only
+    cases: tuple[AnyKind, ...]
+
+    def judged(self, numbers: Numbers) -> Iterator[Case]:
+        """Yield the decided cases."""
+        for kind in self.cases:
+            holds = kinds.comparison(kind.holds)
+            for name, number in kind.cases(numbers).items():
+                one = case(", ".join(filter(None, (name, kind.version))), number, holds)
+                yield replace(one, asks=kind.holds)
+
+    def tested(self) -> str:
+        """What the number of a case is, and when the case holds, unless that differs from case to case."""
+        asked = {kind.holds for kind in self.cases}
+        return f"{self.test}: {asked.pop()}" if len(asked) == 1 else self.test
 
 
-def case(name: str, number: float | None, holds: Callable[[float], bool]) -> Case:
+class Source(Keys):
+    """A file of claims."""
+
+    source: str
+    words: dict[str, str] = {}  # what words that leave room mean, as names that the file uses
+    claims: dict[str, Claim]
+
+
+def case(name: str, number: float | None, holds: Any) -> Case:
     """Return a case whose number, where there is one, decides it by `holds`."""
     if number is None or not math.isfinite(number):
         return Case(name, None, None)
@@ -67,82 +117,40 @@ def verdict(cases: Sequence[Case]) -> str:
     return "holds" if all(decided) else "depends" if any(decided) else "fails"
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """A study's metrics as claims ask for them. None: there is no such number."""
-
-    study: Study
-    results: Results
-
-    def median(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
-        """The median over the runs of a cell; for a metric of the cell, its value."""
-        values = self.results.values(model, method, epsilon, metric)
-        return median(values) if values else None
-
-    def spread(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
-        """The interquartile range over the runs of a cell; None for fewer than four."""
-        values = self.results.values(model, method, epsilon, metric)
-        if len(values) < 4:
-            return None
-        import numpy as np
-
-        low, high = np.quantile(values, (0.25, 0.75))
-        return float(high - low)
-
-    def epsilons(self, model: str) -> list[str]:
-        """The study's budgets for a model, in ascending order."""
-        return sorted(self.study.models[model].epsilons, key=float)
-
-    def ratio(
-        self,
-        model: str,
-        metric: str,
-        method: str,
-        others: Sequence[str],
-        which: Any = min,
-        part: slice = slice(None),
-    ) -> float | None:
-        """The geometric mean, over the budgets in `part` of the grid, of a ratio of medians.
-
-        Above is `method`'s median, below the `which` (min: the best) of those of `others`. Budgets at which
-        one of them is missing are left out.
-        """
-        logs = []
-        for epsilon in self.epsilons(model)[part]:
-            above = self.median(model, method, epsilon, metric)
-            below = [self.median(model, other, epsilon, metric) for other in others]
-            known = [value for value in below if value is not None]
-            if above is not None and len(known) == len(below):
-                divisor = which(known)
-                if above > 0.0 and divisor > 0.0:
-                    logs.append(math.log(above / divisor))
-        return math.exp(sum(logs) / len(logs)) if logs else None
+def claims_of(study: str) -> Source:
+    """Return the claims of a study; DpmcError for a study without."""
+    if study not in CLAIMS:
+        raise DpmcError(f"study {study}: it has no claims; studies that have: {', '.join(CLAIMS)}")
+    return Source.model_validate(read_yaml(CLAIMS[study]))
 
 
-def judge(study: Study, metrics: DataFrame) -> dict[str, Any]:
+def judge(study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> dict[str, Any]:
     """Return the verdicts on a study's claims as plain mappings and lists.
 
-    Raises DpmcError for a study without claims.
+    `budgets`: the table of iterations by accountant, for claims about these. Raises DpmcError for a study
+    without claims.
     """
-    if study.name not in CLAIMS:
-        raise DpmcError(f"study {study.name}: it has no claims; studies that have: {', '.join(CLAIMS)}")
-    module = importlib.import_module(CLAIMS[study.name])
-    numbers = Numbers(study, Results.of_study(metrics, study))
-    entries = [_entry(claim, claim.cases(numbers), study) for claim in module.claims()]
+    source = claims_of(study.name)
+    numbers = Numbers(study, metrics, budgets)
+    entries = [_entry(name, claim, numbers) for name, claim in source.claims.items()]
     counts = {name: sum(entry["verdict"] == name for entry in entries) for name in VERDICTS}
-    return {"study": study.name, "source": module.SOURCE, "verdicts": counts, "claims": entries}
+    return {"study": study.name, "source": source.source, "verdicts": counts, "claims": entries}
 
 
-def _entry(claim: Claim, cases: list[Case], study: Study) -> dict[str, Any]:
+def _entry(name: str, claim: Claim, numbers: Numbers) -> dict[str, Any]:
     """One claim as a mapping."""
+    cases = list(claim.judged(numbers))
     return {
-        "name": claim.name,
+        "name": name,
         "section": claim.section,
-        "claim": claim.sentence,
+        "claim": claim.claim,
         "verdict": verdict(cases),
-        "test": claim.test,
-        "figure": f"figures/{study.name}/{claim.figure}.pdf" if claim.figure else "none",
-        "cases": [{"case": one.name, "number": _rounded(one.number), "holds": one.holds} for one in cases],
+        "test": claim.tested(),
+        "figure": f"figures/{numbers.study.name}/{claim.figure}.pdf" if claim.figure else "none",
+        "cases": [
+            {"case": one.name, "number": _rounded(one.number), "asked": one.asks, "holds": one.holds}
+            for one in cases
+        ],
     }
 
 

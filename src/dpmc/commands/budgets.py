@@ -15,13 +15,12 @@ def budget(options: argparse.Namespace) -> None:
 
     An ε per iteration sets the noise; then the total cost of the iterations is printed.
     """
-    from dpmc import budgets, models
+    from dpmc import budgets
     from dpmc.privacy.events import repeat
 
     study = study_as_asked(options)
     kept, k = _what_to_budget(study, options)
-    spec = study.model(options.model)
-    definition = models.definition(spec.model)
+    definition = study.definition(options.model)
     n = at_least(1, "n", options.n) or study.number_of_rows(options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")

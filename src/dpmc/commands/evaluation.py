@@ -11,6 +11,7 @@ from dpmc.commands.given import check_output, problem_of, write_table
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
 from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -42,7 +43,6 @@ def trace(options: argparse.Namespace) -> None:
 
 def speed(options: argparse.Namespace) -> None:
     """Measure seconds per iteration of the cells of a study, one after another; write them as CSV."""
-    from dpmc import models
     from dpmc.metrics import speed
 
     check_output(options, outputs.csv_table(speed.COLUMNS), [("--data", file) for file in options.data])
@@ -56,7 +56,7 @@ def speed(options: argparse.Namespace) -> None:
             chosen[model, method] = epsilon
     rows = []
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
-        models.definition(study.model(model).model)
+        study.definition(model)
         problem = problem_of(study, model, files.get(model))
         for (_, method), epsilon in cells:
             values, source = study.pinned_hyperparameters(model, method)
@@ -70,11 +70,15 @@ def speed(options: argparse.Namespace) -> None:
 
 
 def plot(options: argparse.Namespace) -> None:
-    """Draw one figure into every file given."""
-    from dpmc import plots
+    """Draw one figure, or write one table, into every file given."""
+    from dpmc import plots, tables
 
     study = load_study(options.study)
-    if options.metrics is None and not plots.is_table(options.figure, study):
+    if options.figure in tables.TABLES:
+        _write_table(study, options)
+        return
+    declared_figure(study.path, options.figure)
+    if options.metrics is None:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
         Output("--output", output, plots.kind_of_output(options.figure, study, output))
@@ -84,6 +88,17 @@ def plot(options: argparse.Namespace) -> None:
     inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)
     plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+
+
+def _write_table(study: Study, options: argparse.Namespace) -> None:
+    """Write one table into every file given."""
+    from dpmc import tables
+
+    name = options.figure
+    written = [Output("--output", output, tables.kind_of_output(name, output)) for output in options.output]
+    read = [("--results", file) for file in tables.inputs(name, study, options.results)]
+    outputs.check(written, [("--metrics", options.metrics), *read], options.force)
+    tables.write(name, study, options.output, options.results)
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:

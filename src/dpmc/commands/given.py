@@ -48,9 +48,9 @@ def problem_of(
     elif file is None and rows is None and dataset in (None, spec.data):
         rows = spec.rows_file
     if rows is not None or file is None:
-        from dpmc import datasets, models  # a job reads its data: it need not load what makes them
+        from dpmc import datasets  # a job reads its data: it need not load what makes them
     if rows is not None:
-        definition = models.definition(spec.model)
+        definition = study.definition(label)
         problem = datasets.from_rows(
             label, spec.model, rows.stem, study.read_rows(label, rows), starts, str(rows), definition
         )
@@ -60,7 +60,7 @@ def problem_of(
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         n = study.number_of_rows(label) if spec.rows_file else spec.n
-        return datasets.build(label, spec.model, name, n, starts, spec.start)
+        return datasets.build(label, spec.model, name, n, starts, spec.start, study.definition(label))
     problem = read_problem(file)
     for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
         if held != wanted:

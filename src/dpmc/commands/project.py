@@ -36,7 +36,7 @@ def init(options: argparse.Namespace) -> None:
     if not options.quiet:
         print(f"{folder}: a project with simulated data; its README.md names the commands")
         if find_spec("snakemake") is None:
-            print("for its Snakefile: pip install 'dpmc[workflow]'")
+            print("for its Snakefile: pip install 'dpmc-….whl[workflow]'")
 
 
 def _belongs(path: Path) -> bool:

@@ -20,7 +20,7 @@ from dpmc.values import MOST_STARTS
 
 def sample(options: argparse.Namespace) -> None:
     """Run chains; write one file a run, then a summary on standard error."""
-    from dpmc import jobs, models
+    from dpmc import jobs
 
     study = study_as_asked(options)
     runs = [(one, *_runs_and_outputs(one.epsilon, one.seed, one.output)) for one in _each_method(options)]
@@ -29,7 +29,7 @@ def sample(options: argparse.Namespace) -> None:
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     written = [Output("--output", file, outputs.CHAINS) for *_, files in runs for file in files.values()]
     outputs.check(written, inputs, options.force)
-    models.definition(study.model(options.model).model)
+    study.definition(options.model)
     starts = (max(seed for _, _, seeds, _ in runs for seed in seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     several = [
@@ -45,7 +45,7 @@ def sample(options: argparse.Namespace) -> None:
     cells = [
         [files[epsilon, seed] for seed in seeds] for _, epsilons, seeds, files in runs for epsilon in epsilons
     ]
-    _say_how_it_went(cells, options.quiet)
+    _say_how_it_went(cells, options.quiet or options.no_summary)
 
 
 def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:

@@ -44,7 +44,7 @@ def tune(options: argparse.Namespace) -> None:
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; draw the search if a figure is asked for. Returns what `tune` writes."""
-    from dpmc import search
+    from dpmc import first_setting, search
     from dpmc.plots import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
@@ -61,10 +61,11 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         table,
         trials=at_least(1, "trials", options.trials, study.tuning.trials) or 1,
         seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
+        begin=first_setting.begin,
         progress=progress_of(name, options.quiet, "trials"),
     )
-    for parameter in result["search"]["at_bound"]:
-        print(f"dpmc: warning: {name}: {parameter} lies on the edge of what was searched", file=sys.stderr)
+    for text in search.warnings(result):
+        print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     if options.figure:
         _draw_search(table, result, options.figure)
     return result

@@ -68,7 +68,7 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
             with xarray.open_dataset(path) as dataset:
                 frame = _frame(dataset, str(path))
     except ImportError:
-        raise DpmcError(f'{path}: needs pyarrow: pip install "dpmc[parquet]"') from None
+        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
         raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
     return _from_frame(frame, columns, str(path))
@@ -107,41 +107,54 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
 
     Numbers are read strictly. Raises DpmcError naming the first line that cannot be read.
     """
+    read: list[tuple[int, list[str]]] = []
+    line = 1  # where a row begins: a quotation mark that is not closed is noticed much later
     try:
         text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
         lines = csv.reader(text, skipinitialspace=True, strict=True)
-        read = [(lines.line_num, [item.strip() for item in items]) for items in lines]
+        for items in lines:
+            read.append((line, [item.strip() for item in items]))
+            line = lines.line_num + 1
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
     except csv.Error as error:
-        raise DpmcError(f"{path}: line {lines.line_num}: is not CSV ({error})") from None
+        raise DpmcError(f"{path}: line {line}: is not CSV ({error})") from None
     table = [(number, items) for number, items in read if items not in ([], [""])]
-    width = len(table[0][1]) if table else 0
-    header = table.pop(0)[1] if table and _is_header(*table[0], path) else []
+    if not table:
+        raise DpmcError(f"{path}: holds no rows")
+    first, items = table[0]
+    width = len(items)
+    if width == 1 and (";" in items[0] or "\t" in items[0]):
+        raise DpmcError(f"{path}: line {first}: {shown(items[0])}: columns must be separated by commas")
+    header = table.pop(0)[1] if _is_header(*table[0], path) else []
     for number, items in table:
         if len(items) != width:
-            raise DpmcError(
-                f"{path}: line {number}: {len(items)} numbers, must be {width} as in the first line"
-            )
-    if len(set(header)) != len(header):
-        raise DpmcError(f"{path}: line 1: two columns have the same name")
+            what = "names" if header else "numbers"
+            raise DpmcError(f"{path}: line {number}: {len(items)} numbers, line {first} has {width} {what}")
+    for name in header:
+        if header.count(name) > 1:
+            raise DpmcError(f"{path}: line {first}: two columns have the same name, {name}")
     chosen, names = _chosen(tuple(header), width, columns, str(path))
-    rows = np.array([_numbers(items, chosen, f"{path}: line {number}") for number, items in table])
+    labels = [header[i] if header else str(i + 1) for i in chosen]
+    rows = np.array([_numbers(items, chosen, labels, f"{path}: line {number}") for number, items in table])
     if not len(rows):
         raise DpmcError(f"{path}: holds no rows")
+    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+        where = f"{path}: line {table[row][0]}: column {labels[column]}"
+        raise DpmcError(f"{where}: is NaN or infinite, must be a number")
     return _checked(rows, names, str(path)), names
 
 
-def _numbers(items: list[str], chosen: Sequence[int], where: str) -> list[float]:
-    """The numbers of a line; DpmcError naming the first that is none."""
+def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], where: str) -> list[float]:
+    """The numbers of a line, from the chosen columns; DpmcError naming the first that is none."""
     found = []
-    for i in chosen:
+    for i, label in zip(chosen, labels, strict=True):
         try:  # `float` reads 1_0 and the digits of other scripts, too, and is much faster for plain ones
             plain = items[i].isascii() and "_" not in items[i]
             found.append(float(items[i]) if plain else decimal(items[i]))
         except ValueError:
-            what = f"{shown(items[i])} is not a number" if items[i] else f"column {i + 1} is missing"
-            raise DpmcError(f"{where}: {what}") from None
+            what = f": {shown(items[i])} is not a number" if items[i] else " is missing"
+            raise DpmcError(f"{where}: column {label}{what}") from None
     return found
 
 

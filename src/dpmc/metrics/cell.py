@@ -55,7 +55,25 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
 
 
 def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
-    """Return the metric rows of one cell, from its chain files (one a seed) and its problem.
+    """Return the metric rows of one cell: those of each seed, diagnostics of all together, what was spent.
+
+    Raises DpmcError as `seed_metrics` does.
+    """
+    rows = seed_metrics(chains, problem, stream)
+    names = _check_cell(chains, problem)
+    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # sums have the same last digits
+    # One status row a cell: what both groups of metrics miss.
+    (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
+    rows += _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent])
+    variant = str(chains[0].attrs.get("variant", ""))
+    if variant:
+        # An algorithm that is not the published one says so in every output.
+        rows.append({**names, "seed": "", "metric": "variant", "value": variant})
+    return rows
+
+
+def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
+    """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
     `stream(*names)` gives the generator of the MMD's random pairs; the default is
     `dpmc.randomness.stream`, keyed by data set, model, method, epsilon and seed, so that a value
@@ -69,18 +87,10 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
     """
     stream = stream or _default_stream()
     names = _check_cell(chains, problem)
-    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # sums have the same last digits
     rows: list[Row] = []
-    for chain in chains:
+    for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
         values, reasons = _seed_metrics(chain, problem, stream)
         rows += _rows(names, int(chain.attrs["seed"]), values, reasons)
-    # One status row a cell: what both groups of metrics miss.
-    (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
-    rows += _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent])
-    variant = str(chains[0].attrs.get("variant", ""))
-    if variant:
-        # An algorithm that is not the published one says so in every output.
-        rows.append({**names, "seed": "", "metric": "variant", "value": variant})
     return rows
 
 

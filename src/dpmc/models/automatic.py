@@ -19,7 +19,7 @@ def differentiated(
         import jax
     except ImportError:
         raise DpmcError(
-            'Model: gradient: "jax" needs JAX: pip install "dpmc[jax]", or give log_likelihood_gradient'
+            'Model: gradient: "jax" needs JAX (pip install jax); or give log_likelihood_gradient'
         ) from None
     densities = {"log_likelihood": log_likelihood} | ({"log_prior": log_prior} if log_prior else {})
     found = {}

@@ -37,6 +37,7 @@ METHODS = (
     "simulate",
     "posterior",
     "row_bounds",
+    "check_rows",
 )
 
 

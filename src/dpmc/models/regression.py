@@ -70,6 +70,15 @@ class GeneralizedLinearModel:
         """Names of parameters beside the coefficients."""
         return ()
 
+    def check_rows(self, rows: np.ndarray) -> None:
+        """Raise DpmcError for rows that the model cannot have; asked before any budget is spent."""
+
+    def _refuse(self, rows: np.ndarray, wrong: np.ndarray, rule: str) -> None:
+        """Raise DpmcError for the first outcome that is wrong."""
+        for row in np.flatnonzero(wrong)[:1]:
+            who = f"{type(self).__name__}: outcome {self.columns[0]}"
+            raise DpmcError(f"{who}: {rows[row, 0]:g} in row {row} must be {rule}")
+
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """ln p(y|η) (n,), up to a term of y alone."""
         raise NotImplementedError
@@ -124,7 +133,16 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
     """
 
     def __init__(
-        self, outcome: Column, predictors: Columns, *, sd: float | None = 1.0, **options: Any
+        self,
+        outcome: Column,
+        predictors: Columns,
+        *,
+        sd: float | None = 1.0,
+        intercept: bool = True,
+        prior_sd: float | Sequence[float] = 10.0,
+        norm: float | None = None,
+        true_theta: Sequence[float] | None = None,
+        tempering: float | None = None,
     ) -> None:
         who = type(self).__name__
         names, centre, scale = _standardised(
@@ -134,7 +152,16 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else _positive(sd, f"{who}: sd")
-        GeneralizedLinearModel.__init__(self, names[0], predictors, **options)
+        GeneralizedLinearModel.__init__(
+            self,
+            names[0],
+            predictors,
+            intercept=intercept,
+            prior_sd=prior_sd,
+            norm=norm,
+            true_theta=true_theta,
+            tempering=tempering,
+        )
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
         kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is no statistic
@@ -218,8 +245,26 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
 class LogisticRegression(GeneralizedLinearModel):
     """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; served by the kernels of softplus models."""
 
-    def __init__(self, outcome: str, predictors: Columns, **options: Any) -> None:
-        super().__init__(outcome, predictors, **options)
+    def __init__(
+        self,
+        outcome: str,
+        predictors: Columns,
+        *,
+        intercept: bool = True,
+        prior_sd: float | Sequence[float] = 10.0,
+        norm: float | None = None,
+        true_theta: Sequence[float] | None = None,
+        tempering: float | None = None,
+    ) -> None:
+        super().__init__(
+            outcome,
+            predictors,
+            intercept=intercept,
+            prior_sd=prior_sd,
+            norm=norm,
+            true_theta=true_theta,
+            tempering=tempering,
+        )
         self._plain = Logistic(self.dimension, np.inf)  # on rows (y, z)
         self.sign, self.line, self.link = self._plain.sign, self._plain.line, self._plain.link
         if self._norm is not None:
@@ -247,17 +292,18 @@ class LogisticRegression(GeneralizedLinearModel):
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
     def _rows(self, rows: np.ndarray) -> np.ndarray:
-        wrong = np.flatnonzero((rows[:, 0] != 0.0) & (rows[:, 0] != 1.0))
-        if len(wrong):
-            raise DpmcError(
-                f"LogisticRegression: outcome {self.columns[0]}: {rows[wrong[0], 0]:g} in row {wrong[0]} "
-                "must be 0 or 1"
-            )
+        y = rows[:, 0]
+        self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
         return np.column_stack([rows[:, 0], self.design(rows)])
 
 
 class PoissonRegression(GeneralizedLinearModel):
     """Counts y ~ Poisson(e^{θ·z})."""
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        """Raise DpmcError for an outcome that is no count."""
+        y = rows[:, 0]
+        self._refuse(rows, (y < 0.0) | (y != np.floor(y)), "a whole number, at least 0")
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
         """ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
@@ -279,10 +325,12 @@ def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.nda
         raise DpmcError(f"{where}: {shown(columns)} must be a list of names, or {{name: (centre, scale)}}")
     if len(set(names)) != len(names):
         raise DpmcError(f"{where}: {shown(columns)} must be different names")
-    given = list(columns.values()) if isinstance(columns, Mapping) else [(0.0, 1.0)] * len(names)
-    table = array(given if given else np.empty((0, 2)), (len(names), 2), where)
-    for name, scale in zip(names, table[:, 1], strict=True):
-        _positive(scale, f"{where}: {name}: scale")
+    table = np.tile([0.0, 1.0], (len(names), 1))
+    for i, (name, pair) in enumerate(columns.items() if isinstance(columns, Mapping) else ()):
+        if not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
+            raise DpmcError(f"{where}: {name}: {shown(pair)} must be (centre, scale)")
+        table[i] = array(pair, (2,), f"{where}: {name}")
+        _positive(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
 
 

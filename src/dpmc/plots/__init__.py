@@ -1,6 +1,6 @@
 """Figures: what `figures/<study>.yaml` declares, drawn by one module for each kind of plot.
 
-A kind's module has `draw(given) -> matplotlib.figure.Figure`; the kind table has `write(study, outputs)`.
+A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more: `needs(study)`,
 the cells (model, method, ε) whose chains the figure reads; `files(study, results)`, tables that it reads
 beside the metrics; `applies(study)`, whether the study, as far as its data are available, has anything to
@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from dpmc import stamp
 from dpmc.errors import DpmcError
 from dpmc.outputs import FIGURE, Kind
 from dpmc.studies.figures import FigureKeys, declared_figure
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-KINDS = {"boxes": "dpmc.plots.boxes:draw", "table": "dpmc.plots.table:write"}
+KINDS = {"boxes": "dpmc.plots.boxes:draw"}
 FORMATS = ("pdf", "png", "svg")
 
 
@@ -56,16 +57,6 @@ def _function(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
     if not hasattr(found, name):
         raise DpmcError(f"figure: {declared.draw}: {module} has no function {name}")
     return found, name
-
-
-def is_table(name: str, study: Study) -> bool:
-    """Return whether a figure is a table; DpmcError for an unknown figure."""
-    return declared_figure(study.path, name).kind == "table"
-
-
-def endings(name: str, study: Study) -> tuple[str, ...]:
-    """Return the file name endings, without dot, that a figure is built with by the workflow."""
-    return ("csv", "tex") if is_table(name, study) else ("pdf", "png")
 
 
 def applies(name: str, study: Study) -> bool:
@@ -97,15 +88,17 @@ def chain_files(name: str, study: Study, results: Path) -> list[Path]:
     return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
 
 
+def inputs(name: str, study: Study, metrics: Path, published: Path, results: Path) -> list[Path]:
+    """Return the files that a figure is drawn from: metrics, published tables, `chain_files`."""
+    return [metrics, *published.glob("*.csv"), *chain_files(name, study, results)]
+
+
 def kind_of_output(name: str, study: Study, path: Path) -> Kind:
     """Return the kind of result that a figure is in a file of this name.
 
     Raises DpmcError for an unknown figure, and for a suffix that it is not written by.
     """
-    declared = declared_figure(study.path, name)
-    if declared.kind == "table":
-        kind: Kind = _function(declared, study)[0].kind_of_output(path)
-        return kind
+    declared_figure(study.path, name)
     if path.suffix[1:].lower() not in FORMATS:
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
@@ -123,25 +116,20 @@ def plot(
     """Draw one figure of a study from its metrics file into every file of `outputs`.
 
     The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
-    A table needs no metrics and does not read them.
-
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
-    missing, or an output whose suffix is none of .pdf, .png, .svg (a table: .csv, .tex); nothing is written
-    then.
+    missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
     for output in outputs:
         kind_of_output(name, study, output)
-    declared = declared_figure(study.path, name)
-    if declared.kind == "table":
-        module, function = _function(declared, study)
-        getattr(module, function)(study, outputs)
-        return
     from dpmc.plots import style
     from dpmc.plots.frame import read_metrics
 
-    figure = draw(Given(declared, read_metrics(metrics), study, published, results))
+    declared = declared_figure(study.path, name)
+    table = read_metrics(metrics)
+    mark = stamp.digest(inputs(name, study, metrics, published, results))
+    figure = draw(Given(declared, table, study, published, results))
     for output in outputs:
-        style.save(figure, output)
+        style.save(figure, output, mark)
 
 
 def draw(given: Given) -> Figure:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmc import stamp
 from dpmc.outputs import CREATOR
 
 if TYPE_CHECKING:
@@ -214,15 +215,18 @@ def context() -> AbstractContextManager[None]:
     return matplotlib.rc_context(settings)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PDF, PNG or SVG by the suffix of `path`; same figure, same bytes."""
+def save(figure: Figure, path: Path, mark: str = "") -> None:
+    """Write a figure as PDF, PNG or SVG by the suffix of `path`; same figure, same bytes.
+
+    `mark`: the stamp of what it was drawn from (`dpmc.stamp`), for a PNG's metadata.
+    """
     from dpmc.storage import replacing
 
     kind = path.suffix[1:].lower()
     # without the time and, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"Creator": CREATOR, "CreationDate": None},
-        "png": {"Software": CREATOR},
+        "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),
         "svg": {"Creator": CREATOR, "Date": None},
     }
     with context(), replacing(path) as temporary:

@@ -27,6 +27,7 @@ def sources_version(*rooms: str) -> str:
     digest = hashlib.sha256()
     for room in rooms:
         place = Path(__file__).parents[1] / room
-        for source in sorted(place.rglob("*.py") if place.is_dir() else [place]):
+        files = place.rglob("*") if place.is_dir() else [place]
+        for source in sorted(file for file in files if file.suffix in (".py", ".yaml")):
             digest.update(source.read_bytes())
     return digest.hexdigest()[:12]

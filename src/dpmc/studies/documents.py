@@ -77,7 +77,8 @@ def parse(text: bytes, path: Path) -> Document:
     except RecursionError:
         raise DpmcError(f"{path}: is nested more than {MOST_NESTED} deep") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise DpmcError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+        words = " ".join(str(error).split()).replace('in "<unicode string>", line', "at line")
+        raise DpmcError(f"{path}: is not valid YAML: {words}") from None
     _check_size(content, path)
     return Document(path, content, Loader.lines)
 

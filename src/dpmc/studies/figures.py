@@ -67,8 +67,9 @@ class Line(Keys):
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes", "table"] | None = key("kind of plot", None)
+    kind: Literal["boxes"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
+    title: Text = key("what it shows, in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
     models: Texts = key("models, by label or by catalogue id; default: all with a budget", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())

@@ -169,7 +169,9 @@ class StudyKeys(Keys):
     tuning: Tuning = key("how hyperparameters are tried: keys below", {})
     models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
     methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
-    figures: tuple[Text, ...] = key("names of figures; default: all of `figures/<study>.yaml`", ())
+    figures: tuple[Text, ...] = key(
+        "names of figures and tables; default: all figures of `figures/<study>.yaml`", ()
+    )
 
 
 #: What an error says of a value, by pydantic's name of the rule.
@@ -207,7 +209,8 @@ def validated(
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
-        error = caught.errors(include_url=False)[0]
+        # A misspelt key first: it is also a key that is missing.
+        error = min(caught.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     keys = [key for key in error["loc"] if key != "[key]"]
     if error["type"] == "missing":
         document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")

@@ -52,6 +52,13 @@ def find_study(name: str | Path) -> Path:
     return coming if coming.is_file() and not usual.is_file() else usual
 
 
+def _known() -> list[str]:
+    """Return the names of the studies in all places of `find_study`."""
+    asked = filter(None, os.environ.get(PLACES, "").split(os.pathsep))
+    places = [*asked, "config/studies", str(shipped("config", "studies"))]
+    return sorted({name for place in places if Path(place).exists() for name in study_files(place)})
+
+
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """Read and check a study by name or by its file's path, see `find_study`.
 
@@ -60,6 +67,9 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     Raises DpmcError naming file, line, key, value and rule.
     """
     path = find_study(name)
+    if Path(name).suffix != ".yaml" and not path.is_file():
+        known = ", ".join(_known())
+        raise DpmcError(f"--study: {str(name)!r} is unknown; known: {known}, or a path that ends in .yaml")
     study = _declared(read_bytes(path), path)
     study = study.model_copy(update={"figures": _figures(study)})
     if any(":" in spec.model for spec in study.models.values()):
@@ -94,7 +104,9 @@ def _figures(study: Study) -> tuple[str, ...]:
     """The names of a study's figures: those that it names, else all of its own file."""
     if "figures" not in study.model_fields_set:
         return tuple(own_figures(study.path))
-    known = known_figures(study.path)
+    from dpmc.tables import TABLES
+
+    known = [*known_figures(study.path), *TABLES]
     for name in study.figures:
         _check_known(study, name, known, "figures")
     return study.figures

@@ -15,6 +15,7 @@ from dpmc.values import real
 
 if TYPE_CHECKING:
     from dpmc.cell import Cell
+    from dpmc.models import Definition
     from dpmc.problem import Problem
 
 Spec = TypeVar("Spec")
@@ -64,28 +65,45 @@ class Study(StudyKeys):
             self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
         return delta
 
+    def definition(self, model: str) -> "Definition":
+        """The definition of a model: of the catalogue, or of one's own class.
+
+        Raises DpmcError for a class that cannot serve, with the study's line if the study names it.
+        """
+        from dpmc.models import definition
+
+        try:
+            return definition(self.model(model).model)
+        except DpmcError as error:
+            if model not in self.models:
+                raise
+            self.document.refuse("models", model, "model", rule=str(error).removeprefix("model: "))
+
     def read_rows(self, model: str, file: Path) -> Any:
         """Rows (n, d_x) of a model in a file: the columns that the study names, else the model, else all.
 
-        Raises DpmcError for a file that cannot be read.
+        Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
         """
-        from dpmc import datasets, models
+        from dpmc import datasets
 
         spec = self.model(model)
-        by_model = getattr(models.definition(spec.model).model, "column_names", None)
-        return datasets.read_rows(file, spec.columns or by_model)
+        by_model = getattr(self.definition(model).model, "column_names", None)
+        try:
+            return datasets.read_rows(file, spec.columns or by_model)
+        except DpmcError as error:
+            if file != spec.rows_file:
+                raise
+            self.document.refuse("models", model, "data", rule=str(error))
 
     def number_of_rows(self, model: str) -> int:
         """Number of rows n of a model: the study's, else that of its file, else the catalogue's.
 
         0 for a model of one's own that names none. Raises DpmcError for a file that cannot be read.
         """
-        from dpmc.models import definition
-
         spec = self.model(model)
         if spec.rows_file is not None:
             return len(self.read_rows(model, spec.rows_file))
-        return spec.n or definition(spec.model).n
+        return spec.n or self.definition(model).n
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
         """All (model, method, epsilon) that the study runs itself, in the order of the file."""
@@ -194,6 +212,9 @@ class Study(StudyKeys):
             for label in (model, self.model(model).settings_of):
                 if label in table.get(key, {}):
                     return table[key][label], document.place(key, label)
+        if ":" in model and not tuned:
+            how = "give them by --hyperparameters, or let dpmc tune --search find some"
+            raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
         hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
         raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 

@@ -1,4 +1,4 @@
-"""The table of models: the catalogue's numbers, in both formats."""
+"""The table of models: the catalogue's numbers, in every format."""
 
 import csv
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpmc.errors import DpmcError
-from dpmc.plots import endings, plot
+from dpmc.tables import write
 from figures.synthetic import EASY, Method, Model, Study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
@@ -30,7 +30,7 @@ def study() -> Study:
 
 def test_csv_holds_table_5_1(tmp_path: Path) -> None:
     path = tmp_path / "models.csv"
-    plot("models", study(), tmp_path / "no-metrics.csv", PUBLISHED, [path])
+    write("models", study(), [path])
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     columns = ("d", "n", "n0", "a", "sigma2_0")
@@ -41,27 +41,35 @@ def test_csv_holds_table_5_1(tmp_path: Path) -> None:
     assert {row["model"]: (row["d"], row["n"]) for row in rows} == published
 
 
-def test_latex_is_a_plain_tabular(tmp_path: Path) -> None:
+def test_latex_is_a_tabular_of_booktabs(tmp_path: Path) -> None:
     path = tmp_path / "models.tex"
-    plot("models", study(), tmp_path / "no-metrics.csv", PUBLISHED, [path])
-    text = path.read_text()
-    assert text.startswith(r"\begin{tabular}{lrrrrr}") and "rule" not in text
-    body = [line for line in text.splitlines() if "&" in line]
+    write("models", study(), [path])
+    lines = path.read_text().splitlines()
+    assert lines[0] == "% Models" and r"\begin{tabular}{lrrrrr}" in lines
+    assert all(lines.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+    body = [line for line in lines if "&" in line]
+    assert body[0] == r"Model & $d$ & $n$ & $n_0$ & $a$ & $\sigma_0^2$ \\"
     assert len(body) == 9 and all(line.count("&") == 5 for line in body)
     assert r"tempered banana & 2 & 100\,000 & 1\,000 & 20 & 1\,000 \\" in body
     assert r"circle & 2 & 100\,000 & -- & $10^{-5}$ & -- \\" in body
 
 
+def test_markdown_for_readers(tmp_path: Path) -> None:
+    write("models", study(), [tmp_path / "models.md"])
+    lines = (tmp_path / "models.md").read_text().splitlines()
+    assert lines[0] == "# Models" and "| Model | d | n | n₀ | a | σ₀² |" in lines
+    assert "| circle | 2 | 100000 | – | 1e-05 | – |" in lines
+
+
 def test_the_number_of_rows_is_the_studys(tmp_path: Path) -> None:
     of = study()
     of.models["circle"].n = 77
-    plot("models", of, tmp_path / "none", PUBLISHED, [tmp_path / "models.csv"])
+    write("models", of, [tmp_path / "models.csv"])
     assert "circle,circle,2,77," in (tmp_path / "models.csv").read_text()
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     good, bad = tmp_path / "models.csv", tmp_path / "models.pdf"
-    with pytest.raises(DpmcError, match="must end in one of .csv, .tex"):
-        plot("models", study(), tmp_path / "none", PUBLISHED, [good, bad])
+    with pytest.raises(DpmcError, match="must end in one of .csv, .md, .tex"):
+        write("models", study(), [good, bad])
     assert not good.exists() and not bad.exists()
-    assert endings("models", study()) == ("csv", "tex") and endings("circle", study()) == ("pdf", "png")

@@ -1,0 +1,252 @@
+"""Check the numbers that a page quotes against the result files from which they come.
+
+    python -m dpmc.quotes docs/results.md [page ...] [--results results]
+
+A comment behind numbers, which no reader sees, says where they stand:
+
+    a median MMD of 0.23, 0.20 and 0.21<!--= metrics mmd tempered-banana-10d dp-hmc 4,5,6 -->
+
+It names a table of `TABLES` and one value for each of the table's key columns; `4,5,6` stands for
+several, `*` for all. Each combination is a cell, its number the median of the cell's rows. So many
+numbers before the comment are compared, each to the digits that the page gives; in per cent where ` %`
+stands behind them. `over=` makes one number of all: min, max, mean, median; two: range (min and max); or
+counts them (count; the page may say "five"). More words: `column=`, other columns of the table;
+`below=`, `least=`, only numbers below, of at least so much; `size`, without the sign. `<!--= text FILE
+-->` says that the lines before it are those of a file, and `<!-- results of STUDY -->` whose results
+follow. A study without results is skipped, with a line that says so.
+"""
+
+import argparse
+import functools
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpmc.errors import DpmcError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+#: name -> file, key columns, column of the number
+TABLES = {
+    "metrics": ("metrics.csv", ("metric", "model", "method", "epsilon"), "value"),
+    "budgets": ("budgets.csv", ("model", "method", "epsilon"), "iterations"),
+    "published": ("published_comparison.csv", ("metric", "model", "method", "epsilon"), "z"),
+    "clipping": (
+        "clipping.csv",
+        ("metric", "dimension", "algorithm", "clip_distance", "clip_bound"),
+        "value",
+    ),
+    "tight": ("table.csv", ("model", "algorithm", "epsilon"), "tight_mmd"),
+    "tuned": ("tuned_table.csv", ("model", "method", "epsilon"), "tuned_mmd"),
+    "claims": ("claims.yaml", ("claim", "case"), "number"),
+    "verdicts": ("claims.yaml", ("verdict",), "claims"),
+}
+STUDY = re.compile(r"<!-- results of (\S+) -->")
+QUOTE = re.compile(r"<!--= (.*?) -->", re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
+COUNTS = "no one two three four five six seven eight nine ten eleven twelve".split()
+COUNT = re.compile(rf"{NUMBER.pattern}|\b(?:{'|'.join(COUNTS)})\b", re.IGNORECASE)
+PERCENT = re.compile(r"\s*%")
+
+
+class Finding(NamedTuple):
+    """A quoted number or text that is not as the results have it, or (`skipped`) that they cannot decide."""
+
+    page: Path
+    line: int
+    words: str
+    skipped: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.page}: line {self.line}: {self.words}"
+
+
+class Missing(DpmcError):
+    """A study's results are not there."""
+
+
+@functools.lru_cache(maxsize=32)
+def read_table(folder: Path, name: str) -> "DataFrame":
+    """Return a table of a study's results, all columns text."""
+    import pandas as pd
+
+    path = folder / TABLES[name][0]
+    if not path.is_file():
+        raise Missing(f"{path} is not there")
+    if path.suffix == ".csv":
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    import yaml
+
+    verdicts = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    if name == "verdicts":
+        return pd.DataFrame([{"verdict": key, "claims": str(n)} for key, n in verdicts["verdicts"].items()])
+    return pd.DataFrame(
+        {"claim": claim["name"], **{key: str(value) for key, value in case.items()}}
+        for claim in verdicts["claims"]
+        for case in claim["cases"]
+        if case["number"] is not None
+    )
+
+
+def numbers_of(folder: Path, words: str) -> list[float]:
+    """Return the numbers that the words of a comment ask for.
+
+    Raises DpmcError for words that ask for nothing that there is, Missing where there are no results.
+    """
+    name, *rest = re.findall(r'(?:"[^"]*"|[^\s"])+', words)
+    if name not in TABLES:
+        raise DpmcError(f"{name}: no such table; known: text, {', '.join(TABLES)}")
+    options = dict(word.split("=", 1) for word in rest if re.match(r"(over|column|below|least)=", word))
+    keys = [word.strip('"') for word in rest if word != "size" and word.split("=")[0] not in options]
+    _, columns, value = TABLES[name]
+    if len(keys) != len(columns):
+        raise DpmcError(f"{words}: {name} asks for {len(columns)} words: {', '.join(columns)}")
+    wanted = options.get("column", value).split(",")
+    values = [_number_of(one) for one in _cells(folder, name, keys, wanted)]
+    if "size" in rest:
+        values = [abs(one) for one in values]
+    low, high = float(options.get("least", "-inf")), float(options.get("below", "inf"))
+    return _over(options.get("over", ""), [one for one in values if low <= one < high], words)
+
+
+def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Iterator[list[float]]:
+    """The numbers of the rows of every cell, in the order of the keys; of several columns in turn."""
+    table, places = read_table(folder, name), _places(folder, name)
+    if missing := [column for column in wanted if column not in table.columns]:
+        raise DpmcError(f"no column {missing[0]}; there are {', '.join(table.columns)}")
+    columns = TABLES[name][1]
+    for cell in itertools.product(*(_choices(table[c], key) for c, key in zip(columns, keys, strict=True))):
+        if cell in places:
+            for column in wanted:
+                values = table[column].to_numpy()[places[cell]]
+                yield [float(one) for one in values if one not in ("", "none")]
+        elif "*" not in keys:
+            raise DpmcError(f"{' '.join(cell)}: no such row")
+
+
+@functools.lru_cache(maxsize=32)
+def _places(folder: Path, name: str) -> dict[tuple[str, ...], list[int]]:
+    """Cell -> the places of its rows in a table."""
+    table = read_table(folder, name)
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, cell in enumerate(zip(*(table[column] for column in TABLES[name][1]), strict=True)):
+        places.setdefault(cell, []).append(place)
+    return places
+
+
+def _choices(column: "Series[str]", key: str) -> list[str]:
+    """The values of a column that a key stands for."""
+    if key == "*":
+        return list(dict.fromkeys(column))
+    return [key] if key in set(column) else key.split(",")
+
+
+def _number_of(values: list[float]) -> float:
+    """The median of a cell's rows; NaN for none."""
+    from statistics import median
+
+    return median(values) if values else float("nan")
+
+
+def _over(over: str, values: list[float], words: str) -> list[float]:
+    """One or two numbers of all, or all of them."""
+    from statistics import fmean, median
+
+    if over == "count":
+        return [float(len(values))]
+    if not values:
+        raise DpmcError(f"{words}: no such number")
+    ways = {"min": [min(values)], "max": [max(values)], "mean": [fmean(values)], "median": [median(values)]}
+    ways |= {"range": [min(values), max(values)], "": values}
+    if over not in ways:
+        raise DpmcError(f"over={over}: known: count, {', '.join(filter(None, ways))}")
+    return ways[over]
+
+
+def quoted(before: str, count: int, pattern: re.Pattern[str]) -> list[str]:
+    """Return the last `count` numbers of the text before a comment, as written; [] for fewer."""
+    found = pattern.findall(COMMENT.sub(" ", before))
+    return found[-count:] if len(found) >= count else []
+
+
+def agrees(written: str, number: float, percent: bool) -> bool:
+    """Whether a number is the written one, to the digits that are written."""
+    plain = written.replace(",", "").replace("−", "-").lower()
+    plain = str(COUNTS.index(plain)) if plain in COUNTS else plain
+    digits = len(plain.partition(".")[2])
+    return abs(float(plain) - number * (100.0 if percent else 1.0)) <= 0.5 * 10.0**-digits + 1e-9
+
+
+def check_page(page: Path, results: Path) -> tuple[int, list[Finding]]:
+    """Return how many numbers and texts of a page were checked, and what is wrong or skipped."""
+    text, checked, findings = page.read_text(encoding="utf-8"), 0, []
+    for quote in QUOTE.finditer(text):
+        line, words = text.count("\n", 0, quote.start()) + 1, " ".join(quote[1].split())
+        studies = STUDY.findall(text, 0, quote.start())
+        try:
+            if not studies:
+                raise DpmcError(f"{words}: no comment before it says of which study")
+            count, wrong = _check(text[: quote.start()], words, results / studies[-1])
+            checked += count
+            findings += [Finding(page, line, one) for one in wrong]
+        except Missing as missing:
+            findings.append(Finding(page, line, str(missing), skipped=True))
+        except DpmcError as error:
+            findings.append(Finding(page, line, str(error)))
+    return checked, findings
+
+
+def _check(before: str, words: str, folder: Path) -> tuple[int, list[str]]:
+    """How many numbers the comment speaks of, and what is wrong with them."""
+    if words.startswith("text "):
+        path = folder / words.removeprefix("text ")
+        if not path.is_file():
+            raise Missing(f"{path} is not there")
+        same = before.rstrip().endswith(path.read_text(encoding="utf-8").strip())
+        return 1, [] if same else [f"the lines before are not those of {path}"]
+    numbers = numbers_of(folder, words)
+    written = quoted(before, len(numbers), COUNT if "over=count" in words else NUMBER)
+    if len(written) != len(numbers):
+        return 0, [f"{words}: asks for {len(numbers)} numbers; fewer stand before it"]
+    last = before.rpartition(written[-1])[2]
+    percent = PERCENT.match(last) is not None
+    return len(numbers), [
+        f"says {shown}, {folder.name} has {number * (100 if percent else 1):.6g} ({words})"
+        for shown, number in zip(written, numbers, strict=True)
+        if not agrees(shown, number, percent)
+    ]
+
+
+def main() -> int:
+    """Check pages; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dpmc.quotes", description="Check the numbers that pages quote."
+    )
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    given = parser.parse_args()
+    checked = 0
+    findings: list[Finding] = []
+    for page in given.pages:
+        count, found = check_page(page, given.results)
+        checked, findings = checked + count, findings + found
+    skipped = [one for one in findings if one.skipped]
+    for words in dict.fromkeys(f"{one.page}: {one.words}" for one in skipped):
+        print(f"skipped: {words}")
+    for one in findings:
+        if not one.skipped:
+            print(one, file=sys.stderr)
+    wrong = len(findings) - len(skipped)
+    print(
+        f"{checked} quoted numbers checked, {wrong} wrong; {len(skipped)} quotes skipped for want of results"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

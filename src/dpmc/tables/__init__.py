@@ -1,0 +1,81 @@
+"""Tables of a study, for people and papers: each as CSV, Markdown and LaTeX.
+
+A table is a module with `TITLE`, `NOTE` (what it says, how it was measured), `COLUMNS` (of the CSV),
+`table(study, results)` and `inputs(study, results)`, the files that it reads; `results` is the folder of all
+studies' results.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmc.errors import DpmcError
+from dpmc.outputs import Kind, csv_table, text_file
+from dpmc.tables import formats
+
+if TYPE_CHECKING:
+    from dpmc.studies import Study
+
+#: name of a table -> its module
+TABLES = {
+    "models": "dpmc.tables.models",
+    "hyperparameters": "dpmc.tables.hyperparameters",
+    "iterations": "dpmc.tables.iterations",
+    "run-times": "dpmc.tables.run_times",
+}
+FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": formats.latex_text}
+
+
+def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
+    """Write a table into every file of `outputs`, in the format of its suffix.
+
+    Raises DpmcError for another suffix and for results that are missing; nothing is written then.
+    """
+    from dpmc.storage import replacing
+
+    for output in outputs:
+        kind_of_output(name, output)
+    made = table(name, study, results)
+    for output in outputs:
+        with replacing(output) as temporary:
+            Path(temporary).write_text(FORMATS[output.suffix.lower()](made), encoding="utf-8")
+
+
+def table(name: str, study: Study, results: Path) -> formats.Table:
+    """Return a table; DpmcError for results that are missing."""
+    made: formats.Table = _module(name).table(study, results)
+    return made
+
+
+def inputs(name: str, study: Study, results: Path) -> list[Path]:
+    """Return the files that a table is made of."""
+    found: list[Path] = _module(name).inputs(study, results)
+    return found
+
+
+def note(name: str) -> str:
+    """Return what a table says and how it was measured."""
+    return str(_module(name).NOTE)
+
+
+def kind_of_output(name: str, path: Path) -> Kind:
+    """Return the kind of result that a table is in a file of this name.
+
+    Raises DpmcError for a suffix that tables are not written by.
+    """
+    module = _module(name)
+    kinds = {
+        ".csv": csv_table(module.COLUMNS),
+        ".md": text_file(f"# {module.TITLE}"),
+        ".tex": text_file(f"% {module.TITLE}"),
+    }
+    if path.suffix.lower() not in kinds:
+        raise DpmcError(f"{path}: a table's file name must end in one of {', '.join(kinds)}")
+    return kinds[path.suffix.lower()]
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(TABLES[name])

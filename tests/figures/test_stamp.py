@@ -1,0 +1,91 @@
+"""The stamp in a picture: what it was drawn from, and a gallery that is older than its data."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmc import stamp
+from dpmc.plots import inputs, plot
+from figures.synthetic import metrics, study
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "data" / "published"
+MODEL = "flat-banana-2d"
+STUDY = {
+    "title": "one figure",
+    "delta": "0.1/n",
+    "seeds": 20,
+    "settings_of": "thesis",
+    "models": {MODEL: {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 1}},
+    "methods": {"dp-penalty": {}, "dp-penalty-guided": {}, "dp-hmc": {}},
+    "figures": ["mmd-easy"],
+}
+
+
+def test_the_digest_is_of_contents_alone(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_text("1")
+    other.write_text("2")
+    mark = stamp.digest([one, other])
+    assert mark == stamp.digest([other, one]) != stamp.digest([one])
+    os.utime(one, (0, 0))
+    assert stamp.digest([shutil.copy(one, tmp_path / "copy"), other]) == mark
+    one.write_text("1.0")
+    assert stamp.digest([one, other]) != mark
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study `one`, made-up metrics of it, its figure and a gallery with a copy."""
+    of = study((MODEL,))
+    of.name = "one"
+    for place in ("config/studies", "results/one", "figures/one", "docs/gallery/one"):
+        (tmp_path / place).mkdir(parents=True)
+    shutil.copytree(ROOT / "config/hyperparameters", tmp_path / "config/hyperparameters")
+    (tmp_path / "config/studies/one.yaml").write_text(yaml.safe_dump(STUDY))
+    table = tmp_path / "results/one/metrics.csv"
+    metrics(of).assign(study="one").to_csv(table, index=False)
+    picture = tmp_path / "figures/one/mmd-easy.png"
+    plot("mmd-easy", of, table, PUBLISHED, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
+    files = inputs("mmd-easy", of, table, PUBLISHED, tmp_path / "results")
+    assert stamp.read(picture) == stamp.digest(files) and table in files
+    assert stamp.read(picture.with_suffix(".pdf")) == ""
+    shutil.copy(picture, tmp_path / "docs/gallery/one")
+    return tmp_path
+
+
+def check(folder: Path) -> tuple[int, list[str]]:
+    command = [sys.executable, str(ROOT / "workflow/scripts/check_gallery.py"), "one"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
+    picture = "docs/gallery/one/mmd-easy.png"
+    assert check(folder) == (0, [])
+    shutil.copy(folder / picture, folder / "figures/one/circle.png")
+    (folder / "docs/gallery/one/tuned_table.md").write_text("as it was")
+    (folder / "results/one/tuned_table.md").write_text("as it is")
+    assert check(folder) == (
+        1,
+        [
+            "docs/gallery/one/tuned_table.md: differs from results/one/tuned_table.md",
+            "docs/gallery/one/circle.png: is missing",
+        ],
+    )
+    (folder / "docs/gallery/one/tuned_table.md").unlink()
+    (folder / "figures/one/circle.png").unlink()
+    table = folder / "results/one/metrics.csv"
+    table.write_text(table.read_text().replace(",mmd,0.", ",mmd,1.", 1))
+    assert check(folder) == (1, [f"{picture}: was drawn from other results"])
+    content = (folder / picture).read_bytes()
+    (folder / picture).write_bytes(content.replace(stamp.KEY.encode(), b"somebodies1"))
+    assert check(folder) == (1, [f"{picture}: has no stamp"])
+    table.unlink()
+    assert check(folder) == (0, ["one: not checked, there are no results of it here"])

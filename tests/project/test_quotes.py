@@ -1,0 +1,123 @@
+"""Numbers that pages quote: a false one is found, in whatever form it is written; no results, no verdict."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpmc import quotes
+
+DOCS = Path(__file__).parents[2] / "docs"
+METRICS = """study,model,method,epsilon,seed,metric,value
+made,banana,walk,1,0,mmd,0.5
+made,banana,walk,1,1,mmd,0.52
+made,banana,walk,1,2,mmd,0.9
+made,banana,walk,2,0,mmd,0.304
+made,banana,hmc,1,0,clipped,0.671
+made,banana,hmc,2,0,clipped,0.755
+made,circle,hmc,1,0,clipped,-12345.6
+"""
+CLAIMS = """study: made
+verdicts: {holds: 3, fails: 1}
+claims:
+- name: better
+  cases:
+  - {case: 'banana, walk', number: 1.25, holds: true}
+  - {case: 'banana, hmc', number: null, holds: null}
+"""
+RIGHT = [
+    "an MMD of 0.52 and 0.30<!--= metrics mmd banana walk 1,2 -->",
+    "at ε = 1, 2 it is 0.52,\n  0.304<!--= metrics mmd banana walk\n 1,2 -->",
+    "67 to 76 %<!--= metrics clipped banana * * over=range -->",
+    "−12,346<!--= metrics clipped circle hmc 1 -->",
+    "12,345.6<!--= metrics clipped circle * * size -->",
+    "in all but two<!--= metrics clipped banana,circle hmc * least=0.1 over=count --> cells",
+    "3 hold, 1 fails<!--= verdicts holds,fails -->",
+    '1.2<!-- not a number: 7 --><!--= claims better "banana, walk" -->',
+    "epsilon 2<!--= metrics mmd banana walk 2 column=epsilon -->",
+    "| a | b |\n| 1 | 2 |\n<!--= text table.md -->",
+]
+WRONG = {
+    "an MMD of 0.52 and 0.31<!--= metrics mmd banana walk 1,2 -->": "says 0.31, made has 0.304",
+    "0.53<!--= metrics mmd banana walk 1 -->": "says 0.53, made has 0.52",
+    "67 to 77 %<!--= metrics clipped banana * * over=range -->": "says 77, made has 75.5",
+    "67 to 76<!--= metrics clipped banana * * over=range -->": "says 67, made has 0.671",
+    "five<!--= metrics clipped banana hmc * over=count -->": "says five, made has 2",
+    "none<!--= metrics mmd banana walk 1 -->": "asks for 1 numbers; fewer stand before it",
+    "1<!--= metrics mmd banana walk 9 -->": "mmd banana walk 9: no such row",
+    "1<!--= metrics mmd nowhere * * -->": "no such number",
+    "1<!--= metrics mmd banana -->": "asks for 4 words: metric, model, method, epsilon",
+    "1<!--= numbers mmd -->": "numbers: no such table",
+    "1<!--= metrics mmd banana walk 1 column=what -->": "no column what",
+    "1<!--= metrics mmd banana walk 1 over=all -->": "over=all: known: count",
+    "| a | b |\n| 1 | 3 |\n<!--= text table.md -->": "the lines before are not those of",
+}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results" / "made"
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").write_text(METRICS)
+    (folder / "claims.yaml").write_text(CLAIMS)
+    (folder / "table.md").write_text("| a | b |\n| 1 | 2 |\n")
+    return folder.parent
+
+
+def page_of(tmp_path: Path, text: str) -> Path:
+    page = tmp_path / "page.md"
+    page.write_text(f"# A page\n\n<!-- results of made -->\n{text}\n", encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_a_right_number_passes(tmp_path: Path, results: Path, text: str) -> None:
+    count, findings = quotes.check_page(page_of(tmp_path, text), results)
+    assert count > 0 and findings == []
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_false_number_is_found(tmp_path: Path, results: Path, text: str) -> None:
+    _, findings = quotes.check_page(page_of(tmp_path, text), results)
+    assert {one.skipped for one in findings} == {False} and WRONG[text] in str(findings[0])
+    assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
+
+
+def test_without_results_it_is_skipped(tmp_path: Path) -> None:
+    _, findings = quotes.check_page(page_of(tmp_path, RIGHT[0]), tmp_path)
+    assert [one.skipped for one in findings] == [True]
+    assert "metrics.csv is not there" in findings[0].words
+
+
+def test_a_comment_before_any_study_is_a_mistake(tmp_path: Path, results: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("1<!--= verdicts holds -->")
+    assert "no comment before it says of which study" in str(quotes.check_page(page, results)[1][0])
+
+
+def test_the_command_fails_and_says_where(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(text: str, where: Path) -> int:
+        page = str(page_of(tmp_path, text))
+        monkeypatch.setattr(sys, "argv", ["dpmc.quotes", page, "--results", str(where)])
+        return quotes.main()
+
+    assert run(RIGHT[0], results) == 0
+    assert "2 quoted numbers checked, 0 wrong" in capsys.readouterr().out
+    assert run("0.53<!--= metrics mmd banana walk 1 -->", results) == 1
+    assert "page.md: line 4: says 0.53, made has 0.52" in capsys.readouterr().err
+    assert run(RIGHT[0], tmp_path) == 0
+    assert "skipped: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_comments_of_the_pages_ask_for_what_tables_have(page: Path, tmp_path: Path) -> None:
+    """Without results: that every comment names a study, a table and its columns."""
+    _, findings = quotes.check_page(page, tmp_path)
+    assert [str(one) for one in findings if not one.skipped] == []
+
+
+def test_a_page_with_quotes_has_them_where_it_should() -> None:
+    _, findings = quotes.check_page(DOCS / "results.md", DOCS)
+    assert len(findings) > 50

@@ -1,0 +1,185 @@
+"""Tables of hyperparameters, iterations and run times: their numbers, and how texts look in each format."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpmc.cli import main
+from dpmc.errors import DpmcError
+from dpmc.studies import Study, load_study
+from dpmc.tables import write
+from dpmc.tables.formats import latex_cell, markdown
+
+ROOT = Path(__file__).parents[2]
+
+
+def thesis() -> Study:
+    return load_study(ROOT / "config" / "studies" / "thesis.yaml")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:
+    write("hyperparameters", thesis(), [tmp_path / "h.csv", tmp_path / "h.md", tmp_path / "h.tex"], tmp_path)
+    values = {
+        (row["model"], row["method"], row["hyperparameter"]): row["value"]
+        for row in rows_of(tmp_path / "h.csv")
+    }
+    # τ√n for a log ratio of all rows (n = 100,000), √τ for one of a batch
+    noise = "noise multiplier of"
+    assert values["flat-banana-2d", "dp-penalty", f"{noise} log-ratio"] == f"{0.1 * 100_000**0.5:.4g}"
+    assert values["flat-banana-2d", "dp-hmc", f"{noise} gradient"] == f"{0.4 * 100_000**0.5:.4g}"
+    assert values["flat-banana-2d", "minibatch-penalty", f"{noise} batch log-ratio"] == f"{0.7**0.5:.4g}"
+    assert values["circle", "dp-hmc", "clip_l"] == "0.001"
+    assert values["clipping-10d", "rwmh-0.5", "clip"] == "0.5"  # an option of the study
+    assert values["clipping-10d", "rwmh-0.5", "proposal_sd"] == "2 × 0.015, 8 × 0.002"
+    assert {pair[:2] for pair in values} == {cell[:2] for cell in thesis().cells()}
+    text = (tmp_path / "h.md").read_text()
+    assert "| Model | tau | clip | proposal_sd | noise multiplier of log-ratio |" in text
+    assert "| circle, d = 2 | 4 | 0.002 | 0.2 | 1265 |" in text
+    assert r"circle, d = 2 & 4 & 0.002 & 0.2 & 1\,265 \\" in (tmp_path / "h.tex").read_text()
+
+
+def test_what_tuning_wrote_goes_before_pinned_hyperparameters(tmp_path: Path) -> None:
+    path = tmp_path / "thesis/tuning/circle/dp-penalty.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump({"hyperparameters": {"tau": 3, "clip": 0.5, "proposal_sd": 0.25}}))
+    write("hyperparameters", thesis(), [tmp_path / "h.csv"], tmp_path)
+    found = [
+        row
+        for row in rows_of(tmp_path / "h.csv")
+        if (row["model"], row["method"]) == ("circle", "dp-penalty")
+    ]
+    values = {row["hyperparameter"]: row["value"] for row in found}
+    assert values | {"tau": "3", "clip": "0.5", "proposal_sd": "0.25"} == values
+    path.write_text("study: thesis\n")
+    with pytest.raises(DpmcError, match=r"dp-penalty.yaml: key 'hyperparameters' is missing"):
+        write("hyperparameters", thesis(), [tmp_path / "h.csv"], tmp_path)
+
+
+def test_noise_that_depends_on_the_budget_has_a_row_for_each(tmp_path: Path) -> None:
+    study = load_study(ROOT / "config" / "studies" / "dp-fast-mh.yaml")
+    write("hyperparameters", study, [tmp_path / "h.csv"], tmp_path)
+    found = [
+        row
+        for row in rows_of(tmp_path / "h.csv")
+        if (row["model"], row["method"], row["hyperparameter"]) == ("mixture", "dp-penalty", "tau")
+    ]
+    assert [row["epsilon"] for row in found] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
+    rows = rows_of(tmp_path / "h.csv")
+    assert {row["epsilon"] for row in rows if row["method"] == "dp-penalty-tuned"} == {"0.05"}
+    assert {row["epsilon"] for row in rows if row["method"] == "mh"} == {""}
+    taus = [float(row["value"]) for row in found]
+    assert taus == sorted(taus, reverse=True) and len(set(taus)) == 5
+
+
+HEAD = "study,model,method,epsilon,delta,accountant,iterations,budget_iterations,"
+HEAD += "tight,zcdp,rdp,replace-pld,wor-pld,barker-pld,fast-mh-pld,epsilon_spent,epsilon_spent_tight\n"
+
+
+def test_iterations_by_accountant(tmp_path: Path) -> None:
+    budgets = tmp_path / "thesis" / "budgets.csv"
+    budgets.parent.mkdir()
+    budgets.write_text(
+        HEAD
+        + "thesis,circle,dp-penalty,0.5,1e-6,tight,56,56,56,34,,,,,,0.5,0.5\n"
+        + "thesis,circle,dp-penalty,1,1e-6,tight,100,201,201,135,,,,,,0.7,0.7\n"
+        + "thesis,clipping-2d,rwmh-1,inf,1e-6,tight,3000,inf,,,,,,,,inf,inf\n"
+    )
+    write("iterations", thesis(), [tmp_path / "i.csv", tmp_path / "i.md"], tmp_path)
+    found = [tuple(row.values()) for row in rows_of(tmp_path / "i.csv")]
+    assert found == [
+        ("circle", "dp-penalty", "tight", "0.5", "56", "56"),
+        ("circle", "dp-penalty", "zcdp", "0.5", "34", ""),
+        ("circle", "dp-penalty", "tight", "1", "201", "100"),
+        ("circle", "dp-penalty", "zcdp", "1", "135", ""),
+        ("clipping-2d", "rwmh-1", "", "inf", "", "3000"),
+    ]
+    lines = (tmp_path / "i.md").read_text().splitlines()
+    assert "| circle, d = 2 | DP penalty | Gaussian, exact* | 56 | 100 of 201 |" in lines
+    assert "| circle, d = 2 | DP penalty | zCDP | 34 | 135 |" in lines
+    assert any(line.startswith("| flat banana, d = 2 (clipping-2d) |") for line in lines)
+    assert any(line.endswith(" | – | 3000 |") for line in lines)
+    budgets.write_text("model,method\ncircle,dp-penalty\n")
+    with pytest.raises(DpmcError, match=r"budgets.csv: not a table of budgets \(KeyError\('accountant'\)\)"):
+        write("iterations", thesis(), [tmp_path / "i.csv"], tmp_path)
+
+
+def measurement(path: Path, wall: float, cpu: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = (
+        "s",
+        "h:m:s",
+        "max_rss",
+        "max_vms",
+        "max_uss",
+        "max_pss",
+        "io_in",
+        "io_out",
+        "mean_load",
+        "cpu_time",
+    )
+    values = (wall, "0:00:10", 250.4, 1, 1, 1, 0, 0, 90, cpu)
+    path.write_text("\t".join(head) + "\n" + "\t".join(map(str, values)) + "\n")
+
+
+def test_run_times_of_jobs(tmp_path: Path) -> None:
+    metrics = tmp_path / "results" / "thesis" / "metrics.csv"
+    metrics.parent.mkdir(parents=True)
+    chains = [("circle", "dp-penalty", "1", 100), ("circle", "dp-penalty", "0.5", 300)]
+    chains += [("clipping-2d", "rwmh-1", "inf", 3000), ("clipping-2d", "rwmh-2", "inf", 3000)]
+    metrics.write_text(
+        "study,model,method,epsilon,seed,metric,value\n"
+        + "".join(
+            f"thesis,{m},{a},{e},0,iterations,{k}\nthesis,{m},{a},{e},0,mmd,0.1\n" for m, a, e, k in chains
+        )
+    )
+    logs = tmp_path / "logs" / "thesis" / "sampling"
+    measurement(logs / "circle/dp-penalty/eps-0.5.tsv", 10.0, "8.0")  # a job for each cell
+    measurement(logs / "circle/dp-penalty/eps-1.tsv", 5.0, "-")  # not measured: it was too short
+    measurement(logs / "clipping-2d/rwmh.tsv", 3.0, "2.4")  # a job for all methods without a budget
+    write("run-times", thesis(), [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
+    assert [tuple(row.values()) for row in rows_of(tmp_path / "t.csv")] == [
+        ("circle", "dp-penalty", "2", "2", "400", "15.0", "8.0", "250"),
+        ("clipping-2d", "rwmh", "1", "2", "6000", "3.0", "2.4", "250"),
+    ]
+    text = (tmp_path / "t.md").read_text()
+    assert "| circle, d = 2 | DP penalty | 2 | 400 | 15.0 | 8.0 | 20000 | 250 |" in text
+    (logs / "circle/bad.tsv").write_text("a\tb\n1\t2\n")
+    with pytest.raises(DpmcError, match=r"bad.tsv: not a measurement"):
+        write("run-times", thesis(), [tmp_path / "t.csv"], tmp_path / "results")
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = str(ROOT / "config" / "studies" / "thesis.yaml")
+    command = ["plot", "--study", study, "--results", str(tmp_path), "--output", str(tmp_path / "t.csv")]
+    for table, file in (("iterations", "budgets.csv"), ("run-times", "metrics.csv")):
+        assert main([*command, "--figure", table]) == 2
+        assert f"{tmp_path / 'thesis' / file}: no such file" in capsys.readouterr().err
+    assert main([*command, "--figure", "hyperparameters"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("", "--"),
+        ("1234567", r"1\,234\,567"),
+        ("7e-05", r"$7 \cdot 10^{-5}$"),
+        ("1e+06", "$10^{6}$"),
+        ("0.25", "0.25"),
+        ("a_b & 5 %", r"a\_b \& 5 \%"),
+        ("ε = 1", r"$\varepsilon$ = 1"),
+    ],
+)
+def test_texts_in_latex(text: str, latex: str) -> None:
+    assert latex_cell(text) == latex
+
+
+def test_numbers_stand_on_the_right_and_bars_are_no_markup() -> None:
+    lines = list(markdown(("a", "b"), [("x|y", "1"), ("", "")]))
+    assert lines == ["| a | b |", "| --- | ---: |", r"| x\|y | 1 |", "| – | – |"]

@@ -1,0 +1,24 @@
+# Verdicts on the sentences of a study's source.
+
+
+rule claims_table:
+    input:
+        script=f"{SCRIPTS}/claims.py",
+        metrics="results/{study}/metrics.csv",
+        budgets="results/{study}/budgets.csv",
+    output:
+        report(
+            "results/{study}/claims.yaml",
+            caption="../report/claims.rst",
+            category="{study}",
+            subcategory="tables",
+        ),
+    log:
+        "logs/{study}/tables/claims.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    params:
+        version=sources_version("comparing.py", "claims"),
+    shell:
+        "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {output} 2> {log}"

@@ -1,0 +1,66 @@
+"""Compare pictures and tables in docs/gallery/<study> with the results of today.
+
+    python workflow/scripts/check_gallery.py <study> ...
+
+A picture is as old as the files whose digest is its stamp (`dpmc.stamp`); a table is compared with the one
+in figures/ or results/. Prints what is older than its data or missing, and exits with 1 if anything is. A
+study without results here is not checked.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpmc import plots, stamp
+from dpmc.errors import DpmcError
+from dpmc.shipped import shipped
+from dpmc.studies import Study, load_study
+
+RESULTS = Path("results")
+
+
+def outdated(study: Study, gallery: Path) -> Iterator[str]:
+    """Names of files in the gallery of a study that are not of today's results, and why."""
+    for picture in sorted(gallery.glob("*.png")):
+        if picture.stem == "lessons":  # of searches, whose files also say how long they took: no stamp
+            continue
+        mark = stamp.read(picture)
+        try:
+            if not mark:
+                yield f"{picture}: has no stamp"
+            elif mark != stamp.digest(inputs(study, picture.stem)):
+                yield f"{picture}: was drawn from other results"
+        except DpmcError as error:
+            yield f"{picture}: {error}"
+    for text in sorted(gallery.glob("*.md")):
+        folders = (Path("figures") / study.name, RESULTS / study.name)
+        made = next((folder / text.name for folder in folders if (folder / text.name).is_file()), None)
+        if made is None or made.read_bytes() != text.read_bytes():
+            yield f"{text}: differs from {made}" if made else f"{text}: is made by no run"
+    for made in sorted((Path("figures") / study.name).glob("*.png")):
+        if not (gallery / made.name).is_file():
+            yield f"{gallery / made.name}: is missing"
+
+
+def inputs(study: Study, figure: str) -> list[Path]:
+    """The files that a figure is drawn from."""
+    metrics = RESULTS / study.name / "metrics.csv"
+    return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
+
+
+def main() -> int:
+    """Print what is out of date; return 1 if anything is."""
+    stale = 0
+    for name in sys.argv[1:]:
+        study = load_study(name)
+        if not (RESULTS / study.name / "metrics.csv").is_file():
+            print(f"{name}: not checked, there are no results of it here")
+            continue
+        for line in outdated(study, Path("docs/gallery") / study.name):
+            stale += 1
+            print(line)
+    return int(stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""One page of a study that needs no other file: figures with captions, tables, ours against published.
+
+    python workflow/scripts/page.py <study> page.html <figure>.png ... [published_comparison.csv]
+
+Tables are those that the study asks for; their numbers are read from the folder results.
+"""
+
+import base64
+import html
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from dpmc import tables
+from dpmc.plots.style import method_styles, model_title
+from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
+
+METRICS = {
+    "mmd": "MMD",
+    "mean_error": "distance from the true mean",
+    "acceptance_rate": "acceptance rate",
+    "ratio_clip_fraction": "fraction of log ratios clipped",
+    "gradient_clip_fraction": "fraction of gradients clipped",
+}
+CELLS = ("model", "method", "ε", "ours", "published", "error of the difference", "z")
+LIMIT = 3.0  # standard errors within which medians are said to agree
+STYLE = """
+body { font: 16px/1.5 sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
+figcaption, .note { color: #444; font-size: 0.9rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1rem; }
+th, td { padding: 0.15rem 0.6rem; text-align: left; } thead tr { border-bottom: 1px solid #222; }
+tr.beyond { font-weight: bold; } summary { cursor: pointer; }
+"""
+
+
+class Section(NamedTuple):
+    """A part of the page: where the contents list points, its title, and its HTML."""
+
+    anchor: str
+    title: str
+    body: str
+
+
+def figure_section(picture: Path, study: Study) -> Section:
+    """A figure with its caption in sight, and the longer text to unfold."""
+    declared = declared_figure(study.path, picture.stem)
+    title = declared.title or picture.stem.replace("-", " ")
+    data = base64.b64encode(picture.read_bytes()).decode()
+    image = f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+    files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
+    caption = f"<figcaption>{html.escape(declared.caption)} {files}</figcaption>"
+    if declared.text:
+        caption += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
+    return Section(picture.stem, title, f"<figure>{image}{caption}</figure>")
+
+
+def table_section(name: str, study: Study) -> Section:
+    """A table of the study, with what it says."""
+    table = tables.table(name, study, Path("results"))
+    parts = "".join(
+        (f"<h3>{html.escape(part.title)}</h3>" if part.title else "") + html_table(part.heads, part.rows)
+        for part in table.parts
+    )
+    return Section(name, table.title, f'<p class="note">{html.escape(table.note)}</p>{parts}')
+
+
+def comparison_section(path: Path, study: Study) -> Section:
+    """Our medians against the published ones: how many agree, then all of them by metric."""
+    table = pd.read_csv(path, dtype={"epsilon": str})
+    styles = method_styles(dict(study.methods))
+    agree = table.z.abs() <= LIMIT
+    counts = [
+        (METRICS[metric], f"{len(part)}", f"{agree[part.index].sum()}", f"{(part.z**2).mean() ** 0.5:.2f}")
+        for metric, part in table.groupby("metric", sort=False)
+    ]
+    heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
+    body = f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors.</p>"
+    body += html_table(heads, counts)
+    for metric, part in table.groupby("metric", sort=False):
+        rows = [
+            (model_title(one.model, study.models[one.model].model), styles[one.method].title, one.epsilon)
+            + (f"{one.median:.4g}", f"{one.published:.4g}", f"{one.error:.2g}", f"{one.z:+.2f}")
+            for one in part.itertuples()
+        ]
+        details = html_table(CELLS, rows, [not within for within in agree[part.index]])
+        body += f"<details><summary>{METRICS[metric]}, all cells</summary>{details}</details>"
+    return Section("published", "Medians over chains against the published ones", body)
+
+
+def html_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] | None = None
+) -> str:
+    """A table; `marked` rows are bold."""
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+    lines = []
+    for row, beyond in zip(rows, marked or [False] * len(rows), strict=True):
+        cells = "".join(f"<td>{html.escape(text) or '–'}</td>" for text in row)
+        lines.append(f"<tr{' class=beyond' * beyond}>{cells}</tr>")
+    body = "\n".join(lines)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+
+
+def page(study: Study, sections: Sequence[Section]) -> str:
+    """The whole page."""
+    contents = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>\n' for s in sections)
+    body = "\n".join(f'<h2 id="{s.anchor}">{html.escape(s.title)}</h2>\n{s.body}' for s in sections)
+    title = html.escape(study.title)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n<nav><ol>\n{contents}</ol></nav>\n{body}\n"
+        "</body></html>\n"
+    )
+
+
+def main() -> None:
+    """Write the page."""
+    study, output = load_study(sys.argv[1]), Path(sys.argv[2])
+    files = [Path(name) for name in sys.argv[3:]]
+    sections = [figure_section(file, study) for file in files if file.suffix == ".png"]
+    sections += [comparison_section(file, study) for file in files if file.suffix == ".csv"]
+    sections += [table_section(name, study) for name in study.figures if name in tables.TABLES]
+    output.write_text(page(study, sections), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Print what all runs of a study on rows of one's own spent together, a line for each file of rows.
+
+python workflow/scripts/spending.py <study> results/<study>/chains/.../seed-<seed>.nc ...
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from dpmc.errors import DpmcError
+from dpmc.metrics.spending import tight_epsilon
+from dpmc.privacy.events import from_json, merge
+from dpmc.storage import ChainFile, read_chain
+from dpmc.studies import Study, load_study
+from dpmc.summary import rounded_up
+
+
+def line(rows: Path, chains: list[ChainFile], study: Study) -> str:
+    """Return what these runs on a file of rows spent together, at the delta of one of them."""
+    ledgers = [json.loads(str(chain.attrs["ledger"])) for chain in chains]
+    releases = [event for one in ledgers for event in (*one["performed"], *one["forfeited"])]
+    delta = study.delta_for(int(chains[0].attrs["n"]))
+    try:
+        spent = f"epsilon {rounded_up(tight_epsilon(merge(from_json(releases)), delta))}"
+    except DpmcError:
+        spent = "an epsilon that no accountant of ours bounds"
+    methods = ", ".join(dict.fromkeys(str(chain.attrs["method"]) for chain in chains))
+    return f"{rows.name}: {len(chains)} runs of {methods} spent {spent} together, at delta {delta:.3g}"
+
+
+def main() -> None:
+    """Print a line for each file of rows."""
+    study = load_study(sys.argv[1])
+    of_rows: dict[Path, list[ChainFile]] = {}
+    for chain in map(read_chain, sys.argv[2:]):
+        rows = study.model(str(chain.attrs["model"])).rows_file
+        if rows is not None:
+            of_rows.setdefault(rows, []).append(chain)
+    for rows, chains in of_rows.items():
+        print(line(rows, chains, study))
+    print("Runs elsewhere, and chains that were removed or made again otherwise, come on top.")
+
+
+if __name__ == "__main__":
+    main()
