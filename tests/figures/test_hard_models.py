@@ -64,7 +64,8 @@ def test_published_boxes_stand_beside_ours_in_every_panel(name: str) -> None:
     of = whole_study()
     figure = draw(name, metrics(of, names=(FIGURES[name][0],)), of)
     with_ticks = [any(line.get_linewidth() == 1.1 for line in a.lines) for a in figure.axes]
-    assert with_ticks == [True] * len(figure.axes)
+    # no acceptance rate of the circle was published
+    assert with_ticks == [(name, model) != ("acceptance-hard", "circle") for model in FIGURES[name][1]]
 
 
 @pytest.mark.parametrize("name", ["mmd-easy", "clipping-easy", *FIGURES])
