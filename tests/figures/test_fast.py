@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from dpmc import plots
 from dpmc.errors import DpmcError
-from dpmc.figures import fast, fast_density, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
+from dpmc.figures import fast, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
+from dpmc.plots import density
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -151,12 +152,12 @@ def test_k_sweep_is_of_k_alone():
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = fast_density.needs(study)
+    cells = density.needs(study)
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
-    assert fast_density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
+    assert density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
-    assert fast_density.smoothed(counts)[4, 4] == fast_density.smoothed(counts).max()
+    assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
 
 
 def test_a_table_that_is_missing_is_one_line(tmp_path):

@@ -42,6 +42,7 @@ Limits = Annotated[
     tuple[float, float], BeforeValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
 Real = Annotated[float, BeforeValidator(_number), WithJsonSchema({"rule": "number"})]
+Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
 
@@ -67,7 +68,7 @@ class Line(Keys):
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes"] | None = key("kind of plot", None)
+    kind: Literal["boxes", "maps"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
     title: Text = key("what it shows, in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
@@ -75,6 +76,11 @@ class FigureKeys(Keys):
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
     columns: Number | None = key("panels side by side; default: as many as have room", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
+    half_widths: dict[str, Width] = key(
+        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
+        {},
+    )
+    shades: dict[str, Number] = key("kind `maps`: model → number of shades; default: 6", {})
     y: Axis = key("vertical axes: keys below", {})
     lines: tuple[Line, ...] = key("reference lines: keys below", ())
     published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")
