@@ -27,7 +27,7 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
 
     if not values_at:
         return
-    edge = style.mixed(look.colour, "#000000", 0.45)
+    edge = look.edge
     line = {"color": edge, "linewidth": 0.7}
     box = {"facecolor": look.colour, "edgecolor": edge, "linewidth": 0.7, "hatch": look.hatch}
     median = style.median_colour(look.colour)

@@ -56,6 +56,11 @@ class MethodStyle:
     marker: str
     title: str
 
+    @property
+    def edge(self) -> str:
+        """A darker shade for lines and edges, which a pale colour needs on white."""
+        return mixed(self.colour, "#000000", 0.45)
+
 
 # Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
 # that share a figure stay apart for readers with protanopia, deuteranopia and tritanopia: the
@@ -79,7 +84,7 @@ STYLES: dict[str, MethodStyle] = {
     "dp-fast-mh": MethodStyle("#AA3377", "////", "H", "DP-Fast MH, minibatch"),
     "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", "8", "DP-Fast MH, full batch"),
 }
-VARIANT_HATCHES = ("\\\\", "//", "xx", "||")
+VARIANT_HATCHES = ("", "/", "-", "x")  # over half the lines of the algorithm's own
 
 MODEL_TITLES = {
     "flat-banana-2d": "flat banana, d = 2",
@@ -150,7 +155,7 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
         base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
         number = variants.get(definition.algorithm, 0)
         variants[definition.algorithm] = number + 1
-        hatch = VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
+        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
         other = "#000000" if label.endswith(DARKER) else "#FFFFFF"
         colour = mixed(base.colour, other, 0.35 + 0.1 * min(number, 3))
         title = titled(label, definition.algorithm, base.title)

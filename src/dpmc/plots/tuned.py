@@ -220,7 +220,7 @@ class _Row:
 def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
     """Draw a bar from quartile to quartile and a marker at the median."""
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    axes.vlines([x], [low], [high], color=look.colour, linewidth=BAR, zorder=3)
+    axes.vlines([x], [low], [high], color=look.edge, linewidth=BAR, zorder=3)
     axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
 
 
@@ -240,6 +240,7 @@ def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
     """Marker settings of a method."""
     return {
         "color": look.colour,
+        "markeredgecolor": look.edge,
         "linestyle": "none",
         "marker": look.marker,
         "markersize": size,
@@ -266,7 +267,7 @@ def _write_remark(
         ha="center",
         va="bottom" if above else "top",
         fontsize=7,
-        color=style.mixed(look.colour, "#000000", 0.45),
+        color=look.edge,
         zorder=6,
     )
 

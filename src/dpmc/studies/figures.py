@@ -81,6 +81,7 @@ class FigureKeys(Keys):
         {},
     )
     shades: dict[str, Number] = key("kind `maps`: model → number of shades; default: 6", {})
+    x: Text = key("label of the horizontal axes; default: the privacy budget", "")
     y: Axis = key("vertical axes: keys below", {})
     lines: tuple[Line, ...] = key("reference lines: keys below", ())
     published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")
