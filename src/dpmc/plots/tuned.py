@@ -30,7 +30,7 @@ TITLE_AND_TICKS = 25.0  # points of a row that are not its panels'
 ROWS_WITH_TICKS = 5  # of more rows, those like the one below have no labels of their budgets
 LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit high, and above its bar
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
-BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and before the search
+BAR, MARKER, HOLLOW = 1.2, 4.6, 2.8  # line width and marker sizes in points: now, and before the search
 
 
 def draw(given: Given) -> Figure:
@@ -244,7 +244,7 @@ def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
         "linestyle": "none",
         "marker": look.marker,
         "markersize": size,
-        "markeredgewidth": 0.7,
+        "markeredgewidth": 0.6,
     }
 
 
