@@ -124,6 +124,20 @@ def test_what_is_cut_off_is_as_little_as_the_caption_says(model: str) -> None:
     assert "less than 0.2 %" in DECLARED.caption and "11,000 exact draws" in DECLARED.text
 
 
+def test_a_map_of_one_s_own_rows(tmp_path: Path) -> None:
+    rows = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-3", 200).rows
+    pd.DataFrame(rows, columns=["a", "b"]).to_csv(tmp_path / "mine.csv", index=False)
+    (tmp_path / "own.yaml").write_text(
+        "title: own\ndelta: 0.1/n\nseeds: 1\ntuning: {mode: none}\nmethods: {dp-penalty: {}}\n"
+        "models: {own: {model: flat-banana-2d, data: mine.csv, epsilons: [1]}}\n"
+    )
+    declared, study = DECLARED.model_copy(update={"models": ()}), load_study(tmp_path / "own.yaml")
+    (axes,) = maps.draw(Given(declared, pd.DataFrame(), study, PUBLISHED, tmp_path)).axes
+    expected = datasets.from_rows("own", "flat-banana-2d", "mine", rows)
+    assert axes.lines[0].get_xydata() == pytest.approx(expected.starts)
+    assert (expected.reference > [axes.get_xlim()[0], axes.get_ylim()[0]]).all(axis=1).mean() > 0.9
+
+
 def test_a_map_needs_a_model_of_two_parameters() -> None:
     of: Any = MadeUp({"gauss-30d": Model("gauss-30d", n=100)}, {})
     with pytest.raises(DpmcError, match="kind maps needs a model of two parameters"):

@@ -70,14 +70,15 @@ def draw(given: Given) -> Figure:
 
 
 def _problems(study: Study, models: tuple[str, ...]) -> list[Problem]:
-    """Return the problems of those models that have two parameters and sums of rows for a grid of them.
+    """Return the problems of those models that have two parameters, exact draws and a form for a grid of θ.
 
     Raises DpmcError where there is none.
     """
     problems = [problem_of(study, label) for label in models_of(study, models)]
-    found = [one for one in problems if one.dimension == 2 and hasattr(one.model, "ratio_form")]
+    found = [p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)]
     if not found:
-        raise DpmcError(f"study {study.name}: kind maps needs a model of two parameters with a `ratio_form`")
+        needed = "a model of two parameters that has a ratio_form and exact posterior draws"
+        raise DpmcError(f"study {study.name}: kind maps needs {needed}")
     return found
 
 
@@ -86,7 +87,10 @@ def problem_of(study: Study, label: str) -> Problem:
     from dpmc import datasets
 
     spec = study.models[label]
-    return datasets.build(label, spec.model, spec.data, spec.n)
+    if spec.rows_file is not None:
+        rows = study.read_rows(label, spec.rows_file)
+        return datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
+    return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
 
 
 def _of_model(values: Mapping[str, float], problem: Problem) -> float | None:
