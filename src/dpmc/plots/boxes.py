@@ -30,7 +30,7 @@ from dpmc.plots.marks import (
     draw_published,
     published_in_legend,
 )
-from dpmc.plots.style import MethodStyle, model_title
+from dpmc.plots.style import MethodStyle, budget_label, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,10 +102,9 @@ def draw(given: Given) -> Figure:
                 _write(one, note)
         for spare in axes[len(panels) :]:
             spare.remove()
-        kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for index in range(len(panels)):
             if index + columns >= len(panels):
-                axes[index].set_xlabel(how.x or f"privacy budget ε ({kind})")
+                axes[index].set_xlabel(how.x or budget_label(study))
         _legend(figure, styles, shown, results.variants, given)
     return figure
 

@@ -14,6 +14,8 @@ from dpmc.outputs import CREATOR
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dpmc.studies import Study
+
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
 
@@ -144,7 +146,7 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
-    same algorithm) has its colour, paler or darker, another hatch, and its name with the variant in words.
+    same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
     """
     styles: dict[str, MethodStyle] = {}
     variants: dict[str, int] = {}
@@ -166,6 +168,11 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
 def model_title(label: str, model: str) -> str:
     """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
     return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
+
+
+def budget_label(study: Study) -> str:
+    """Return the name of the axis of ε, with the kind that the study's is."""
+    return f"privacy budget ε ({'total' if study.epsilon_kind == 'total' else 'per iteration'})"
 
 
 def titled(label: str, base: str, title: str) -> str:

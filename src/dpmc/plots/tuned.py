@@ -13,7 +13,7 @@ from dpmc.errors import DpmcError
 from dpmc.plots import style
 from dpmc.plots.frame import FEW_ITERATIONS, Results, models_of
 from dpmc.plots.marks import GROUP_WIDTH, draw_note
-from dpmc.plots.style import MethodStyle, model_title
+from dpmc.plots.style import MethodStyle, budget_label, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,12 +60,11 @@ def draw(given: Given) -> Figure:
                 row.write_notes(one, right)
             two[0].set_title(model_title(model, study.models[model].model))
             two[0].set_ylabel(style.LABELS[METRIC])
-        kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for one, name in zip(axes[0], (before, FOUND), strict=True):
             title = f"{name}, our chains\n"  # a line above the model's title
             one.set_title(title, loc="center", fontweight="bold")
         for one in axes[-1]:
-            one.set_xlabel(f"privacy budget ε ({kind})")
+            one.set_xlabel(budget_label(study))
         if len(rows) > ROWS_WITH_TICKS:
             _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
         _legend(figure, study, rows, results, before)
@@ -160,7 +159,8 @@ class _Row:
             if values := self.values(method, epsilon):
                 _draw_cell(axes, x, values, styles[method])
             if right and (before := self.values(partner, epsilon)):
-                _draw_before(axes, x, before, styles[method])
+                hollow = _marker(styles[method], HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
+                axes.plot([x], [float(np.median(before))], **hollow, zorder=2)
         axes.set_xticks(range(len(self.epsilons)), list(self.epsilons))
         for label, epsilon in zip(axes.get_xticklabels(), self.epsilons, strict=True):
             label.set_fontweight("bold" if epsilon == tuned_at else "normal")
@@ -196,7 +196,8 @@ class _Row:
         for x, epsilon, method, _ in self.cells(right):
             values, remark = self.values(method, epsilon), self.remark(method, epsilon)
             if not values:
-                _draw_missing(axes, x, styles[method])
+                cross = _marker(styles[method], 3.0) | {"marker": "x"}
+                axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
                 why = self.results.why_missing(self.model, method, epsilon, METRIC)
                 missing.setdefault(epsilon, []).append((x, why))
             elif remark:
@@ -222,18 +223,6 @@ def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     axes.vlines([x], [low], [high], color=look.edge, linewidth=BAR, zorder=3)
     axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
-
-
-def _draw_before(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
-    """Draw the median before the search, hollow, small and faint."""
-    hollow = {"markerfacecolor": "white", "alpha": 0.75}
-    axes.plot([x], [float(np.median(values))], **{**_marker(look, HOLLOW), **hollow}, zorder=2)
-
-
-def _draw_missing(axes: Axes, x: float, look: MethodStyle) -> None:
-    """Draw a cross on the axis in place of a cell without values."""
-    cross = {**_marker(look, 3.0), "marker": "x"}
-    axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
 
 
 def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
