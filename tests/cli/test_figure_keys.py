@@ -83,8 +83,8 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes'"),
-        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, title, metric"),
+        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes' or 'maps'"),
+        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, title"),
         ("  kind: boxes\n", "", "line 1: clipped: needs either kind or draw"),
         ("kind: boxes", 'kind: boxes\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
         ("  metric: ratio_clip_fraction\n", "", "line 1: clipped: kind boxes needs a metric"),
@@ -96,6 +96,12 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
         ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
+        (
+            "kind: boxes",
+            "kind: maps\n  shades: {circle: 2}",
+            "line 3: clipped: shades: circle: 2 must be at",
+        ),
+        ("kind: boxes", "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
         ("at: 0.1", "at: low", "lines: 0: at: 'low' must be a number"),
         ("at: 0.1, ", "", "lines: 0: key 'at' is missing"),
         ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),

@@ -125,13 +125,19 @@ def write_runs(results: Path, of: Study, cell: Cell, scale: float = 1.0, k: int 
         draws = problem.baselines.reshape(-1, problem.dimension)
         order = np.random.default_rng(seed).integers(len(draws), size=(4, k))
         theta = draws.mean(axis=0) + scale * (draws[order] - draws.mean(axis=0))
-        none = np.zeros((4, k), int)
-        attributes = {
-            **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
-            **{"dataset": problem.dataset, "n": problem.n, "rows_per_evaluation": problem.n},
-            **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
-            **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
-            "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
-        }
-        start = np.zeros((4, problem.dimension))
-        write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, 4), int), attributes))
+        write_chain(path, of, cell, seed, theta)
+
+
+def write_chain(path: Path, of: Study, cell: Cell, seed: int, theta: np.ndarray, n: int = 1) -> None:
+    """Write a chain file with the draws `theta` (chains, k, d), all of them kept."""
+    chains, k, d = theta.shape
+    none = np.zeros((chains, k), int)
+    attributes = {
+        **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
+        **{"dataset": "made up", "n": n, "rows_per_evaluation": n},
+        **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
+        **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
+        "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
+    }
+    start = np.zeros((chains, d))
+    write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, chains), int), attributes))

@@ -33,6 +33,8 @@ class Model:
     epsilons: tuple[str, ...] = ("1", "2", "3", "4", "5", "6")
     n: int | None = None
     data: str = "published"
+    start: str = "perturbed"
+    rows_file: Path | None = None
 
 
 @dataclass

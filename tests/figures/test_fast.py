@@ -3,16 +3,21 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc import plots
+from dpmc import datasets, plots
 from dpmc.errors import DpmcError
-from dpmc.figures import fast, fast_density, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
+from dpmc.figures import fast, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
+from dpmc.metrics.histogram import bin_counts, symmetric_kl
+from dpmc.plots import density
+from dpmc.plots.chains import path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.fast_tables import metrics_of, real_study, write_tables
+from figures.paper import write_chain
 
 NAMES = ("mixture", "logistic", "variants", "equal-budget")
 
@@ -151,12 +156,35 @@ def test_k_sweep_is_of_k_alone():
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = fast_density.needs(study)
+    cells = density.needs(study)
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
-    assert fast_density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
+    assert density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
-    assert fast_density.smoothed(counts)[4, 4] == fast_density.smoothed(counts).max()
+    assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
+
+
+def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
+    study = real_study()
+    problem = datasets.build("mixture", "mixture", "fresh-0", 100)
+    problem.write(density.files(study, tmp_path / "results")[0])
+    generator = np.random.default_rng(1)
+    draws = generator.choice(problem.reference, (1, density.ITERATIONS + 1000))
+    draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
+    cells = density.needs(study)
+    for cell in cells:
+        write_chain(path_of(tmp_path / "results", study, cell, 0), study, cell, 0, draws)
+    figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")
+    panels = figure.axes[: 1 + len(cells)]
+    titles = [axes.get_title(loc="left").replace("\n", ", ") for axes in panels]
+    assert titles == ["exact posterior", *(fast.look(study, method).title for _, method, _ in cells)]
+    shown, edges = draws[0, : density.ITERATIONS], problem.histogram_edges
+    divergence, _ = symmetric_kl(shown, edges, problem.histogram_counts)
+    assert {axes.texts[0].get_text() for axes in panels[1:]} == {f"KL {divergence:.2f}"}
+    most = density.smoothed(problem.histogram_counts).max()
+    expected = density.smoothed(bin_counts(shown, edges)[0]).T / most
+    assert np.allclose(np.asarray(panels[1].collections[0].get_array()).reshape(expected.shape), expected)
+    assert np.asarray(panels[0].collections[0].get_array()).max() == pytest.approx(1.0)
 
 
 def test_a_table_that_is_missing_is_one_line(tmp_path):

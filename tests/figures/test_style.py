@@ -18,6 +18,7 @@ from dpmc.plots.style import (
     model_title,
 )
 from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
 from figures.synthetic import SIX, Method
 
 ALGORITHMS = (
@@ -96,6 +97,13 @@ def test_a_variant_keeps_its_algorithms_colour_but_not_its_look() -> None:
     assert styles["dp-hmc"] == STYLES["dp-hmc"]
     assert styles["dp-hmc-reused"].title == "DP-HMC, gradients reused"
     assert len({(look.colour, look.hatch) for look in styles.values()}) == 3
+
+
+def test_variants_that_share_a_figure_differ_in_more_than_colour() -> None:
+    study = load_study(Path(__file__).parents[2] / "config/studies/thesis-tight.yaml")
+    shown = declared_figure(study.path, "tight-mmd").methods
+    styles = method_styles(dict(study.methods))
+    assert len({styles[label].hatch for label in shown}) == len(shown) == 6
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from dpmc.errors import DpmcError
 from dpmc.figures import accountings
 from dpmc.plots import marks, style
 from dpmc.plots.frame import Results
+from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import COLUMNS, EASY, Method, Model, Study, study
@@ -146,7 +148,14 @@ def test_boxes_show_both_ways_and_nothing_published() -> None:
     order = [label for method in BATCH for label in (method, f"{method}-tight")]
     assert drawn == pytest.approx([np.median(results.values(EASY[0], m, "1", "mmd")) for m in order])
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "published quartiles, median" not in legend and "DP penalty" not in legend
+    assert not any(text.startswith("published") for text in legend) and "DP penalty" not in legend
+
+
+def test_the_cap_in_the_legend_is_the_study_s() -> None:
+    capped = load_study(ROOT / "config/studies/thesis-tight.yaml").methods["dp-barker-tight"].most_iterations
+    declared = declared_figure(Path("none.yaml"), "tight-mmd")
+    assert declared.titles["dp-barker-tight"].endswith(f"stopped at {capped:,}")
+    assert "claimed" in declared.x
 
 
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:

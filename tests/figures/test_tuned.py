@@ -124,7 +124,7 @@ def test_marks_are_medians_and_bars_quartiles(column: int, suffix: str) -> None:
         looks = [(style.STYLES[m].colour, style.STYLES[m].marker) for m in THREE] * 6
         assert [mark[2:] for mark in drawn] == looks
         lines = bars(axes)
-        assert [line[3] for line in lines] == [colour for colour, _ in looks]
+        assert [line[3] for line in lines] == [style.STYLES[m].edge for m in THREE] * 6
         quartiles = [np.quantile(cell, [0.25, 0.75]) for cell in expected]
         assert [line[1:3] for line in lines] == [pytest.approx(tuple(two)) for two in quartiles]
         assert [line[0] for line in lines] == pytest.approx([mark[0] for mark in drawn])

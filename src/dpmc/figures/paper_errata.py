@@ -18,10 +18,10 @@ from dpmc.figures.labels import (
     prior_variance,
     published_variant,
 )
-from dpmc.figures.posteriors import problem_of
 from dpmc.plots import marks, style
 from dpmc.plots.chains import Cell, Floats, files_of, kept_draws
 from dpmc.plots.frame import Results
+from dpmc.plots.maps import problem_of
 from dpmc.plots.style import MethodStyle
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-KINDS = {"boxes": "dpmc.plots.boxes:draw"}
+KINDS = {"boxes": "dpmc.plots.boxes:draw", "maps": "dpmc.plots.maps:draw"}
 FORMATS = ("pdf", "png", "svg")
 
 

@@ -30,7 +30,7 @@ from dpmc.plots.marks import (
     draw_published,
     published_in_legend,
 )
-from dpmc.plots.style import MethodStyle, model_title
+from dpmc.plots.style import MethodStyle, budget_label, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,10 +102,9 @@ def draw(given: Given) -> Figure:
                 _write(one, note)
         for spare in axes[len(panels) :]:
             spare.remove()
-        kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for index in range(len(panels)):
             if index + columns >= len(panels):
-                axes[index].set_xlabel(f"privacy budget ε ({kind})")
+                axes[index].set_xlabel(how.x or budget_label(study))
         _legend(figure, styles, shown, results.variants, given)
     return figure
 
@@ -260,8 +259,7 @@ def _legend(
 
     entries: list[tuple[Any, str]] = []
     for label, look in styles.items():
-        edge = style.mixed(look.colour, "#000000", 0.45)
-        patch = Patch(facecolor=look.colour, edgecolor=edge, hatch=look.hatch, linewidth=0.7)
+        patch = Patch(facecolor=look.colour, edgecolor=look.edge, hatch=look.hatch, linewidth=0.7)
         entries.append((patch, look.title + "*" * (label in variants)))
     if shown.published:
         entries.append((Rectangle((0, 0), 1, 1), f"published: {given.declared.published}"))

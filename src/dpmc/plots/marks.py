@@ -27,12 +27,12 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
 
     if not values_at:
         return
-    edge = style.mixed(look.colour, "#000000", 0.45)
+    edge = look.edge
     line = {"color": edge, "linewidth": 0.7}
     box = {"facecolor": look.colour, "edgecolor": edge, "linewidth": 0.7, "hatch": look.hatch}
     median = style.median_colour(look.colour)
-    # a white line needs an edge where quartiles coincide and nothing is behind it
-    around = [Stroke(linewidth=2.0, foreground=edge), Normal()] if median == "#FFFFFF" else []
+    # where quartiles coincide, the line is all that is seen of a box: its colour is around it
+    around = [Stroke(linewidth=2.6, foreground=look.colour), Normal()]
     places = sorted(values_at)
     # seaborn measures widths in the smallest distance of two places
     step = float(np.diff(places).min()) if len(places) > 1 else 1.0

@@ -14,6 +14,8 @@ from dpmc.outputs import CREATOR
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dpmc.studies import Study
+
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
 
@@ -56,6 +58,11 @@ class MethodStyle:
     marker: str
     title: str
 
+    @property
+    def edge(self) -> str:
+        """A darker shade for lines and edges, which a pale colour needs on white."""
+        return mixed(self.colour, "#000000", 0.45)
+
 
 # Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
 # that share a figure stay apart for readers with protanopia, deuteranopia and tritanopia: the
@@ -79,7 +86,7 @@ STYLES: dict[str, MethodStyle] = {
     "dp-fast-mh": MethodStyle("#AA3377", "////", "H", "DP-Fast MH, minibatch"),
     "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", "8", "DP-Fast MH, full batch"),
 }
-VARIANT_HATCHES = ("\\\\", "//", "xx", "||")
+VARIANT_HATCHES = ("", "/", "-", "x")  # over half the lines of the algorithm's own
 
 MODEL_TITLES = {
     "flat-banana-2d": "flat banana, d = 2",
@@ -139,7 +146,7 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
-    same algorithm) has its colour, paler or darker, another hatch, and its name with the variant in words.
+    same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
     """
     styles: dict[str, MethodStyle] = {}
     variants: dict[str, int] = {}
@@ -150,7 +157,7 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
         base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
         number = variants.get(definition.algorithm, 0)
         variants[definition.algorithm] = number + 1
-        hatch = VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
+        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
         other = "#000000" if label.endswith(DARKER) else "#FFFFFF"
         colour = mixed(base.colour, other, 0.35 + 0.1 * min(number, 3))
         title = titled(label, definition.algorithm, base.title)
@@ -161,6 +168,11 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
 def model_title(label: str, model: str) -> str:
     """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
     return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
+
+
+def budget_label(study: Study) -> str:
+    """Return the name of the axis of ε, with the kind that the study's is."""
+    return f"privacy budget ε ({'total' if study.epsilon_kind == 'total' else 'per iteration'})"
 
 
 def titled(label: str, base: str, title: str) -> str:

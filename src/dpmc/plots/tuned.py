@@ -13,7 +13,7 @@ from dpmc.errors import DpmcError
 from dpmc.plots import style
 from dpmc.plots.frame import FEW_ITERATIONS, Results, models_of
 from dpmc.plots.marks import GROUP_WIDTH, draw_note
-from dpmc.plots.style import MethodStyle, model_title
+from dpmc.plots.style import MethodStyle, budget_label, model_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ TITLE_AND_TICKS = 25.0  # points of a row that are not its panels'
 ROWS_WITH_TICKS = 5  # of more rows, those like the one below have no labels of their budgets
 LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit high, and above its bar
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
-BAR, MARKER, HOLLOW = 1.2, 3.8, 2.8  # line width and marker sizes in points: now, and before the search
+BAR, MARKER, HOLLOW = 1.2, 4.6, 2.8  # line width and marker sizes in points: now, and before the search
 
 
 def draw(given: Given) -> Figure:
@@ -60,12 +60,11 @@ def draw(given: Given) -> Figure:
                 row.write_notes(one, right)
             two[0].set_title(model_title(model, study.models[model].model))
             two[0].set_ylabel(style.LABELS[METRIC])
-        kind = "total" if study.epsilon_kind == "total" else "per iteration"
         for one, name in zip(axes[0], (before, FOUND), strict=True):
             title = f"{name}, our chains\n"  # a line above the model's title
             one.set_title(title, loc="center", fontweight="bold")
         for one in axes[-1]:
-            one.set_xlabel(f"privacy budget ε ({kind})")
+            one.set_xlabel(budget_label(study))
         if len(rows) > ROWS_WITH_TICKS:
             _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
         _legend(figure, study, rows, results, before)
@@ -160,7 +159,8 @@ class _Row:
             if values := self.values(method, epsilon):
                 _draw_cell(axes, x, values, styles[method])
             if right and (before := self.values(partner, epsilon)):
-                _draw_before(axes, x, before, styles[method])
+                hollow = _marker(styles[method], HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
+                axes.plot([x], [float(np.median(before))], **hollow, zorder=2)
         axes.set_xticks(range(len(self.epsilons)), list(self.epsilons))
         for label, epsilon in zip(axes.get_xticklabels(), self.epsilons, strict=True):
             label.set_fontweight("bold" if epsilon == tuned_at else "normal")
@@ -196,7 +196,8 @@ class _Row:
         for x, epsilon, method, _ in self.cells(right):
             values, remark = self.values(method, epsilon), self.remark(method, epsilon)
             if not values:
-                _draw_missing(axes, x, styles[method])
+                cross = _marker(styles[method], 3.0) | {"marker": "x"}
+                axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
                 why = self.results.why_missing(self.model, method, epsilon, METRIC)
                 missing.setdefault(epsilon, []).append((x, why))
             elif remark:
@@ -220,30 +221,19 @@ class _Row:
 def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
     """Draw a bar from quartile to quartile and a marker at the median."""
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    axes.vlines([x], [low], [high], color=look.colour, linewidth=BAR, zorder=3)
+    axes.vlines([x], [low], [high], color=look.edge, linewidth=BAR, zorder=3)
     axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
-
-
-def _draw_before(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
-    """Draw the median before the search, hollow, small and faint."""
-    hollow = {"markerfacecolor": "white", "alpha": 0.75}
-    axes.plot([x], [float(np.median(values))], **{**_marker(look, HOLLOW), **hollow}, zorder=2)
-
-
-def _draw_missing(axes: Axes, x: float, look: MethodStyle) -> None:
-    """Draw a cross on the axis in place of a cell without values."""
-    cross = {**_marker(look, 3.0), "marker": "x"}
-    axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
 
 
 def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
     """Marker settings of a method."""
     return {
         "color": look.colour,
+        "markeredgecolor": look.edge,
         "linestyle": "none",
         "marker": look.marker,
         "markersize": size,
-        "markeredgewidth": 0.7,
+        "markeredgewidth": 0.6,
     }
 
 
@@ -266,7 +256,7 @@ def _write_remark(
         ha="center",
         va="bottom" if above else "top",
         fontsize=7,
-        color=style.mixed(look.colour, "#000000", 0.45),
+        color=look.edge,
         zorder=6,
     )
 

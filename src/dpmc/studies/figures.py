@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, RootModel, StrictInt, WithJsonSchema, model_validator
 
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
@@ -42,6 +42,8 @@ Limits = Annotated[
     tuple[float, float], BeforeValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
 Real = Annotated[float, BeforeValidator(_number), WithJsonSchema({"rule": "number"})]
+Shades = Annotated[StrictInt, Field(ge=3, le=100)]
+Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
 
@@ -67,7 +69,7 @@ class Line(Keys):
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes"] | None = key("kind of plot", None)
+    kind: Literal["boxes", "maps"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
     title: Text = key("what it shows, in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
@@ -75,6 +77,12 @@ class FigureKeys(Keys):
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
     columns: Number | None = key("panels side by side; default: as many as have room", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
+    half_widths: dict[str, Width] = key(
+        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
+        {},
+    )
+    shades: dict[str, Shades] = key("kind `maps`: model → number of shades; default: 6", {})
+    x: Text = key("label of the horizontal axes; default: the privacy budget", "")
     y: Axis = key("vertical axes: keys below", {})
     lines: tuple[Line, ...] = key("reference lines: keys below", ())
     published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,18 @@ from dpmc.plots.chains import Cell, path_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
+    from dpmc.plots import Given
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
 Floats = npt.NDArray[np.float64]
 
-ITERATIONS = 10_000
+ITERATIONS = 10_000  # the paper's
 WIDTH = 1.5  # of the kernel, in bins
-COLUMNS = 4
+COLUMNS = 5
 
 
 def needs(study: Study) -> list[Cell]:
@@ -40,32 +41,36 @@ def files(study: Study, results: Path) -> list[Path]:
     return [results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"]
 
 
-def draw(metrics: DataFrame, study: Study, published: Path, results: Path) -> Figure:
-    """Return the figure, one panel a method; `results` is the folder of all studies' results."""
+def draw(given: Given) -> Figure:
+    """Return the figure, one panel a method beside that of the exact posterior."""
     from matplotlib.figure import Figure
 
     from dpmc.problem import read_problem
 
+    study, results = given.study, given.results
     problem = read_problem(files(study, results)[0])
     panels = [("exact posterior", problem.histogram_counts, "")]
     for cell in needs(study):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((fast.look(study, cell[1]).title, counts, f"{divergence:.2g}"))
+        panels.append((fast.look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
     most = float(smoothed(problem.histogram_counts).max())
     rows = -(-len(panels) // COLUMNS)
     with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 1.75 * rows + 0.2), layout="constrained", dpi=100)
+        figure = Figure(figsize=(style.TEXT_WIDTH, 1.9 * rows + 0.2), layout="constrained", dpi=100)
         axes = figure.subplots(rows, COLUMNS, squeeze=False, sharex=True, sharey=True)
         for one, (title, counts, text) in zip(axes.ravel(), panels, strict=False):
-            _draw_panel(one, problem.histogram_edges, smoothed(counts), most, title, text)
-        for spare in axes.ravel()[len(panels) :]:
-            spare.remove()
+            mesh = _draw_panel(one, problem.histogram_edges, smoothed(counts) / most, title)
+            _write(one, text)
+        for index, one in enumerate(axes.ravel()):
+            if index >= len(panels):
+                one.remove()
+            elif index + COLUMNS >= len(panels):
+                one.set_xlabel("θ₁")
+                one.tick_params(labelbottom=True)
         for row in axes:
             row[0].set_ylabel("θ₂")
-        for index in range(len(panels)):
-            if index + COLUMNS >= len(panels):
-                axes.ravel()[index].set_xlabel("θ₁")
-                axes.ravel()[index].tick_params(labelbottom=True)
+        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
+        bar.set_label("density over the greatest exact one")
     return figure
 
 
@@ -89,10 +94,14 @@ def _of_chain(path: Path, problem: Problem) -> tuple[Floats, float]:
     return counts.astype(float), symmetric_kl_of_counts(counts, problem.histogram_counts)
 
 
-def _draw_panel(axes: Axes, edges: Floats, shares: Floats, most: float, title: str, text: str) -> None:
+def _draw_panel(axes: Axes, edges: Floats, densities: Floats, title: str) -> QuadMesh:
     """Draw one density; the first axis of the bins is θ₁."""
-    axes.pcolormesh(edges[0], edges[1], shares.T, cmap="Blues", vmin=0.0, vmax=1.25 * most, rasterized=True)
-    name, _, kind = title.partition(", ")
-    axes.set_title(f"{name}\n{kind}", fontsize=7.5)
-    axes.text(0.05, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
+    axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
     axes.locator_params(nbins=4)
+    how: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.25, "rasterized": True}
+    return axes.pcolormesh(edges[0], edges[1], densities.T, **how)
+
+
+def _write(axes: Axes, text: str) -> None:
+    """Write into the corner of a panel that no density of the mixture reaches."""
+    axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)

@@ -3,65 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures.contours import Floats, Surface
-from dpmc.figures.posteriors import (
-    CIRCLE_HALF_WIDTH,
-    CIRCLE_LEVELS,
-    START_COLOUR,
-    problem_of,
-)
 from dpmc.plots import style
 from dpmc.plots.frame import models_of
+from dpmc.plots.maps import DARKEST, START, Floats, Surface, problem_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
+    from dpmc.plots import Given
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
 STEPS = 48
-EVERY = 4
-START = (0.0, 1.0)
+FRAMES = range(0, STEPS, 4)  # the thesis's: its last is four steps before the end
+BEGINNING = (0.0, 1.0)  # of the chain
+SHADES, HALF_WIDTH = 20, 3.9
+PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6}
+LAST: dict[str, Any] = {**START, "marker": "D", "markersize": 3.8}
 
 
-def draw(metrics: DataFrame, study: Study, published: Path) -> Figure:
+def draw(given: Given) -> Figure:
     """Return the figure: twelve frames of the trajectory on the study's circle.
 
     Raises DpmcError where the study has no circle, or no DP-HMC on it.
     """
     from matplotlib.figure import Figure
 
-    label = models_of(study, ("circle",))[0]
-    problem = problem_of(study, label)
-    points = trajectory(study, label, problem)
-    low, high = np.full(2, -CIRCLE_HALF_WIDTH), np.full(2, CIRCLE_HALF_WIDTH)
+    label = models_of(given.study, ("circle",))[0]
+    problem = problem_of(given.study, label)
+    points = trajectory(given.study, label, problem)
+    corner = np.full(2, HALF_WIDTH)
+    limits = (-HALF_WIDTH, HALF_WIDTH)
     with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 4.9), layout="constrained", dpi=100)
+        figure = Figure(figsize=(style.TEXT_WIDTH, 5.2), layout="constrained", dpi=100)
         axes = figure.subplots(3, 4, sharex=True, sharey=True)
-        surface = Surface.of(problem, low, high)
-        for frame, one in enumerate(axes.ravel(), start=1):
-            surface.draw(one, CIRCLE_LEVELS)
-            _draw_path(one, points[: EVERY * frame + 1])
-            one.set_title(f"step {EVERY * frame}")
-            one.set_aspect("equal")
-            one.set_xlim(low[0], high[0])
-            one.set_ylim(low[1], high[1])
-            one.set_xticks([-4, 0, 4])
-            one.set_yticks([-4, 0, 4])
-        for row in axes:
-            row[0].set_ylabel("θ₂")
+        surface = Surface.of(problem, -corner, corner)
+        for step, one in zip(FRAMES, axes.ravel(), strict=True):
+            surface.draw(one, SHADES)
+            _draw_path(one, points[: step + 1])
+            one.set_title(f"step {step}")
+            one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
+        for one in axes[:, 0]:
+            one.set_ylabel("θ₂")
         for one in axes[-1]:
             one.set_xlabel("θ₁")
+        _legend(figure)
     return figure
 
 
@@ -105,18 +99,31 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
             state = sampler.step(state, problem.model, private, Draws(normal[i], np.zeros((1, 0)), log_u))
         return np.array(state.theta[0])
 
-    before = iterate(STEPS, np.array(START), range(k - 1), accept_all=False)
+    before = iterate(STEPS, np.array(BEGINNING), range(k - 1), accept_all=False)
     last = range(k - 1, k)
     steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
     return np.stack([before, *steps])
 
 
 def _draw_path(axes: Axes, points: Floats) -> None:
-    """Draw the trajectory so far, its start and its end."""
+    """Draw the trajectory so far, its start and its last step."""
     colour = style.STYLES[METHOD].colour
-    dark = style.mixed(colour, "#000000", 0.45)
-    axes.plot(points[:, 0], points[:, 1], color=dark, linewidth=1.1, zorder=3)
-    axes.plot(points[1:-1, 0], points[1:-1, 1], ".", color=dark, markersize=2.0, zorder=3)
-    ends: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.4, "zorder": 4}
-    axes.plot(*points[-1], marker="D", markersize=3.6, markerfacecolor=colour, **ends)
-    axes.plot(*points[0], marker="o", markersize=4.2, markerfacecolor=START_COLOUR, **ends)
+    axes.plot(points[:, 0], points[:, 1], **PATH, color=style.mixed(colour, "#000000", 0.45), zorder=3)
+    if len(points) > 1:
+        axes.plot(*points[-1], **{**LAST, "markerfacecolor": colour}, zorder=4)
+    axes.plot(*points[0], **START, zorder=4)
+
+
+def _legend(figure: Figure) -> None:
+    """Explain points, path and shades above the frames."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    colour = style.STYLES[METHOD].colour
+    entries: dict[str, Any] = {
+        "start of the trajectory": Line2D([], [], **START),
+        "steps so far": Line2D([], [], **PATH, color=style.mixed(colour, "#000000", 0.45)),
+        "last step": Line2D([], [], **{**LAST, "markerfacecolor": colour}),
+        "posterior": Patch(facecolor=DARKEST),
+    }
+    figure.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=4, frameon=False)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures.contours import Surface
 from dpmc.figures.labels import compared_models, main_methods
-from dpmc.figures.posteriors import problem_of
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.plots import style
 from dpmc.plots.chains import Cell, Floats, kept_draws, path_of
 from dpmc.plots.frame import Results
+from dpmc.plots.maps import Surface, problem_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from pandas import DataFrame
 
+    from dpmc.plots import Given
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
@@ -29,7 +27,8 @@ RUNS = ("best", "median", "worst")
 SHARES = (0.95, 0.5)  # of the draws, in the regions shown
 DRAWS = 1500  # of a run: more only make the kernels slower
 GRID = 72
-SHADES = ("#D5E0EC", "#9DB8D4")
+SHADES, WIDTHS = ("#D5E0EC", "#9DB8D4"), (0.7, 1.2)  # of these regions: fills, and lines
+MARGINAL = "#D8D8D8"
 LINES: dict[str, Any] = {"best": "solid", "median": (0, (4, 1.5)), "worst": (0, (1, 1))}
 
 
@@ -42,7 +41,7 @@ class _Run:
     draws: Floats
 
 
-def shown_cells(study: Study) -> list[Cell]:
+def needs(study: Study) -> list[Cell]:
     """Return the cells of the figure: every main method on the 2-d model at its largest budget.
 
     Raises DpmcError where no model of the study has two dimensions and a budget.
@@ -52,38 +51,29 @@ def shown_cells(study: Study) -> list[Cell]:
     return [(label, m, epsilon) for m in main_methods(study) if label in study.methods[m].models]
 
 
-def needs(study: Study) -> list[Cell]:
-    """Return the cells whose chains the figure reads."""
-    return shown_cells(study)
-
-
-def draw(metrics: DataFrame, study: Study, published: Path, results: Path) -> Figure:
-    """Return the figure, one column per method; `results` is the folder of all studies' results."""
+def draw(given: Given) -> Figure:
+    """Return the figure, one column per method."""
     from matplotlib.figure import Figure
 
-    cells = shown_cells(study)
-    problem = problem_of(study, cells[0][0])
-    values = Results.of_study(metrics, study)
-    styles = style.method_styles(dict(study.methods))
-    runs = [
-        [_Run(n, m, kept_draws(path_of(results, study, c, s))) for n, s, m in chosen_runs(values, c)]
-        for c in cells
-    ]
-    low, high = _box(problem)
-    surface = Surface.of(problem, low, high)
+    cells, values = needs(given.study), Results.of_study(given.metrics, given.study)
+    problem = problem_of(given.study, cells[0][0])
+    styles = style.method_styles(dict(given.study.methods))
+    surface = Surface.of(problem, *_box(problem))
     with style.context():
         figure = Figure(figsize=(style.TEXT_WIDTH, 7.0), layout="constrained", dpi=100)
         axes = figure.subplots(5, len(cells), squeeze=False, sharex="row", sharey="row")
-        for column, (cell, three) in enumerate(zip(cells, runs, strict=True)):
+        for column, cell in zip(axes.T, cells, strict=True):
+            runs = [
+                _Run(name, mmd, kept_draws(path_of(given.results, given.study, cell, seed)))
+                for name, seed, mmd in chosen_runs(values, cell)
+            ]
             look = styles[cell[1]]
-            axes[0, column].set_title(look.title)
+            column[0].set_title(look.title)
             for component in range(2):
-                _draw_marginal(axes[component, column], surface, component, three, look.colour)
-            for one, name in zip(axes[2:, column], RUNS, strict=True):
-                run = next((run for run in three if run.name == name), None)
+                _draw_marginal(column[component], surface, component, runs, look.colour)
+            for one, name in zip(column[2:], RUNS, strict=True):
+                run = next((run for run in runs if run.name == name), None)
                 _draw_region(one, surface, problem, run, look.colour)
-            if not three:
-                _note(axes[2, column], "no run has an MMD")
         _finish(axes)
         _legend(figure)
     return figure
@@ -147,7 +137,7 @@ def _draw_marginal(axes: Axes, surface: Surface, component: int, runs: list[_Run
     grid = surface.first if component == 0 else surface.second
     exact = np.exp(surface.values).sum(axis=component)
     exact /= exact.sum() * (grid[1] - grid[0])
-    axes.fill_between(grid, exact, color="#D8D8D8", linewidth=0.0, zorder=1)
+    axes.fill_between(grid, exact, color=MARGINAL, linewidth=0.0, zorder=1)
     dark = style.mixed(colour, "#000000", 0.2)
     for run in runs:
         kernels = _kernels(_usable(run.draws)[:, component : component + 1])
@@ -156,7 +146,7 @@ def _draw_marginal(axes: Axes, surface: Surface, component: int, runs: list[_Run
 
 
 def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | None, colour: str) -> None:
-    """Draw the exact regions and those of one run, and write its MMD."""
+    """Draw the exact regions and those of one run, and write its MMD above."""
     axes.contourf(
         surface.first,
         surface.second,
@@ -165,6 +155,7 @@ def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | Non
         colors=SHADES,
         zorder=1,
     )
+    axes.set_title(f"MMD {run.mmd:.3f}" if run else "no run has an MMD", fontsize=7.5)
     if run is None:
         return
     dark = style.mixed(colour, "#000000", 0.2)
@@ -179,10 +170,7 @@ def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | Non
         density = kernels(straightened(problem, grid).T).reshape(GRID, GRID)
         levels = np.quantile(kernels(points.T), [1.0 - share for share in SHARES])
         if levels[0] < levels[1]:
-            axes.contour(
-                first, second, density, levels=levels, colors=[dark], linewidths=[0.7, 1.1], zorder=3
-            )
-    _note(axes, f"{run.mmd:.3f}")
+            axes.contour(first, second, density, levels=levels, colors=[dark], linewidths=WIDTHS, zorder=3)
 
 
 def _levels_of_grid(values: Floats) -> list[float]:
@@ -192,27 +180,24 @@ def _levels_of_grid(values: Floats) -> list[float]:
     return [float(ranked[np.searchsorted(mass, share * mass[-1])]) for share in SHARES]
 
 
-def _note(axes: Axes, text: str) -> None:
-    """Write into a corner of a panel."""
-    axes.text(0.04, 0.95, text, transform=axes.transAxes, fontsize=7, va="top", color=style.INK, zorder=6)
-
-
 def _finish(axes: Any) -> None:
-    """Label the axes; every row has one scale."""
-    names = ("density of θ₁", "density of θ₂", *(f"{run}: θ₂" for run in RUNS))
+    """Label the axes; every row has one scale, and the maps have θ₁ below the lowest."""
+    names = ("density of θ₁", "density of θ₂", *(f"{run} run\nθ₂" for run in RUNS))
     for row, name in zip(axes, names, strict=True):
         row[0].set_ylabel(name)
+    for one in axes.ravel():
+        one.locator_params(axis="x", nbins=3)
     for one in axes[:2].ravel():
         one.set_ylim(bottom=0.0)
-        one.locator_params(axis="x", nbins=3)
+        one.margins(x=0.0)
         one.tick_params(axis="y", left=False, labelleft=False)
     for one in axes[2:].ravel():
-        one.locator_params(axis="x", nbins=3)
         one.locator_params(axis="y", nbins=4)
-    for one in axes[1]:
-        one.set_xlabel("θ₂")
-    for one in (*axes[0], *axes[4]):
-        one.set_xlabel("θ₁")
+    for one in axes[2:4].ravel():
+        one.tick_params(axis="x", labelbottom=False)
+    for row, name in ((0, "θ₁"), (1, "θ₂"), (4, "θ₁")):
+        for one in axes[row]:
+            one.set_xlabel(name)
 
 
 def _legend(figure: Figure) -> None:
@@ -220,8 +205,12 @@ def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Any] = [Line2D([], [], color=style.INK, linewidth=1.0, linestyle=LINES[n]) for n in RUNS]
-    labels = [f"{name} run by MMD" for name in RUNS]
-    handles += [Patch(facecolor="#D8D8D8"), *(Patch(facecolor=shade) for shade in SHADES)]
-    labels += ["exact marginal", "exact 95 % region", "exact 50 % region"]
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+    entries: dict[str, Any] = {
+        f"{name} run by MMD": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=LINES[name])
+        for name in RUNS
+    }
+    entries["exact marginal"] = Patch(facecolor=MARGINAL)
+    for share, width, shade in zip(SHARES, WIDTHS, SHADES, strict=True):
+        entries[f"a run's {100 * share:.0f} % region"] = Line2D([], [], color=style.INK, linewidth=width)
+        entries[f"exact {100 * share:.0f} % region"] = Patch(facecolor=shade)
+    figure.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=4, frameon=False)
