@@ -105,6 +105,11 @@ LABELS = {
     "ratio_clip_fraction": "fraction clipped",
     "gradient_clip_fraction": "fraction clipped",
     "acceptance_rate": "acceptance rate",
+    "symmetric_kl": "symmetric KL divergence",
+    "noise_fraction": "iterations with noise",
+    "budget_iterations": "iterations allowed",
+    "epsilon_spent_tight": "ε spent (tight accounting)",
+    "most_rows": "bound K on a minibatch",
 }
 #: metric -> its name above a panel
 METRIC_TITLES = {
