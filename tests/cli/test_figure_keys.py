@@ -83,8 +83,12 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes' or 'table'"),
-        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, metric"),
+        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'lines"),
+        (
+            "kind: boxes",
+            "kinds: boxes",
+            "line 2: clipped: kinds: unknown key; known: kind, draw, title, metric",
+        ),
         ("  kind: boxes\n", "", "line 1: clipped: needs either kind or draw"),
         ("kind: boxes", 'kind: boxes\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
         ("  metric: ratio_clip_fraction\n", "", "line 1: clipped: kind boxes needs a metric"),
@@ -96,6 +100,16 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
         ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
+        (
+            "  caption: what was clipped",
+            "  panels: [{y: {scales: log}}]\n  caption: what was clipped",
+            "clipped: panels: 0: y: scales: unknown key; known: scale, ",
+        ),
+        (
+            "  caption: what was clipped",
+            "  panels: [{x: {at: 0}}]\n  caption: what was clipped",
+            "clipped: panels: 0: x: at: 0 must be greater than 0",
+        ),
         ("at: 0.1", "at: low", "lines: 0: at: 'low' must be a number"),
         ("at: 0.1, ", "", "lines: 0: key 'at' is missing"),
         ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),

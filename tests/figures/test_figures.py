@@ -262,8 +262,7 @@ def test_figures_that_are_not_declared_by_kind_yet() -> None:
     assert left == {
         *("posteriors", "trajectory", "accounting", "clipping-effect"),
         *("paper-posteriors", "paper-clipping", "paper-errata"),
-        *("tight-iterations", "tight-spent", "tight-mmd-spent"),
-        *("mixture", "density", "logistic", "variants", "equal-budget"),
+        "density",
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.figures import fast
+from dpmc.plots import fast_mh as fast
 from dpmc.plots import style
 from dpmc.plots.chains import Cell, path_of
 
