@@ -98,7 +98,7 @@ def test_iterations_are_those_that_the_budget_allows() -> None:
         assert tight[colour] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
     dashed = [line for line in figure.axes[0].lines if line.get_color() == style.GREY]
     assert [line.get_ydata()[0] for line in dashed] == [CAP]
-    assert any(f"stopped: {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
+    assert any(f"stopped at {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
 
 
 def test_a_cell_without_any_iteration_is_at_zero() -> None:
@@ -147,7 +147,7 @@ def test_points_that_spent_the_same_are_not_joined() -> None:
     alone = [line for line in figure.axes[0].lines if set(line.get_xdata()) == {0.43}]
     assert [line.get_linestyle() for line in alone] == ["None"] and len(alone[0].get_xdata()) == 6
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "DP Barker, tight accounting, stopped at 20,000" in legend
+    assert "DP Barker, tight, stopped at 20,000" in legend
 
 
 def test_boxes_show_both_ways_and_nothing_published() -> None:

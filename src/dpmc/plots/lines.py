@@ -186,7 +186,8 @@ def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     x = [apart * point[0] for point in points]
     middle = [point[1] for point in points]
     away = [[abs(point[1] - point[2][side]) for point in points] for side in (0, 1)]
-    axes.errorbar(x, middle, yerr=away, elinewidth=0.6, **how)
+    paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
+    axes.errorbar(x, middle, yerr=away, elinewidth=0.6, ecolor=paler, **how)
 
 
 def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
@@ -224,6 +225,7 @@ def _scale(axes: Axes, how: Axis) -> None:
         series.logarithmic(axes, "y")
     elif how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
+        axes.autoscale_view()  # margins of the new scale
     if how.scale != "log":
         axes.set_ylim(bottom=0.0)
     if how.limits:

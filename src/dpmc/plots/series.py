@@ -93,9 +93,11 @@ def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axes.autoscale_view()  # margins of the new scale
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
-    subs = (1.0, 2.0, 5.0) if log10(high / low) < 2.5 else (1.0,)
+    decades = log10(high / low)
+    subs = (1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0) if decades < 3.5 else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_minor_locator(LogLocator(subs=tuple(range(1, 10)), numticks=20))
     axis.set_minor_formatter(NullFormatter())
@@ -118,7 +120,7 @@ def grid(axes: Axes) -> None:
 def legend(figure: Figure, entries: Sequence[tuple[Any, str]], spare: Axes | None = None) -> None:
     """Explain what is drawn: above the panels, in added height, or in the place of a spare panel."""
     handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
-    how: dict[str, Any] = {"frameon": False, "handlelength": 3.0, "columnspacing": 1.4}
+    how: dict[str, Any] = {"frameon": False, "handlelength": 2.8, "columnspacing": 1.2}
     if spare is not None:
         spare.set_axis_off()
         spare.legend(handles, texts, loc="center", **how)

@@ -105,7 +105,7 @@ LABELS = {
     "ratio_clip_fraction": "fraction clipped",
     "gradient_clip_fraction": "fraction clipped",
     "acceptance_rate": "acceptance rate",
-    "symmetric_kl": "symmetric KL divergence",
+    "symmetric_kl": "symmetric KL",
     "noise_fraction": "iterations with noise",
     "budget_iterations": "iterations allowed",
     "epsilon_spent_tight": "ε spent (tight accounting)",
