@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from dpmc import plots
 from dpmc.errors import DpmcError
+from dpmc.metrics import speed
 from dpmc.plots import equal_budget, fast_mh, lines, series, traces
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
@@ -228,6 +229,9 @@ def test_a_table_that_is_missing_is_one_line(tmp_path):
         traces.read_traces(tmp_path / "traces.csv")
     (tmp_path / "speed.csv").write_text("study,model\n")
     with pytest.raises(DpmcError, match="'method' is missing"):
+        traces.speeds(tmp_path / "speed.csv", "mixture")
+    (tmp_path / "speed.csv").write_text(",".join(speed.COLUMNS) + "\na,mixture,mh,inf,100,fast\n")
+    with pytest.raises(DpmcError, match="speed.csv: not a CSV table .*'fast'"):
         traces.speeds(tmp_path / "speed.csv", "mixture")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dpmc.errors import DpmcError
 from dpmc.plots import lines, series
-from dpmc.plots.frame import Results, check_columns, check_numbers, models_of
+from dpmc.plots.frame import Results, check_columns, models_of
 from dpmc.plots.lines import Curve, Shown
 
 if TYPE_CHECKING:
@@ -113,9 +113,7 @@ def _read(path: Path, columns: Iterable[str], numbers: dict[str, type]) -> DataF
         raise DpmcError(f"{path}: no such file")
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        check_columns(table, columns, path)
+        return table.astype(numbers)
     except (ValueError, pd.errors.ParserError) as error:
         raise DpmcError(f"{path}: not a CSV table ({error})") from None
-    check_columns(table, columns, path)
-    for column in numbers:
-        check_numbers(table, column, path)
-    return table.astype(numbers)
