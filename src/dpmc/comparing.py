@@ -4,12 +4,26 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmc.tables.formats import markdown
 
+if TYPE_CHECKING:
+    from dpmc.studies import Study
+
 Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
+
+
+def two_accountings(study: "Study") -> dict[str, str]:
+    """Return method with the accountant `thesis` -> method of the same algorithm with `tight`."""
+    tight = {spec.algorithm: label for label, spec in study.methods.items() if spec.accountant == "tight"}
+    return {
+        label: tight[spec.algorithm]
+        for label, spec in study.methods.items()
+        if spec.accountant == "thesis" and spec.algorithm in tight
+    }
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:

@@ -83,7 +83,7 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes' or 'maps'"),
+        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'lines"),
         ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, title"),
         ("  kind: boxes\n", "", "line 1: clipped: needs either kind or draw"),
         ("kind: boxes", 'kind: boxes\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
@@ -102,6 +102,16 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
             "line 3: clipped: shades: circle: 2 must be at",
         ),
         ("kind: boxes", "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
+        (
+            "  caption: what was clipped",
+            "  panels: [{y: {scales: log}}]\n  caption: what was clipped",
+            "clipped: panels: 0: y: scales: unknown key; known: scale, ",
+        ),
+        (
+            "  caption: what was clipped",
+            "  panels: [{x: {at: 0}}]\n  caption: what was clipped",
+            "clipped: panels: 0: x: at: 0 must be greater than 0",
+        ),
         ("at: 0.1", "at: low", "lines: 0: at: 'low' must be a number"),
         ("at: 0.1, ", "", "lines: 0: key 'at' is missing"),
         ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),

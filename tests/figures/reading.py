@@ -11,7 +11,9 @@ def assert_readable(figure: Figure) -> None:
         figure.draw_without_rendering()
     whole = figure.bbox
     assert figure.get_figwidth() == style.TEXT_WIDTH and figure.get_figheight() < 8.6
-    everything = [*figure.legends[0].get_texts()]
+    legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
+    everything = [text for legend in legends for text in legend.get_texts()]
+    assert everything
     for axes in figure.axes:
         everything += [
             axes.title,

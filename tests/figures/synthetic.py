@@ -56,6 +56,9 @@ class Study:
     seeds: int = 10
     path: Path = Path("none/made-up.yaml")  # has no figures of its own: those that come with dpmc
 
+    def epsilons(self, model: str, method: str) -> tuple[str, ...]:
+        return self.models[model].epsilons
+
     def settings_are_tuned(self, method: str) -> bool:
         return method.endswith("-tuned")
 

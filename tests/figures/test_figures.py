@@ -263,8 +263,6 @@ def test_figures_that_are_not_declared_by_kind_yet() -> None:
     assert left == {
         *("accounting", "clipping-effect"),
         *("paper-clipping", "paper-errata"),
-        *("tight-iterations", "tight-spent", "tight-mmd-spent"),
-        *("mixture", "logistic", "variants", "equal-budget"),
     }
 
 

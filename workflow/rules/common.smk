@@ -9,10 +9,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
+from dpmc.comparing import two_accountings
 from dpmc.datasets import images
 from dpmc.errors import DpmcError
 from dpmc import plots
-from dpmc.figures.accountings import pairs as two_accountings
 from dpmc.plots.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
 from dpmc.studies.figures import declared_figure

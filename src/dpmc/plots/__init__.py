@@ -4,7 +4,8 @@ A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more: `needs(study)`,
 the cells (model, method, ε) whose chains the figure reads; `files(study, results)`, tables that it reads
 beside the metrics; `applies(study)`, whether the study, as far as its data are available, has anything to
-show. Matplotlib is imported only when a figure is drawn.
+show. Those of a kind, which draws many figures, are given the declaration as well. Matplotlib is imported
+only when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-KINDS = {"boxes": "dpmc.plots.boxes:draw", "maps": "dpmc.plots.maps:draw"}
+KINDS = {
+    "boxes": "dpmc.plots.boxes:draw",
+    "lines": "dpmc.plots.lines:draw",
+    "maps": "dpmc.plots.maps:draw",
+    "traces": "dpmc.plots.traces:draw",
+}
 FORMATS = ("pdf", "png", "svg")
 
 
@@ -64,8 +70,14 @@ def applies(name: str, study: Study) -> bool:
 
     Raises DpmcError for an unknown figure.
     """
-    module, _ = _function(declared_figure(study.path, name), study)
-    return bool(module.applies(study)) if hasattr(module, "applies") else True
+    declared = declared_figure(study.path, name)
+    module, _ = _function(declared, study)
+    return bool(module.applies(study, *_of_kind(declared))) if hasattr(module, "applies") else True
+
+
+def _of_kind(declared: FigureKeys) -> tuple[FigureKeys, ...]:
+    """Return what a kind's functions are given beside the rest."""
+    return (declared,) if declared.kind else ()
 
 
 def caption(name: str, study: Study) -> str:
@@ -82,9 +94,11 @@ def chain_files(name: str, study: Study, results: Path) -> list[Path]:
     """
     from dpmc.plots.chains import files_of
 
-    module, _ = _function(declared_figure(study.path, name), study)
-    cells = module.needs(study) if hasattr(module, "needs") else []
-    tables = module.files(study, results) if hasattr(module, "files") else []
+    declared = declared_figure(study.path, name)
+    module, _ = _function(declared, study)
+    more = _of_kind(declared)
+    cells = module.needs(study, *more) if hasattr(module, "needs") else []
+    tables = module.files(study, results, *more) if hasattr(module, "files") else []
     return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
 
 

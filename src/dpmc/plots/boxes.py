@@ -104,7 +104,7 @@ def draw(given: Given) -> Figure:
             spare.remove()
         for index in range(len(panels)):
             if index + columns >= len(panels):
-                axes[index].set_xlabel(how.x or budget_label(study))
+                axes[index].set_xlabel(how.x.label or budget_label(study))
         _legend(figure, styles, shown, results.variants, given)
     return figure
 

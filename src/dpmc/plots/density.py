@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.figures import fast
+from dpmc.plots import fast_mh as fast
 from dpmc.plots import style
 from dpmc.plots.chains import Cell, path_of
+from dpmc.plots.series import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,7 @@ def draw(given: Given) -> Figure:
     panels = [("exact posterior", problem.histogram_counts, "")]
     for cell in needs(study):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((fast.look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
+        panels.append((look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
     most = float(smoothed(problem.histogram_counts).max())
     rows = -(-len(panels) // COLUMNS)
     with style.context():

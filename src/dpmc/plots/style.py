@@ -76,15 +76,15 @@ STYLES: dict[str, MethodStyle] = {
     "dp-barker": MethodStyle("#009E73", "xxxx", "D", "DP Barker"),
     "dp-hmc": MethodStyle("#CC79A7", "----", "P", "DP-HMC"),
     "dp-mala": MethodStyle("#332288", "\\\\\\\\", "p", "DP-MALA"),
-    "dp-sgld": MethodStyle("#882255", "||||", "<", "DP-SGLD"),
-    "dp-sgnht": MethodStyle("#999933", "++++", ">", "DP-SGNHT"),
+    "dp-sgld": MethodStyle("#882255", "||||", "H", "DP-SGLD"),
+    "dp-sgnht": MethodStyle("#999933", "++++", "8", "DP-SGNHT"),
     "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
     "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
     "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
     "barker": MethodStyle("#D0D0D0", "||||", "d", "Barker, not private"),
     "tuna-mh": MethodStyle("#DDCC77", "----", "*", "TunaMH, not private"),
-    "dp-fast-mh": MethodStyle("#AA3377", "////", "H", "DP-Fast MH, minibatch"),
-    "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", "8", "DP-Fast MH, full batch"),
+    "dp-fast-mh": MethodStyle("#AA3377", "////", "<", "DP-Fast MH, minibatch"),
+    "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", ">", "DP-Fast MH, full batch"),
 }
 VARIANT_HATCHES = ("", "/", "-", "x")  # over half the lines of the algorithm's own
 
@@ -112,6 +112,11 @@ LABELS = {
     "ratio_clip_fraction": "fraction clipped",
     "gradient_clip_fraction": "fraction clipped",
     "acceptance_rate": "acceptance rate",
+    "symmetric_kl": "symmetric KL",
+    "noise_fraction": "iterations with noise",
+    "budget_iterations": "iterations allowed",
+    "epsilon_spent_tight": "ε spent (tight accounting)",
+    "most_rows": "bound K on a minibatch",
 }
 #: metric -> its name above a panel
 METRIC_TITLES = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dpmc.studies.figures import Axis, FigureKeys, Line
+from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning, described
 
 TITLES: dict[str, type[Keys]] = {
@@ -11,8 +11,10 @@ TITLES: dict[str, type[Keys]] = {
     "models.<label>": ModelSpec,
     "methods.<label>": MethodSpec,
     "<figure>": FigureKeys,
+    "<figure>.x": Across,
     "<figure>.y": Axis,
     "<figure>.lines": Line,
+    "<figure>.panels": Panel,
 }
 
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, RootModel, StrictInt, WithJsonSchem
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
-from dpmc.studies.keys import Keys, Label, Number, Text, Texts, key, validated
+from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
 from dpmc.values import shown
 
 COMMON = "common.yaml"  #: among the files that come with dpmc, the figures that any study can have
@@ -64,12 +64,35 @@ class Line(Keys):
     at: Real = key("its value")
     label: Text = key("what the legend says")
     metric: Text = key("in panels of this metric only", "")
+    upright: Text = key("upright, in panels with this horizontal axis (`x.of`) only", "")
+
+
+class Across(Keys):
+    """The horizontal axis of a panel of lines."""
+
+    of: Text = key(
+        "`epsilon`, a metric, an option; kind `traces`: `iterations`, `seconds`, `rows_used` too",
+        "epsilon",
+    )
+    at: Epsilon | None = key("ε of what is shown; needed for an option and along chains", None)
+    scale: Literal["linear", "log"] | None = key("default: `linear` for total budgets, else `log`", None)
+    label: Text = key("default: by `of`", "")
+
+
+class Panel(Keys):
+    """One panel of a figure of lines."""
+
+    metric: Text = key("default: the figure's", "")
+    title: Text = key("default: the model's name", "")
+    methods: Texts = key("default: the figure's", ())
+    x: Across | None = key("in place of the figure's", None)
+    y: Axis | None = key("in place of the figure's", None)
 
 
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes", "maps"] | None = key("kind of plot", None)
+    kind: Literal["boxes", "lines", "maps", "traces"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
     title: Text = key("what it shows, in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
@@ -82,9 +105,13 @@ class FigureKeys(Keys):
         {},
     )
     shades: dict[str, Shades] = key("kind `maps`: model → number of shades; default: 6", {})
-    x: Text = key("label of the horizontal axes; default: the privacy budget", "")
+    panels: tuple[Panel, ...] = key(
+        "of each model, keys below (`lines`, `traces`); default: one a metric", ()
+    )
+    x: Across = key("horizontal axes: keys below; `boxes` have a label only", {})
     y: Axis = key("vertical axes: keys below", {})
     lines: tuple[Line, ...] = key("reference lines: keys below", ())
+    diagonal: Text = key("what the legend says of the line where both axes agree; default: none", "")
     published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")
     caption: Text = key("short, for a page")
     text: Text = key("what the report says beside it: how to read the figure, what it shows", "")
@@ -93,8 +120,8 @@ class FigureKeys(Keys):
     def _drawn_in_one_way(self) -> "FigureKeys":
         if (self.kind is None) == (self.draw is None):
             raise ValueError("needs either kind or draw")
-        if self.kind == "boxes" and not self.metric:
-            raise ValueError("kind boxes needs a metric")
+        if self.kind and not self.metric and not all(panel.metric for panel in self.panels or [Panel()]):
+            raise ValueError(f"kind {self.kind} needs a metric")
         return self
 
 
@@ -103,8 +130,9 @@ class Figures(RootModel[dict[Label, FigureKeys]]):
 
 
 def _declared_at(keys: list[Any]) -> type[Keys]:
-    kinds: dict[Any, type[Keys]] = {"y": Axis, "lines": Line}
-    return kinds[keys[1]] if len(keys) > 2 else FigureKeys
+    kinds: dict[Any, type[Keys]] = {"x": Across, "y": Axis, "lines": Line, "panels": Panel}
+    around = [kinds[name] for name in keys[1:-1] if name in kinds]
+    return around[-1] if around else FigureKeys
 
 
 @functools.lru_cache(maxsize=32)
