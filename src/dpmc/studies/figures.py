@@ -120,7 +120,8 @@ class FigureKeys(Keys):
     def _drawn_in_one_way(self) -> "FigureKeys":
         if (self.kind is None) == (self.draw is None):
             raise ValueError("needs either kind or draw")
-        if self.kind and not self.metric and not all(panel.metric for panel in self.panels or [Panel()]):
+        measured = self.metric or (self.panels and all(panel.metric for panel in self.panels))
+        if self.kind not in (None, "maps") and not measured:
             raise ValueError(f"kind {self.kind} needs a metric")
         return self
 
