@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-KINDS = {"boxes": "dpmc.plots.boxes:draw"}
+KINDS = {"boxes": "dpmc.plots.boxes:draw", "bounds": "dpmc.plots.bounds:draw"}
 FORMATS = ("pdf", "png", "svg")
 
 
