@@ -107,7 +107,7 @@ def clipping_models(study: Study) -> list[str]:
 
 
 def clip_bounds(study: Study, model: str) -> dict[str, dict[float, str]]:
-    """Return algorithm without privacy -> clip bound, ascending -> method label, of a model of the experiment."""
+    """Return algorithm without privacy -> clip bound, ascending -> method label, of a model."""
     table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
     for label, spec in study.methods.items():
         if spec.algorithm in table and model in spec.models and "clip" in spec.options:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.comparing import clip_bounds, clipping_models
+from dpmc.comparing import WITHOUT_PRIVACY, clip_bounds, clipping_models
 from dpmc.errors import DpmcError
 from dpmc.plots import marks, style
 from dpmc.plots.frame import PublishedBox, Results
@@ -34,7 +34,7 @@ CONVERGENCE = "rhat_max"
 PUBLISHED_ROWS = 100_000
 PUBLISHED_CHAINS, PUBLISHED_EXACT = "clipping_experiment.csv", "clipping_experiment_baselines.csv"
 CHAIN = ["dimension", "clip_distance", "algorithm", "clip_bound", "seed"]
-EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 7, "color": style.GREY}
+EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def draw(given: Given) -> Figure:
     with style.context():
         size = (style.TEXT_WIDTH, 1.7 * rows + 0.7)
         figure = Figure(figsize=size, layout="constrained", dpi=100)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
         for one, (part, metric, against) in zip(axes, panels, strict=False):
             (_draw_fractions if against else _draw_bounds)(one, part, metric)
             one.set_title(_title(part, metric, against, given))
@@ -78,7 +78,7 @@ def draw(given: Given) -> Figure:
 
 
 def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> None:
-    """Scale axes, those of fractions clipped and those of a model's metric alike, and draw reference lines."""
+    """Scale axes, alike for fractions clipped and for a model's metric; draw reference lines."""
     tops: dict[tuple[str, str], float] = {}
     for one, (part, metric, _) in zip(axes, panels, strict=True):
         key = metric, "" if how.y.share else part.label
@@ -216,15 +216,19 @@ def convergence(results: Results, model: str, methods: Mapping[str, Mapping[floa
         parts.append(f"{name} {values[0]:.2f}" if values else f"{name} unknown")
         known = known or bool(values)
     largest = max(max(by_bound) for by_bound in methods.values())
-    return f"R-hat at {largest:g}:\n" + ", ".join(parts) if known else ""
+    return f"R-hat at bound {largest:g}:\n" + ", ".join(parts) if known else ""
 
 
 def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
     """Draw our exact samples as lines, published ones as marks at the right edge."""
     marks.draw_baselines(axes, part.results.baselines(part.label, metric))
     if metric == "mmd":
-        ends = [1.012] * len(part.known_exact)
-        where = {"transform": axes.get_yaxis_transform(), "clip_on": False, "in_layout": False}
+        ends = [1.008] * len(part.known_exact)
+        where: dict[str, Any] = {
+            "transform": axes.get_yaxis_transform(),
+            "clip_on": False,
+            "in_layout": False,
+        }
         axes.plot(ends, part.known_exact, **EXACT, **where)
 
 
@@ -256,10 +260,9 @@ def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> No
         entries.append(((box, Line2D([], [], **_point(look) | {"markersize": 5})), look.title))
     entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
     if any(part.known for part in parts):
-        glyphs = [
-            Line2D([], [], **_point(style.STYLES[one], True) | {"markersize": 5}) for one in ("rwmh", "hmc")
-        ]
-        entries.append(((Rectangle((0, 0), 1, 1), *glyphs), f"published: {how.published}"))
+        hollow = [_point(style.STYLES[one], True) | {"markersize": 5} for one in WITHOUT_PRIVACY]
+        glyphs = Rectangle((0, 0), 1, 1), *(Line2D([], [], **look) for look in hollow)
+        entries.append((glyphs, f"published: {how.published}"))
         entries.append((Line2D([], [], **EXACT), "exact samples, published"))
     entries += [(Line2D([], [], **marks.REFERENCE), line.label) for line in how.lines]
     handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.published_in_legend()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.plots import style
+from dpmc.plots import marks, style
 from dpmc.plots.frame import (
     FEW_ITERATIONS,
     PublishedBox,

@@ -147,16 +147,21 @@ def draw_groups(axes: Axes, names: Sequence[str]) -> None:
 
 
 def scale_y(axes: Axes, how: AxisKeys, top: float, room: float = 1.06) -> None:
-    """Set the vertical axis as declared: its scale and limits, which reach from 0 to above `top` by default."""
+    """Set the vertical axis as declared: scale and limits, by default from 0 to above `top`."""
     top = top if np.isfinite(top) and top > 0.0 else 1.0
     limits = how.limits or (0.0, room * top)
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below)
         plain_numbers(axes.yaxis)
     elif how.scale == "log":
-        axes.set_yscale("log")
-        plain_numbers(axes.yaxis)
+        from matplotlib.ticker import LogLocator
+
         limits = how.limits or (float(axes.dataLim.minposy) / room, room * top)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0) if limits[1] < 200 * limits[0] else (1.0,))
+        )
+        plain_numbers(axes.yaxis)
     axes.set_ylim(*limits)
     axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
 

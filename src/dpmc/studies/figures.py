@@ -70,15 +70,10 @@ class FigureKeys(Keys):
     kind: Literal["boxes", "bounds"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
     title: Text = key("what it shows, in a few words; default: its name", "")
-    metric: Metrics = key(
-        "metric, or several: a panel for each; of kind `bounds` the first against what was clipped too", ()
-    )
-    models: Texts = key(
-        "models, by label or by catalogue id; default: all with a budget (`bounds`: all with clip bounds and none)",
-        (),
-    )
+    metric: Metrics = key("metric, or several: a panel for each", ())
+    models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
-    pairs: dict[str, str] = key("method or model as published → the corrected one, drawn beside it", {})
+    pairs: dict[str, str] = key("label of a model → of the one that is drawn beside it", {})
     columns: Number | None = key("panels side by side; default: as many as have room", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     y: Axis = key("vertical axes: keys below", {})
@@ -91,7 +86,7 @@ class FigureKeys(Keys):
     def _drawn_in_one_way(self) -> "FigureKeys":
         if (self.kind is None) == (self.draw is None):
             raise ValueError("needs either kind or draw")
-        if self.kind and not self.metric:
+        if self.kind in ("boxes", "bounds") and not self.metric:
             raise ValueError(f"kind {self.kind} needs a metric")
         return self
 
