@@ -1,8 +1,15 @@
 """Whether a figure can be read: nothing cut off, no type too small."""
 
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from dpmc.plots import style
+
+
+def legend_texts(figure: Figure) -> list[Text]:
+    """Return the texts of all legends, of the figure and of its parts."""
+    parts = [figure, *figure.subfigs]
+    return [text for part in parts for legend in part.legends for text in legend.get_texts()]
 
 
 def assert_readable(figure: Figure) -> None:
@@ -11,7 +18,7 @@ def assert_readable(figure: Figure) -> None:
         figure.draw_without_rendering()
     whole = figure.bbox
     assert figure.get_figwidth() == style.TEXT_WIDTH and figure.get_figheight() < 8.6
-    everything = [*figure.legends[0].get_texts()]
+    everything = legend_texts(figure)
     for axes in figure.axes:
         everything += [
             axes.title,

@@ -260,8 +260,7 @@ def test_figures_that_are_not_declared_by_kind_yet() -> None:
         if (figure.draw or "").startswith("dpmc.figures.")
     }
     assert left == {
-        *("posteriors", "trajectory", "accounting", "clipping-effect"),
-        *("paper-posteriors", "paper-clipping", "paper-errata"),
+        *("posteriors", "trajectory", "paper-posteriors"),
         *("tight-iterations", "tight-spent", "tight-mmd-spent"),
         *("mixture", "density", "logistic", "variants", "equal-budget"),
     }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
 CONVERGENCE = "rhat_max"
+AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
 PUBLISHED_CHAINS, PUBLISHED_EXACT = "clipping_experiment.csv", "clipping_experiment_baselines.csv"
 CHAIN = ["dimension", "clip_distance", "algorithm", "clip_bound", "seed"]
@@ -136,29 +137,29 @@ def _published(given: Given, label: str) -> tuple[dict[tuple[str, float], DataFr
     study, spec = given.study, given.study.models[label]
     bounds = clip_bounds(study, label).values()
     options = [study.methods[method].options for by_bound in bounds for method in by_bound.values()]
-    files = [given.published / name for name in (PUBLISHED_CHAINS, PUBLISHED_EXACT)]
-    if not given.declared.published or spec.n != PUBLISHED_ROWS or not all(file.is_file() for file in files):
+    coded = all(one.get("clip_distance") == AS_CODED for one in options)
+    chains_file, exact_file = (given.published / name for name in (PUBLISHED_CHAINS, PUBLISHED_EXACT))
+    if not given.declared.published or not coded or spec.n != PUBLISHED_ROWS or not chains_file.is_file():
         return {}, []
-    chains = _read(files[0], CHAIN).rename(columns={"clip_fraction": CLIPPED}).reset_index()
-    exact = _read(files[1], ["dimension", "index"]).reset_index()
-    distances = {str(one.get("clip_distance", "")) for one in options}
+    chains = _read(chains_file, CHAIN, ["clip_fraction", "mmd"]).rename(columns={"clip_fraction": CLIPPED})
     chains = chains[
         (spec.model == "flat-banana-" + chains["dimension"].astype(str) + "d")
-        & (distances == {"as_coded"})
-        & (chains["clip_distance"] == "as_coded")
+        & (chains["clip_distance"] == AS_CODED)
     ]
+    exact = _read(exact_file, ["dimension", "index"], ["mmd"])
     exact = exact[exact["dimension"].isin(chains["dimension"])]
     return dict(iter(chains.groupby(["algorithm", "clip_bound"]))), exact["mmd"].tolist()
 
 
-def _read(path: Path, index: list[str]) -> DataFrame:
-    """Return a table of published values, a column for each metric."""
+def _read(path: Path, index: list[str], metrics: list[str]) -> DataFrame:
+    """Return a table of published values with a column for each of these metrics."""
     import pandas as pd
 
     try:
-        return pd.read_csv(path).pivot(index=index, columns="metric", values="value").astype(float)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DpmcError(f"{path}: not a table of published chains ({error!r})") from None
+        table = pd.read_csv(path).pivot(index=index, columns="metric", values="value")
+        return table[metrics].astype(float).reset_index()
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published values ({error!r})") from None
 
 
 def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
