@@ -65,7 +65,7 @@ def test_it_is_readable_and_says_what_is_where() -> None:
     assert legend == [
         *(style.STYLES[algorithm].title for algorithm in ("rwmh", "hmc")),
         *("10 exact samples", "published: thesis, Figure 6.2", "exact samples, published"),
-        "thesis: no effect below 20 %",
+        "the thesis's guideline, 20 %",
     ]
 
 
