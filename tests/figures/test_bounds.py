@@ -1,6 +1,7 @@
 """Kind bounds, as the thesis's clipping experiment: boxes, paired points, published chains, exact samples."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ from matplotlib.figure import Figure
 
 from dpmc.comparing import clip_bounds
 from dpmc.errors import DpmcError
-from dpmc.plots import marks, style
+from dpmc.plots import Given, marks, style
+from dpmc.plots import draw as draw_given
+from dpmc.studies.figures import Axis, declared_figure
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, Method, Model, Study, metrics, study
@@ -180,3 +183,28 @@ def test_all_panels_have_one_vertical_axis() -> None:
     assert figure.axes[0].get_ylim()[1] >= max(float(axes.dataLim.y1) for axes in figure.axes)
     assert {axes.get_yscale() for axes in figure.axes} == {"log"}
     assert len({axes.get_xlim() for axes in figure.axes[1::2]}) == 1
+
+
+def test_what_is_declared_decides() -> None:
+    of = experiment()
+    made, table = declared_figure(of.path, "clipping-effect"), table_of(of)
+    of.models["clipping-2d"].model = "narrow-banana"
+    changes = {
+        "models": ("narrow-banana", PLACES[3]),
+        "methods": ("hmc",),
+        "y": Axis(share=True),
+        "lines": (),
+    }
+    given: Any = of
+    figure = draw_given(Given(made.model_copy(update=changes), table, given, PUBLISHED, Path("results")))
+    assert len(figure.axes) == 4
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    assert figure.axes[0].get_yscale() == "linear"
+    colours = {line.get_markerfacecolor() for line in figure.axes[1].lines if line.get_marker() in MARKERS}
+    assert colours == {style.STYLES["hmc"].colour}
+
+
+def test_a_study_without_results_has_panels_that_say_so() -> None:
+    of = experiment(("0.5",))
+    figure = draw(of, table_of(of).iloc[:0])
+    assert {text.get_text() for text in figure.axes[0].texts} == {"no box: no results"}

@@ -85,6 +85,7 @@ def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> 
         key = metric, "" if how.y.share else part.label
         tops[key] = max(tops.get(key, 0.0), float(one.dataLim.y1))
     widest = max(float(one.dataLim.x1) for one, panel in zip(axes, panels, strict=True) if panel[2])
+    widest = widest if math.isfinite(widest) else 1.0  # no points
     for one, (part, metric, against) in zip(axes, panels, strict=True):
         marks.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
         if against:
@@ -101,15 +102,17 @@ def _experiments(given: Given) -> list[_Experiment]:
 
     Raises DpmcError where there is nothing.
     """
-    study, wanted = given.study, given.declared.models
+    how, study = given.declared, given.study
     found = clipping_models(study)
-    labels = [label for label in wanted if label in found] if wanted else found
+    wanted = [label for one in how.models for label in found if one in (label, study.models[label].model)]
+    labels = list(dict.fromkeys(wanted)) if how.models else found
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
     results = Results.of_study(given.metrics, study)
     parts = []
     for label in labels:
-        methods = clip_bounds(study, label)
+        bounds = clip_bounds(study, label)
+        methods = {name: bounds[name] for name in bounds if name in (how.methods or WITHOUT_PRIVACY)}
         parts.append(_Experiment(label, methods, results, *_published(given, label)))
     return parts
 
@@ -192,8 +195,8 @@ def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
     for algorithm, by_bound in part.methods.items():
         look = style.STYLES[algorithm]
         for bound, method in by_bound.items():
-            if (algorithm, bound) in part.known:
-                chains = part.known[algorithm, bound]
+            chains = part.known.get((algorithm, bound), {})
+            if metric in chains:
                 axes.plot(chains[CLIPPED], chains[metric], **_point(look, published=True))
             axes.plot(*pairs(part.results, part.label, method, metric), **_point(look))
     _draw_exact(axes, part, metric)
@@ -225,12 +228,8 @@ def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
     marks.draw_baselines(axes, part.results.baselines(part.label, metric))
     if metric == "mmd":
         ends = [1.008] * len(part.known_exact)
-        where: dict[str, Any] = {
-            "transform": axes.get_yaxis_transform(),
-            "clip_on": False,
-            "in_layout": False,
-        }
-        axes.plot(ends, part.known_exact, **EXACT, **where)
+        edge = axes.plot(ends, part.known_exact, **EXACT, transform=axes.get_yaxis_transform(), clip_on=False)
+        edge[0].set_in_layout(False)
 
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
@@ -254,16 +253,15 @@ def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> No
     from matplotlib.patches import Patch, Rectangle
 
     entries: list[tuple[Any, str]] = []
-    for algorithm in dict.fromkeys(algorithm for part in parts for algorithm in part.methods):
-        look = style.STYLES[algorithm]
+    looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
+    for look in looks:
         edge = style.mixed(look.colour, "#000000", 0.45)
         box = Patch(facecolor=look.colour, edgecolor=edge, hatch=look.hatch, linewidth=0.7)
         entries.append(((box, Line2D([], [], **_point(look) | {"markersize": 5})), look.title))
     entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
     if any(part.known for part in parts):
-        hollow = [_point(style.STYLES[one], True) | {"markersize": 5} for one in WITHOUT_PRIVACY]
-        glyphs = Rectangle((0, 0), 1, 1), *(Line2D([], [], **look) for look in hollow)
-        entries.append((glyphs, f"published: {how.published}"))
+        hollow = [Line2D([], [], **_point(look, published=True) | {"markersize": 5}) for look in looks]
+        entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
         entries.append((Line2D([], [], **EXACT), "exact samples, published"))
     entries += [(Line2D([], [], **marks.REFERENCE), line.label) for line in how.lines]
     handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.published_in_legend()}
