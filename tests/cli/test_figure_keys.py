@@ -83,8 +83,8 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'lines"),
-        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, title"),
+        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'bounds'"),
+        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, "),
         ("  kind: boxes\n", "", "line 1: clipped: needs either kind or draw"),
         ("kind: boxes", 'kind: boxes\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
         ("  metric: ratio_clip_fraction\n", "", "line 1: clipped: kind boxes needs a metric"),

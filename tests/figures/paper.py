@@ -61,10 +61,10 @@ def paper_study(name: str = "made-up") -> PaperStudy:
     methods = {label: Method(label, every) for label in ("dp-hmc", "dp-penalty")}
     methods |= {
         "dp-sgld-published": Method("dp-sgld", both, options={"drift": "published"}),
-        "dp-sgld": Method("dp-sgld", every),
-        "dp-sgnht": Method("dp-sgnht", every),
+        "dp-sgld": Method("dp-sgld", both),
+        "dp-sgnht": Method("dp-sgnht", both),
         "dp-sgnht-published": Method("dp-sgnht", both, options={"order": "published"}),
-        "dp-mala": Method("dp-mala", every),
+        "dp-mala": Method("dp-mala", both),
     }
     for model in both:
         label = f"{model}-clipping"

@@ -254,18 +254,6 @@ def test_every_figure_has_a_caption_for_a_page_and_a_text_for_the_report() -> No
         assert figure.title or figure.draw, name
 
 
-def test_figures_that_are_not_declared_by_kind_yet() -> None:
-    left = {
-        name
-        for name, figure in known_figures(Path("none.yaml")).items()
-        if (figure.draw or "").startswith("dpmc.figures.")
-    }
-    assert left == {
-        *("accounting", "clipping-effect"),
-        *("paper-clipping", "paper-errata"),
-    }
-
-
 def test_the_registry_does_not_import_matplotlib() -> None:
     code = "import dpmc.plots, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

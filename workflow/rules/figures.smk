@@ -36,7 +36,9 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("plots", "figures", "datasets", "models", "privacy", "algorithms"),
+        version=sources_version(
+            "comparing.py", "plots", "figures", "datasets", "models", "privacy", "algorithms"
+        ),
         caption=figure_caption,
         declared=figure_declared,
     shell:

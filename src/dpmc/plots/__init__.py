@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "boxes": "dpmc.plots.boxes:draw",
+    "bounds": "dpmc.plots.bounds:draw",
     "lines": "dpmc.plots.lines:draw",
     "maps": "dpmc.plots.maps:draw",
     "traces": "dpmc.plots.traces:draw",
@@ -150,7 +151,4 @@ def draw(given: Given) -> Figure:
     """Return a figure; DpmcError where the study cannot have it."""
     module, function = _function(given.declared, given.study)
     drawing: Callable[..., Any] = getattr(module, function)
-    if module.__name__.startswith("dpmc.figures."):  # not moved yet
-        reads = (given.results,) if hasattr(module, "needs") or hasattr(module, "files") else ()
-        return drawing(given.metrics, given.study, given.published, *reads)
     return drawing(given)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.plots import style
+from dpmc.plots import marks, style
 from dpmc.plots.frame import (
     FEW_ITERATIONS,
     PublishedBox,
@@ -224,20 +224,9 @@ def _finish_axes(axes: Axes, panel: _Panel, declared: FigureKeys, remarks: bool)
     axes.set_xlim(-0.5, len(panel.epsilons) - 0.5)
     # data limits: a clipped axis would hide outliers
     top = float(axes.dataLim.y1)
-    top = top if math.isfinite(top) and top > 0.0 else 1.0
-    limits = how.limits or (0.0, room * top)
-    if how.scale == "symlog":
-        from matplotlib.ticker import FuncFormatter
-
-        axes.set_yscale("symlog", linthresh=how.linear_below)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    elif how.scale == "log":
-        axes.set_yscale("log")
-        limits = how.limits or (float(axes.dataLim.minposy) / room, room * top)
     if how.share and not how.limits:
-        limits = (limits[0], max(limits[1], axes.get_ylim()[1]))
-    axes.set_ylim(*limits)
-    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+        top = max(top, axes.get_ylim()[1] / room)  # panels so far, which have this axis too
+    marks.scale_y(axes, how, top, room)
     for line in declared.lines:
         if line.metric in ("", panel.metric) and line.at <= axes.get_ylim()[1]:
             axes.axhline(line.at, **REFERENCE, zorder=1)

@@ -12,8 +12,10 @@ from dpmc.plots.style import MethodStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from dpmc.plots.frame import PublishedBox
+    from dpmc.studies.figures import Axis as AxisKeys
 
 GROUP_WIDTH = 0.86  # of the distance between two epsilons
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
@@ -133,3 +135,59 @@ def published_in_legend() -> Any:
             return [box, tick]
 
     return Handler()
+
+
+def draw_groups(axes: Axes, names: Sequence[str]) -> None:
+    """Set up an axis of groups at 0, 1, …: their names, and a band behind every other."""
+    for group in range(0, len(names), 2):
+        axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
+    axes.set_xticks(range(len(names)), names)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+
+
+def scale_y(axes: Axes, how: AxisKeys, top: float, room: float = 1.06) -> None:
+    """Set the vertical axis as declared: scale and limits, by default from 0 to above `top`."""
+    top = top if np.isfinite(top) and top > 0.0 else 1.0
+    limits = how.limits or (0.0, room * top)
+    if how.scale == "symlog":
+        axes.set_yscale("symlog", linthresh=how.linear_below)
+        plain_numbers(axes.yaxis)
+    elif how.scale == "log":
+        from matplotlib.ticker import LogLocator
+
+        limits = how.limits or (float(axes.dataLim.minposy) / room, room * top)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0) if limits[1] < 200 * limits[0] else (1.0,))
+        )
+        plain_numbers(axes.yaxis)
+    axes.set_ylim(*limits)
+    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write the numbers of a logarithmic axis out, not as powers of ten."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def draw_legend(figure: Any, entries: Sequence[tuple[Any, str]], columns: int = 3, **others: Any) -> None:
+    """Explain (handle, text) above the panels of a figure or of a part of one."""
+    figure.legend(
+        [handle for handle, _ in entries],
+        [text for _, text in entries],
+        loc="outside upper left",
+        ncols=columns,
+        frameon=False,
+        **{"handlelength": 1.8, "handleheight": 1.0, "columnspacing": 1.2} | others,
+    )
+
+
+def exact_samples(number: int) -> list[tuple[Any, str]]:
+    """Return the legend's entry for this number of exact samples; none for 0."""
+    from matplotlib.lines import Line2D
+
+    return [(Line2D([], [], color="black", linewidth=0.6), f"{number} exact samples")] if number else []

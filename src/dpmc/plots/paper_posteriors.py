@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.errors import DpmcError
-from dpmc.figures.labels import compared_models, main_methods
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.plots import style
 from dpmc.plots.chains import Cell, Floats, kept_draws, path_of
-from dpmc.plots.frame import Results
+from dpmc.plots.frame import Results, private_models
+from dpmc.plots.labels import main_methods
 from dpmc.plots.maps import Surface, problem_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _model_label(study: Study) -> str:
     """The first model of the comparison with two parameters."""
     from dpmc import models
 
-    for label in compared_models(study):
+    for label in private_models(study):
         if len(models.definition(study.models[label].model).true_theta) == 2:
             return label
     raise DpmcError(

@@ -92,12 +92,13 @@ class Panel(Keys):
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes", "lines", "maps", "traces"] | None = key("kind of plot", None)
+    kind: Literal["boxes", "bounds", "lines", "maps", "traces"] | None = key("kind of plot", None)
     draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
     title: Text = key("what it shows, in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
-    models: Texts = key("models, by label or by catalogue id; default: all with a budget", ())
+    models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
+    pairs: dict[str, str] = key("label of a model → of the one that is drawn beside it", {})
     columns: Number | None = key("panels side by side; default: as many as have room", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.plots import style
+from dpmc.plots import marks, style
 from dpmc.tuning import CLIP_LIMIT, clip_fraction
 
 if TYPE_CHECKING:
@@ -26,15 +26,17 @@ Summary = dict[str, Any]  # of a search's chosen or pinned setting
 #: s² 2Φ(−s/2), which is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
+#: what is drawn, its name with its unit, and the scale
 ROWS = (
     ("mmd", "median MMD", "linear"),
     ("iterations", "iterations", "log"),
-    ("acceptance_rate", "acceptance", "linear"),
-    ("ratio_clip_fraction", "clipped", "symlog"),
-    ("noise_sd", "noise sd, nats", "log"),
-    ("reach", "reach, sd", "log"),
+    ("acceptance_rate", "acceptance rate", "linear"),
+    ("ratio_clip_fraction", "fraction clipped", "symlog"),
+    ("noise_sd", "noise sd (nats)", "log"),
+    ("reach", "reach (posterior sd)", "log"),
 )
-GROUP_WIDTH = 0.8
+DASHED: dict[str, Any] = {**marks.REFERENCE, "zorder": 1}
+DOTTED: dict[str, Any] = {**DASHED, "linestyle": ":"}
 
 
 def add_reach(one: dict[str, Any], problem: Problem) -> None:
@@ -86,23 +88,22 @@ def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
     every = style.method_styles(dict(study.methods))
     styles = {label: every[label] for label in methods}
     with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 1.3 * len(ROWS) + 0.8), layout="constrained", dpi=100)
+        figure = Figure(figsize=(style.TEXT_WIDTH, 1.2 * len(ROWS) + 1.1), layout="constrained", dpi=100)
         axes = figure.subplots(len(ROWS), 1, sharex=True)
         for one, (name, label, scale) in zip(axes, ROWS, strict=True):
-            for group in range(0, len(models), 2):
-                one.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
+            marks.draw_groups(one, [tick(study, model) for model in models])
             _points(one, found, models, styles, name)
-            one.set(ylabel=label, xlim=(-0.5, len(models) - 0.5))
+            one.set_ylabel(label)
             one.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
             if scale != "log":
                 one.set_ylim(0, None)
+            if scale != "linear":
+                marks.plain_numbers(one.yaxis)
             one.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
-        dashed = {"ls": (0, (4, 3)), "lw": 0.7, "color": style.GREY, "zorder": 1}
-        axes[2].axhline(BEST_ACCEPTANCE, **dashed)
-        axes[3].axhline(CLIP_LIMIT, **{**dashed, "ls": ":"})
-        axes[4].axhline(BEST_NOISE_SD, **dashed)
-        axes[-1].set_xticks(range(len(models)), [tick(study, model) for model in models])
-        axes[-1].tick_params(axis="x", length=0)
+        axes[2].axhline(BEST_ACCEPTANCE, **DASHED)
+        axes[3].axhline(CLIP_LIMIT, **DOTTED)
+        axes[4].axhline(BEST_NOISE_SD, **DASHED)
+        figure.align_ylabels()
         _legend(figure, styles)
     return figure
 
@@ -125,38 +126,31 @@ def tick(study: Study, model: str) -> str:
 def _points(
     axes: Axes, found: Sequence[dict[str, Any]], models: list[str], styles: dict[str, MethodStyle], name: str
 ) -> None:
-    """One quantity: for each search the pinned setting, the chosen one, and a line between them."""
-    slot = GROUP_WIDTH / len(styles)
-    value: Callable[[Summary], float | None] = (
-        clip_fraction if name == "ratio_clip_fraction" else _plain(name)
-    )
+    """Draw one quantity: for each search the pinned setting, the chosen one, and a line between them."""
+    slot = marks.GROUP_WIDTH / len(styles)
+    value = clip_fraction if name == "ratio_clip_fraction" else _plain(name)
     for one in found:
-        look = styles[one["method"]]
-        x = models.index(one["model"]) + (list(styles).index(one["method"]) + 0.5) * slot - GROUP_WIDTH / 2
-        pinned, chosen = (value(one["search"][which]) for which in ("pinned", "chosen"))
-        if pinned is not None and chosen is not None:
-            axes.plot([x, x], [pinned, chosen], lw=0.8, color=look.colour, zorder=2)
-        for place, face in ((pinned, "white"), (chosen, look.colour)):
+        look, chosen = styles[one["method"]], one["search"]["chosen"]
+        index = list(styles).index(one["method"])
+        x = models.index(one["model"]) + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
+        ends = value(one["search"]["pinned"]), value(chosen)
+        known = [end for end in ends if end is not None]
+        axes.plot([x] * len(known), known, lw=0.8, color=look.colour, zorder=2)
+        for place, face in zip(ends, ("white", look.colour), strict=True):
             if place is not None:
-                axes.plot(
-                    *([x], [place], look.marker),
-                    ms=4,
-                    mfc=face,
-                    mec=look.colour,
-                    mew=0.8,
-                    zorder=3,
-                    clip_on=False,
-                )
-        if name == "reach" and "most_reach" in one["search"]["chosen"]:
-            axes.plot([x], [one["search"]["chosen"]["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
+                marker: dict[str, Any] = {
+                    "marker": look.marker,
+                    "ms": 4,
+                    "mfc": face,
+                    "mec": look.colour,
+                    "mew": 0.8,
+                }
+                axes.plot([x], [place], **marker, zorder=3, clip_on=False)
+        if name == "reach" and "most_reach" in chosen:
+            axes.plot([x], [chosen["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
         if name == "mmd":
-            chosen_one = one["search"]["chosen"]
-            axes.errorbar(
-                *([x], [chosen_one["mmd"]], [chosen_one.get("mmd_error", 0.0)]),
-                lw=0.8,
-                color=look.colour,
-                zorder=2,
-            )
+            error = chosen.get("mmd_error", 0.0)
+            axes.errorbar([x], [chosen["mmd"]], [error], lw=0.8, color=look.colour, zorder=2)
 
 
 def _plain(name: str) -> Callable[[Summary], float | None]:
@@ -164,12 +158,21 @@ def _plain(name: str) -> Callable[[Summary], float | None]:
 
 
 def _legend(figure: Figure, styles: dict[str, MethodStyle]) -> None:
+    """Explain markers and lines above the panels."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], ls="none", marker=look.marker, ms=4, mfc=look.colour, mec=look.colour)
+    looks: dict[str, dict[str, Any]] = {
+        look.title: {"ls": "none", "marker": look.marker, "ms": 4, "color": look.colour}
         for look in styles.values()
-    ]
-    handles.append(Line2D([], [], ls="none", marker="o", ms=4, mfc="white", mec=style.INK, mew=0.8))
-    titles = [*(look.title for look in styles.values()), "hollow: the pinned setting"]
-    figure.legend(handles, titles, loc="outside upper left", ncols=3, frameon=False, handletextpad=0.3)
+    }
+    looks["hollow: before the search"] = {
+        "ls": "none",
+        "marker": "o",
+        "ms": 4,
+        "mfc": "white",
+        "mec": style.INK,
+    }
+    looks["best for a walk of small steps"] = DASHED
+    looks["limit of the search"] = DOTTED
+    looks["most that a walk can reach"] = {"ls": "none", "marker": "_", "ms": 8, "color": style.INK}
+    marks.draw_legend(figure, [(Line2D([], [], **look), text) for text, look in looks.items()])
