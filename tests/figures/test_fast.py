@@ -216,6 +216,13 @@ def test_variants_are_three_and_the_sampler_without_privacy():
         assert study.methods[panel.methods[0]].algorithm == ("rwmh" if full else "tuna-mh")
 
 
+def test_panels_of_a_metric_share_limits_and_ticks(made):
+    figure = drawn("variants", *made)
+    for left, right in zip(figure.axes[:4:2], figure.axes[1:4:2], strict=True):
+        assert left.get_ylim() == right.get_ylim()
+        assert list(left.get_yticks()) == list(right.get_yticks())
+
+
 def test_only_iterations_that_all_runs_have(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
