@@ -253,6 +253,13 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     assert np.asarray(panels[0].collections[0].get_array()).max() == pytest.approx(1.0)
 
 
+def test_panels_of_a_metric_share_limits_and_ticks(made):
+    figure = drawn("variants", *made)
+    for left, right in zip(figure.axes[:4:2], figure.axes[1:4:2], strict=True):
+        assert left.get_ylim() == right.get_ylim()
+        assert list(left.get_yticks()) == list(right.get_yticks())
+
+
 def test_only_iterations_that_all_runs_have(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SENSIBLE = 10.0
 METRIC = "symmetric_kl"
+ROOM = 0.38  # of the least divergence, for labels below
 NEAR = 1.3  # curves whose ends are within this factor of each other share a label
 
 Points = list[tuple[float, float]]  # (total ε, divergence)
@@ -60,6 +61,8 @@ def draw(given: Given) -> Figure:
         last.set_title("the best of each")
         for one in axes[: len(curves) + 1]:
             _finish(one)
+        least = min(y for of_method in curves.values() for points in of_method.values() for _, y in points)
+        last.set_ylim(bottom=ROOM * least)
         _legend(figure, looks, axes[len(curves) + 1] if len(axes) > len(curves) + 1 else None)
     return figure
 
@@ -92,8 +95,10 @@ def _draw_method(axes: Axes, look: Look, curves: dict[str, Points]) -> None:
         paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(curves)))
         how = {**look.line2d, "color": paler, "markeredgecolor": paler, "markerfacecolor": paler}
         axes.plot(*zip(*points, strict=True), **how, markevery=(0.05 * place, 0.25), zorder=3)
-    for text, point in labels(curves):
-        axes.annotate(text, point, xytext=(3, -1), textcoords="offset points", fontsize=7, va="center")
+    for number, (text, point) in enumerate(labels(curves)):
+        below = (0, -2 - 10 * (number % 2))  # neighbours' do not meet
+        how = {"textcoords": "offset points", "fontsize": 7, "ha": "center", "va": "top"}
+        axes.annotate(text, point, xytext=below, **how)
     axes.set_title(look.title)
 
 

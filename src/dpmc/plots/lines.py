@@ -217,6 +217,8 @@ def _finish_all(axes: Iterable[Axes], panels: Sequence[Shown], columns: int, stu
         limits = [one.get_ylim() for one in alike]
         for one in alike:
             one.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+            if one.get_yscale() == "log":
+                series.logarithmic(one, "y")  # ticks for the shared limits
 
 
 def _scale(axes: Axes, how: Axis) -> None:
