@@ -1,15 +1,32 @@
-"""Medians and means of chains with their standard errors, for tables that compare cells."""
+"""Medians and means of chains with their standard errors, and which cells an experiment compares."""
+
+from __future__ import annotations
 
 import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmc.tables.formats import markdown
 
+if TYPE_CHECKING:
+    from dpmc.studies import Study
+
 Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
+WITHOUT_PRIVACY = ("rwmh", "hmc")  #: algorithms of the clipping experiment
+
+
+def two_accountings(study: Study) -> dict[str, str]:
+    """Return method with the accountant `thesis` -> method of the same algorithm with `tight`."""
+    tight = {spec.algorithm: label for label, spec in study.methods.items() if spec.accountant == "tight"}
+    return {
+        label: tight[spec.algorithm]
+        for label, spec in study.methods.items()
+        if spec.accountant == "thesis" and spec.algorithm in tight
+    }
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:
@@ -88,3 +105,21 @@ def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:
     """Names sorted by median MMD, best first; those without one are left out."""
     medians = {name: float(str(m)) for name, one in cells.items() if is_known(m := one[f"{way}_mmd"])}
     return sorted(medians, key=medians.__getitem__)
+
+
+def clipping_models(study: Study) -> list[str]:
+    """Return the model labels of a study's clipping experiment: without a budget, with clip bounds."""
+    return [
+        label
+        for label, spec in study.models.items()
+        if set(spec.epsilons) == {"inf"} and clip_bounds(study, label)
+    ]
+
+
+def clip_bounds(study: Study, model: str) -> dict[str, dict[float, str]]:
+    """Return algorithm without privacy -> clip bound, ascending -> method label, of a model."""
+    table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
+    for label, spec in study.methods.items():
+        if spec.algorithm in table and model in spec.models and "clip" in spec.options:
+            table[spec.algorithm][float(spec.options["clip"])] = label
+    return {name: dict(sorted(bounds.items())) for name, bounds in table.items() if bounds}

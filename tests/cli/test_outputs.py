@@ -38,7 +38,7 @@ def made(tmp_path_factory):
             ("trace", *EVALUATE[1:], "--output", "traces.csv"),
             (*TUNE, "--output", "tuned.yaml"),
             ("plot", "--study", "smoke", "--figure", "models", "--output", "m.csv", "m.tex"),
-            ("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv",
+            ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
              "--output", "f.png", "f.pdf", "f.svg"),
         ):  # fmt: skip
             assert main(command) == 0
@@ -140,7 +140,10 @@ RESULTS = [
     (("plot", "--study", "smoke", "--figure", "models"), "m.csv"),
     (("plot", "--study", "smoke", "--figure", "models"), "m.tex"),
     *(
-        (("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv"), f"f.{ending}")
+        (
+            ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv"),
+            f"f.{ending}",
+        )
         for ending in ("png", "pdf", "svg")
     ),
 ]
@@ -171,7 +174,7 @@ def test_somebodys_figure_and_netcdf_are_theirs(folder, capsys):
     import netCDF4
     from matplotlib.figure import Figure
 
-    plot = ("plot", "--study", "smoke", "--figure", "acceptance", "--metrics", "metrics.csv")
+    plot = ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv")
     for ending in ("png", "pdf", "svg"):
         Figure().savefig(f"theirs.{ending}")
         refused(capsys, folder, *plot, "--output", f"theirs.{ending}", "--force")

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from dpmc import datasets
-from dpmc.figures.chains import Cell, files_of
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
+from dpmc.plots.chains import Cell, files_of
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
 from dpmc.storage import Chains, write_chains
@@ -61,10 +61,10 @@ def paper_study(name: str = "made-up") -> PaperStudy:
     methods = {label: Method(label, every) for label in ("dp-hmc", "dp-penalty")}
     methods |= {
         "dp-sgld-published": Method("dp-sgld", both, options={"drift": "published"}),
-        "dp-sgld": Method("dp-sgld", every),
-        "dp-sgnht": Method("dp-sgnht", every),
+        "dp-sgld": Method("dp-sgld", both),
+        "dp-sgnht": Method("dp-sgnht", both),
         "dp-sgnht-published": Method("dp-sgnht", both, options={"order": "published"}),
-        "dp-mala": Method("dp-mala", every),
+        "dp-mala": Method("dp-mala", both),
     }
     for model in both:
         label = f"{model}-clipping"
@@ -73,7 +73,8 @@ def paper_study(name: str = "made-up") -> PaperStudy:
             for bound in BOUNDS[model]:
                 runs = Method(algorithm, (label,), options={"clip": float(bound)})
                 methods[f"{algorithm}-{model}-{bound}"] = runs
-    return PaperStudy(made, methods, name)
+    own = Path(__file__).parents[2] / "config/studies/dp-hmc.yaml"  # whose figures
+    return PaperStudy(made, methods, name, path=own)
 
 
 def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -> pd.DataFrame:
@@ -124,13 +125,19 @@ def write_runs(results: Path, of: Study, cell: Cell, scale: float = 1.0, k: int 
         draws = problem.baselines.reshape(-1, problem.dimension)
         order = np.random.default_rng(seed).integers(len(draws), size=(4, k))
         theta = draws.mean(axis=0) + scale * (draws[order] - draws.mean(axis=0))
-        none = np.zeros((4, k), int)
-        attributes = {
-            **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
-            **{"dataset": problem.dataset, "n": problem.n, "rows_per_evaluation": problem.n},
-            **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
-            **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
-            "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
-        }
-        start = np.zeros((4, problem.dimension))
-        write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, 4), int), attributes))
+        write_chain(path, of, cell, seed, theta)
+
+
+def write_chain(path: Path, of: Study, cell: Cell, seed: int, theta: np.ndarray, n: int = 1) -> None:
+    """Write a chain file with the draws `theta` (chains, k, d), all of them kept."""
+    chains, k, d = theta.shape
+    none = np.zeros((chains, k), int)
+    attributes = {
+        **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
+        **{"dataset": "made up", "n": n, "rows_per_evaluation": n},
+        **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
+        **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
+        "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
+    }
+    start = np.zeros((chains, d))
+    write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, chains), int), attributes))

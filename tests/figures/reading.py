@@ -1,8 +1,16 @@
 """Whether a figure can be read: nothing cut off, no type too small."""
 
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from dpmc.figures import style
+from dpmc.plots import style
+
+
+def legend_texts(figure: Figure) -> list[Text]:
+    """Return the texts of all legends, of the figure, of its parts and within panels."""
+    legends = [legend for part in (figure, *figure.subfigs) for legend in part.legends]
+    legends += filter(None, (axes.get_legend() for axes in figure.axes))
+    return [text for legend in legends for text in legend.get_texts()]
 
 
 def assert_readable(figure: Figure) -> None:
@@ -11,7 +19,8 @@ def assert_readable(figure: Figure) -> None:
         figure.draw_without_rendering()
     whole = figure.bbox
     assert figure.get_figwidth() == style.TEXT_WIDTH and figure.get_figheight() < 8.6
-    everything = [*figure.legends[0].get_texts()]
+    everything = legend_texts(figure)
+    assert everything
     for axes in figure.axes:
         everything += [
             axes.title,

@@ -1,11 +1,19 @@
 """Made-up metrics and studies that exercise the drawing; no results of anything."""
 
+import importlib
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
+from dpmc import plots
+from dpmc.studies.figures import declared_figure
+
+PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
 SIX = (
     "dp-penalty",
@@ -25,6 +33,8 @@ class Model:
     epsilons: tuple[str, ...] = ("1", "2", "3", "4", "5", "6")
     n: int | None = None
     data: str = "published"
+    start: str = "perturbed"
+    rows_file: Path | None = None
 
 
 @dataclass
@@ -44,6 +54,10 @@ class Study:
     name: str = "made-up"
     epsilon_kind: str = "total"
     seeds: int = 10
+    path: Path = Path("none/made-up.yaml")  # has no figures of its own: those that come with dpmc
+
+    def epsilons(self, model: str, method: str) -> tuple[str, ...]:
+        return self.models[model].epsilons
 
     def settings_are_tuned(self, method: str) -> bool:
         return method.endswith("-tuned")
@@ -92,3 +106,17 @@ def metrics(
         for index in range(10):
             table.add(model, "baseline", "", index, "mmd", generator.uniform(0.01, 0.03))
     return table.frame()
+
+
+def draw(
+    name: str, table: pd.DataFrame, of: Study, published: Path = PUBLISHED, results: Path = Path("results")
+) -> Figure:
+    """A figure that comes with dpmc, of made-up metrics."""
+    made: Any = of
+    declared = declared_figure(made.path, name)
+    return plots.draw(plots.Given(declared, table, made, published, results))
+
+
+def module_of(name: str) -> ModuleType:
+    """The module that draws a figure of a `module:function`."""
+    return importlib.import_module(str(declared_figure(Path("none.yaml"), name).draw).partition(":")[0])

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from dpmc.errors import DpmcError
-from dpmc.figures import accounting, load
+from dpmc.plots import accounting
 from dpmc.studies import Study, load_study
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import study as made_up
 
@@ -23,7 +24,7 @@ def thesis() -> Study:
 
 @pytest.fixture(scope="module")
 def figure(thesis: Study):
-    return load("accounting").draw(pd.DataFrame(), thesis, PUBLISHED)
+    return synthetic.draw("accounting", pd.DataFrame(), thesis, PUBLISHED)
 
 
 CURVES = [
@@ -43,11 +44,13 @@ def test_iterations_equal_the_published_ones(
     curve = table[(table.method == method) & (table.accountant == published)].sort_values("index")
     assert len(curve) == 50
     assert np.allclose(curve.epsilon, accounting.EPSILONS, rtol=0.0, atol=1e-8)
-    assert accounting.iterations(thesis, method, accountant) == list(curve.iterations)
+    assert accounting.iterations(thesis, "flat-banana-2d", method, accountant) == list(curve.iterations)
 
 
 def test_the_figure_draws_all_three(figure) -> None:
     assert_readable(figure)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend[-1] == "published: thesis, Figure 6.1"
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["DP penalty", "minibatch DP penalty", "DP-HMC"]
     for axes in (figure.axes[0], figure.axes[2]):
@@ -68,13 +71,13 @@ def test_the_batch_panel(figure) -> None:
 
 
 def test_without_published_curves(thesis: Study, tmp_path: Path) -> None:
-    figure = load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
-    assert "published curve" not in [t.get_text() for t in figure.legends[0].get_texts()]
+    figure = synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
+    assert not any("published" in text.get_text() for text in figure.legends[0].get_texts())
 
 
 def test_mistakes_are_named(thesis: Study, tmp_path: Path) -> None:
     (tmp_path / "accountants.csv").write_text("model,method\nflat-banana-2d,x\n")
     with pytest.raises(DpmcError, match="accountants.csv: not a table"):
-        load("accounting").draw(pd.DataFrame(), thesis, tmp_path)
-    with pytest.raises(DpmcError, match="has none of the methods"):
-        load("accounting").draw(pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)
+        synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
+    with pytest.raises(DpmcError, match="runs on none of the models"):
+        synthetic.draw("accounting", pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)

@@ -3,16 +3,31 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc import figures
+from dpmc import datasets, plots
 from dpmc.errors import DpmcError
-from dpmc.figures import fast, fast_density, fast_equal_budget, fast_logistic, fast_mixture, fast_variants
+from dpmc.metrics import speed
+from dpmc.metrics.histogram import bin_counts, symmetric_kl
+from dpmc.plots import density, equal_budget, fast_mh, lines, series, traces
+from dpmc.plots.chains import path_of
 from dpmc.studies import Study
+from dpmc.studies.figures import declared_figure
+from figures import synthetic
 from figures.fast_tables import metrics_of, real_study, write_tables
+from figures.paper import write_chain
+from figures.reading import assert_readable
 
-NAMES = ("mixture", "logistic", "variants", "equal-budget")
+NAMES = ("mixture", "logistic-fashion", "logistic-digits", "variants", "equal-budget")
+GUARANTEED = (
+    "dp-penalty",
+    "dp-barker",
+    "dp-barker-digits",
+    "dp-fast-mh-corrected",
+    "dp-fast-mh-full-corrected",
+)
 
 
 def value_of(model: str, method: str, epsilon: str, metric: str) -> float:
@@ -21,147 +36,244 @@ def value_of(model: str, method: str, epsilon: str, metric: str) -> float:
     return size if epsilon == "inf" else size * (1.0 if share else 1.0 + float(epsilon))
 
 
-def spent_by(study: Study):
-    return lambda method, epsilon: (
-        float(epsilon) if fast.has_guarantee(study, method) and epsilon != "inf" else np.inf
-    )
+def spent_by(method: str, epsilon: str) -> float:
+    return float(epsilon) if method in GUARANTEED else np.inf
 
 
 @pytest.fixture
 def made(tmp_path) -> tuple[Study, Path]:
     study = real_study()
-    write_tables(study, tmp_path, spent_by(study))
+    write_tables(study, tmp_path, spent_by)
     return study, tmp_path
 
 
 def drawn(name: str, study: Study, results: Path) -> Figure:
-    module = figures.load(name)
-    more = (results,) if hasattr(module, "files") else ()
-    figure = module.draw(metrics_of(study, value_of), study, Path("none"), *more)
+    figure = synthetic.draw(name, metrics_of(study, value_of), study, Path("none"), results)
     assert isinstance(figure, Figure)
-    figure.canvas.draw()
     return figure
 
 
+def declared(name: str):
+    return declared_figure(Path("none.yaml"), name)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_one_kind_of_epsilon_an_axis(made, name):
-    labels = [axes.get_xlabel() for axes in drawn(name, *made).axes]
+def test_one_kind_of_epsilon_an_axis_and_all_can_be_read(made, name):
+    figure = drawn(name, *made)
+    assert_readable(figure)
+    labels = [axes.get_xlabel() for axes in figure.axes]
     total, each = ([what for what in labels if word in what] for word in ("total ε", "per iteration"))
     assert bool(total) == (name == "equal-budget")
-    assert not (total and each)
-    assert each or name == "equal-budget"
+    assert bool(each) != bool(total)
+    assert all("claimed" in what for what in each)
 
 
 @pytest.mark.parametrize("name", (*NAMES, "density"))
 def test_captions_say_what_epsilon_is(name):
-    caption = figures.load(name).CAPTION
-    assert "total" in caption if name == "equal-budget" else "per iteration" in caption
-    assert "as published" in caption.lower() or "As published" in caption
+    said = declared(name).caption + declared(name).text
+    assert "total" in said if name == "equal-budget" else "per iteration" in said
+    assert "as published" in said.lower()
+
+
+def test_no_raw_id(made):
+    for name in NAMES:
+        figure = drawn(name, *made)
+        legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
+        shown = [text.get_text() for legend in legends for text in legend.get_texts()]
+        shown += [axes.get_title(loc="left") for axes in figure.axes]
+        assert not {*made[0].methods, *made[0].models}.intersection(shown)
 
 
 def test_only_true_guarantees_at_equal_budget(made):
     study, results = made
-    shown = fast_equal_budget.shown_labels(study, "mixture")
-    assert shown == ["dp-penalty", "dp-barker", "dp-fast-mh-corrected", "dp-fast-mh-full-corrected"]
-    figure = drawn("equal-budget", study, results)
-    titles = [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
-    assert len(titles) == 5 and not any("published" in title or "coded" in title for title in titles)
-    curve = fast_equal_budget.curve(
-        fast.Traces.read(fast.trace_path(results, study, "mixture")), "dp-penalty", "0.05"
+    table = traces.read_traces(traces.trace_path(results, study, "mixture"))
+    every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
+    curves = equal_budget.curves_of(table, study, "mixture", every)
+    assert list(curves) == [label for label in GUARANTEED if label != "dp-barker-digits"]
+    assert [x for x, _ in curves["dp-penalty"]["0.05"]] == pytest.approx(
+        [0.05 * i**0.5 for i in (1, 501, 1001, 2001)]
     )
-    assert [x for x, _ in curve] == pytest.approx([0.05 * i**0.5 for i in (1, 501, 1001, 2001)])
+    titles = [axes.get_title(loc="left") for axes in drawn("equal-budget", study, results).axes]
+    assert len([title for title in titles if title]) == 5
+    assert not any("published" in title or "coded" in title for title in titles)
+
+
+def test_no_guarantee_no_figure(made):
+    study, results = made
+    write_tables(study, results, lambda *_: np.inf)
+    with pytest.raises(DpmcError, match="no method on mixture has a guarantee"):
+        drawn("equal-budget", study, results)
 
 
 def test_best_within_a_budget():
     curves = [[(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]]
-    assert fast_equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+    assert equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+
+
+def test_curves_that_end_together_share_a_label():
+    ends = {"0.01": (1.6, 0.9), "0.05": (1.6, 0.6), "0.2": (1.7, 0.7), "0.1": (4.0, 0.8)}
+    labels = equal_budget.labels({epsilon: [(0.1, 9.0), end] for epsilon, end in ends.items()})
+    assert labels == [("0.01 to 0.2", (1.6, 0.6)), ("0.1", (4.0, 0.8))]
 
 
 def test_hollow_and_dashed_without_a_guarantee():
     study = real_study()
-    for label in fast.main_labels(study, "mixture"):
-        if fast.is_private(study, "mixture", label):
-            assert fast.look(study, label).hollow != fast.has_guarantee(study, label), label
+    for label in study.methods:
+        if "inf" not in study.epsilons(study.methods[label].models[0], label):
+            look = series.look(study, label)
+            true = study.methods[label].options.get("variant", "corrected") == "corrected"
+            assert (look.line == series.SOLID) == true, label
+            assert (look.line2d["markerfacecolor"] == "white") != true, label
 
 
-def test_main_labels_have_no_other_steps_or_k():
+def test_lines_can_be_seen_on_white():
+    assert series.line_colour("#0072B2") == "#0072B2"
+    assert series.style.contrast_with_black(series.line_colour("#DDCC77")) <= series.MOST_CONTRAST
+
+
+def test_compared_labels_have_no_other_steps_or_k():
     study = real_study()
     for model in study.models:
-        labels = fast.main_labels(study, model)
-        assert not any(label.endswith("-tuned") or "-k-" in label for label in labels)
+        labels = fast_mh.compared_labels(study, model)
+        assert not any(label.endswith("-tuned") or "-k-" in label or "as-coded" in label for label in labels)
         assert {"mh", "barker", "tuna-mh", "dp-penalty", "dp-fast-mh", "dp-fast-mh-corrected"} <= set(labels)
-    assert "dp-fast-mh-as-coded" not in fast.compared_labels(study, "mixture")
-
-
-def test_variants_are_three_and_the_sampler_without_privacy():
-    study = real_study()
-    for algorithm, plain in fast_variants.WITHOUT_PRIVACY.items():
-        labels = fast_variants.shown_labels(study, "mixture", algorithm)
-        kinds = [fast.variant(study, label) for label in labels]
-        assert sorted(kinds) == ["", "as_coded", "corrected", "published"]
-        assert study.methods[labels[kinds.index("")]].algorithm == plain
+        named = [label for label in declared("mixture").methods if model in study.methods[label].models]
+        assert set(named) == set(labels)
 
 
 def test_mixture_shows_what_the_tables_say(made):
     study, results = made
     axes = drawn("mixture", study, results).axes
-    look = fast.look(study, "dp-penalty")
-    values = [(line.get_color(), list(line.get_ydata())) for line in axes[0].lines]
+    colour = series.look(study, "dp-penalty").colour
+    of_penalty = [[line for line in one.lines if line.get_color() == colour] for one in axes]
     expected = [
         value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in study.models["mixture"].epsilons
     ]
-    assert any(colour == look.colour and y == pytest.approx(expected) for colour, y in values)
+    assert list(of_penalty[0][0].get_ydata()) == pytest.approx(expected)
     level = 1.0 + len("dp-penalty") / 10.0
-    along = [(line.get_color(), list(line.get_xdata()), list(line.get_ydata())) for line in axes[2].lines]
-    middle = [level + 1.0 + 20.0 / i for i in (1, 501, 1001, 2001)]  # the median of three seeds
-    assert any(c == look.colour and y == pytest.approx(middle) for c, _, y in along)
-    seconds = [list(line.get_xdata()) for line in axes[3].lines if line.get_color() == look.colour]
-    assert seconds[0] == pytest.approx([1e-4 * i for i in (501, 1001, 2001)])
-    assert fast_mixture.files(study, results) == [
+    middle = [level + 1.0 + 20.0 / i for i in (501, 1001, 2001)]  # the median of three seeds
+    for place, times in ((2, 1.0), (3, 1e-4), (4, 10.0)):
+        assert list(of_penalty[place][0].get_ydata()) == pytest.approx(middle)
+        assert list(of_penalty[place][0].get_xdata()) == pytest.approx([times * i for i in (501, 1001, 2001)])
+    upright = [line.get_xdata()[0] for one in axes for line in one.lines if list(line.get_ydata()) == [0, 1]]
+    assert upright == [4000, 15]
+    assert plots.chain_files("mixture", study, results) == [
         results / "dp-fast-mh/traces/mixture.csv",
         results / "dp-fast-mh/speed.csv",
     ]
 
 
-def test_a_data_set_that_is_not_to_be_had_has_no_column(made):
+def test_quartiles_and_lines_across(made):
     study, results = made
-    both = len(drawn("logistic", study, results).axes)
-    fast.trace_path(results, study, "logistic-fashion").unlink()
-    assert fast_logistic.shown_models(study, results) == ["logistic-digits"]
-    assert len(drawn("logistic", study, results).axes) < both
-    fast.trace_path(results, study, "logistic-digits").unlink()
-    with pytest.raises(DpmcError, match="no data set of logistic-fashion, logistic-digits"):
-        drawn("logistic", study, results)
+    table = metrics_of(study, value_of)
+    chosen = (table.method == "dp-penalty") & (table.metric == "symmetric_kl") & (table.epsilon == "0.05")
+    table.loc[chosen & (table.model == "mixture"), "value"] = ["2", "4", "8"]
+    figure = synthetic.draw("mixture", table, study, Path("none"), results)
+    colour = series.look(study, "dp-penalty").colour
+    bars = next(
+        container for container in figure.axes[0].containers if container.lines[0].get_color() == colour
+    )
+    low, high = bars.lines[2][0].get_segments()[2][:, 1]
+    assert (low, high) == (3.0, 6.0)  # quartiles of 2, 4, 8
+    black = series.look(study, "mh").colour
+    across = [line for line in figure.axes[0].lines if line.get_color() == black]
+    assert list(across[0].get_ydata()) == [value_of("mixture", "mh", "inf", "symmetric_kl")] * 2
 
 
-def test_a_study_without_pictures_has_no_logistic_figure():
-    study = real_study()
+def test_a_data_set_that_is_unavailable_has_no_figure(made):
+    study, results = made
     rest = study.model_copy(update={"models": {"mixture": study.models["mixture"]}})
-    assert figures.applies("logistic", study) and not figures.applies("logistic", rest)
-    assert figures.applies("mixture", rest)
+    assert plots.applies("logistic-fashion", study) and plots.applies("mixture", rest)
+    assert not plots.applies("logistic-fashion", rest) and not plots.applies("logistic-digits", rest)
+    traces.trace_path(results, study, "logistic-digits").unlink()
+    with pytest.raises(DpmcError, match="no such file"):
+        drawn("logistic-digits", study, results)
+    assert drawn("logistic-fashion", study, results)
 
 
-def test_k_sweep_is_of_k_alone():
+def test_barker_is_absent_below_the_epsilon_that_a_batch_of_digits_keeps(made):
+    figure = drawn("logistic-digits", *made)
+    colour = series.look(made[0], "dp-barker-digits").colour
+    first, along = ([line for line in axes.lines if line.get_color() == colour] for axes in figure.axes[::4])
+    assert len(first[0].get_xdata()) == 2 and not along
+    assert "DP Barker, at ε ≥ 0.1 only" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_k_sweep_is_of_k_alone(made):
+    study, results = made
+    panel = next(
+        one for one in lines.panels_of(study, declared("logistic-fashion")) if one.x.of == "most_rows"
+    )
+    curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
+    assert [curve.x for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
+    assert [curve.look.line for curve in curves] == [series.DASHED, series.SOLID]
+    for label in panel.methods:
+        assert set(study.methods[label].options) == {"variant", "most_rows"}
+
+
+def test_variants_are_three_and_the_sampler_without_privacy():
     study = real_study()
-    sweeps = fast_logistic.k_sweeps(study, "logistic-fashion")
-    assert list(sweeps["published"]) == [75, 150, 225, 450, 900]
-    for kind, labels in sweeps.items():
-        assert all(fast.variant(study, label) == kind for label in labels.values())
+    for panel in lines.panels_of(study, declared("variants")):
+        kinds = [study.methods[label].options.get("variant", "") for label in panel.methods]
+        assert sorted(kinds) == ["", "as_coded", "corrected", "published"]
+        full = panel.title == "all rows"
+        assert study.methods[panel.methods[0]].algorithm == ("rwmh" if full else "tuna-mh")
 
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = fast_density.needs(study)
+    cells = density.needs(study)
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
-    assert fast_density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
+    assert density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
-    assert fast_density.smoothed(counts)[4, 4] == fast_density.smoothed(counts).max()
+    assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
+
+
+def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
+    study = real_study()
+    problem = datasets.build("mixture", "mixture", "fresh-0", 100)
+    problem.write(density.files(study, tmp_path / "results")[0])
+    generator = np.random.default_rng(1)
+    draws = generator.choice(problem.reference, (1, density.ITERATIONS + 1000))
+    draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
+    cells = density.needs(study)
+    for cell in cells:
+        write_chain(path_of(tmp_path / "results", study, cell, 0), study, cell, 0, draws)
+    figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")
+    panels = figure.axes[: 1 + len(cells)]
+    titles = [axes.get_title(loc="left").replace("\n", ", ") for axes in panels]
+    assert titles == ["exact posterior", *(series.look(study, method).title for _, method, _ in cells)]
+    shown, edges = draws[0, : density.ITERATIONS], problem.histogram_edges
+    divergence, _ = symmetric_kl(shown, edges, problem.histogram_counts)
+    assert {axes.texts[0].get_text() for axes in panels[1:]} == {f"KL {divergence:.2f}"}
+    most = density.smoothed(problem.histogram_counts).max()
+    expected = density.smoothed(bin_counts(shown, edges)[0]).T / most
+    assert np.allclose(np.asarray(panels[1].collections[0].get_array()).reshape(expected.shape), expected)
+    assert np.asarray(panels[0].collections[0].get_array()).max() == pytest.approx(1.0)
+
+
+def test_panels_of_a_metric_share_limits_and_ticks(made):
+    figure = drawn("variants", *made)
+    for left, right in zip(figure.axes[:4:2], figure.axes[1:4:2], strict=True):
+        assert left.get_ylim() == right.get_ylim()
+        assert list(left.get_yticks()) == list(right.get_yticks())
+
+
+def test_only_iterations_that_all_runs_have(made):
+    study, results = made
+    table = traces.read_traces(traces.trace_path(results, study, "mixture"))
+    shorter = table[~((table.seed == "1") & (table.iteration == 1001))]
+    found = traces.median(shorter, "dp-penalty", "0.05", "symmetric_kl")
+    assert list(found.index) == [1, 501, 2001]
 
 
 def test_a_table_that_is_missing_is_one_line(tmp_path):
     with pytest.raises(DpmcError, match="no such file"):
-        fast.Traces.read(tmp_path / "traces.csv")
+        traces.read_traces(tmp_path / "traces.csv")
     (tmp_path / "speed.csv").write_text("study,model\n")
     with pytest.raises(DpmcError, match="'method' is missing"):
-        fast.speeds(tmp_path / "speed.csv", "mixture")
+        traces.speeds(tmp_path / "speed.csv", "mixture")
+    (tmp_path / "speed.csv").write_text(",".join(speed.COLUMNS) + "\na,mixture,mh,inf,100,fast\n")
+    with pytest.raises(DpmcError, match="speed.csv: not a CSV table .*'fast'"):
+        traces.speeds(tmp_path / "speed.csv", "mixture")

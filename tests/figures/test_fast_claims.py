@@ -3,8 +3,9 @@
 import pytest
 
 from dpmc import claims
-from dpmc.figures import fast
 from figures.fast_tables import Values, metrics_of, real_study
+
+MINIBATCH, FAST = "dp-fast-mh", ("dp-fast-mh", "dp-fast-mh-full")
 
 STUDY = real_study()
 CLAIMS = claims.claims_of("dp-fast-mh").claims
@@ -14,7 +15,7 @@ NAMES = list(CLAIMS)
 def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> float | None:
     spec = STUDY.methods[method]
     algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
-    minibatch, kind = algorithm == fast.MINIBATCH, algorithm in fast.FAST
+    minibatch, kind = algorithm == MINIBATCH, algorithm in FAST
     if metric == "rows_per_iteration":
         if "-k-" in method:
             return 1e5 / float(spec.options["most_rows"])
@@ -37,14 +38,14 @@ def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | Non
     """All the other way round."""
     spec = STUDY.methods[method]
     algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
-    kind = algorithm in fast.FAST
+    kind = algorithm in FAST
     if metric == "rows_per_iteration":
         if "-k-" in method:
             return float(spec.options["most_rows"])
         if algorithm == "dp-barker":
             return 100.0
         rows = 12_000.0 if model.startswith("logistic") else 50_000.0
-        return rows * (1.0 + (0.1 / growth if algorithm == fast.MINIBATCH else 0.0))
+        return rows * (1.0 + (0.1 / growth if algorithm == MINIBATCH else 0.0))
     if metric == "test_accuracy":
         if "-k-" in method:
             return 0.9 + 1e-5 * float(spec.options["most_rows"])
@@ -52,7 +53,7 @@ def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | Non
     if metric == "mean_error":
         return 0.05
     if metric.startswith("symmetric_kl"):
-        floor = 9.0 if algorithm == fast.MINIBATCH else 3.0 if kind else 1.0
+        floor = 9.0 if algorithm == MINIBATCH else 3.0 if kind else 1.0
         return floor / growth**0.05 if kind else floor
     return 0.5
 

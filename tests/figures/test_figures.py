@@ -13,23 +13,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 
 from dpmc.errors import DpmcError
-from dpmc.figures import FIGURES, load, plot, style
+from dpmc.plots import marks, plot, style
+from dpmc.studies.figures import known_figures
+from figures import synthetic
 from figures.reading import assert_readable
-from figures.synthetic import EASY, SIX, THREE, Model, Study, Table, metrics, study
+from figures.synthetic import EASY, PUBLISHED, SIX, THREE, Model, Study, Table, metrics, study
 
-PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 CIRCLE = ("circle",)
 
 
 def draw(name: str, of: Study, table: pd.DataFrame | None = None, folder: Path = PUBLISHED) -> Figure:
-    figure = load(name).draw(metrics(of) if table is None else table, of, folder)
-    assert isinstance(figure, Figure)
-    return figure
+    return synthetic.draw(name, metrics(of) if table is None else table, of, folder)
 
 
 def medians(figure: Figure, panel: int) -> list[float]:
     """Our medians as drawn, from left to right."""
-    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.5]
+    lines = [line for line in figure.axes[panel].lines if line.get_label() == marks.MEDIAN]
     return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 
@@ -96,7 +95,7 @@ def test_published_boxes_stand_beside_ours(name: str, metric: str) -> None:
     figure = draw(name, study(EASY, THREE))
     counts = [len(glyphs(figure, panel)) for panel in range(4)]
     assert counts == [18, 18, 18, 18]
-    assert "published quartiles, median" in legend(figure)
+    assert any(text.startswith("published: thesis, Figure 6.") for text in legend(figure))
     table = pd.read_csv(PUBLISHED / f"{metric}.csv", dtype={"epsilon": str})
     cell = (table.model == "flat-banana-10d") & (table.method == "dp-hmc") & (table.epsilon == "6")
     box = table[cell].set_index("statistic").value
@@ -125,7 +124,7 @@ def test_nothing_published_is_drawn_beside_another_experiment() -> None:
     for of in (other_size, other_label, per_iteration):
         figure = draw("mmd-easy", of)
         assert glyphs(figure, 0) == []
-        assert "published quartiles, median" not in legend(figure)
+        assert not any("published" in text for text in legend(figure))
     assert len(glyphs(draw("mmd-easy", same_size), 0)) == 18
     circle = draw("circle", of_circle())  # two methods at three ε; no MMD was published
     assert [len(glyphs(circle, panel)) for panel in range(3)] == [6, 6, 0]
@@ -185,7 +184,7 @@ def test_a_variant_that_runs_on_some_models_only() -> None:
     of.methods["dp-hmc-reused"].models = ("flat-banana-2d",)
     figure = draw("mmd-easy", of)
     assert [len(medians(figure, panel)) for panel in range(2)] == [24, 18]
-    assert "dp-hmc-reused" in legend(figure)
+    assert "DP-HMC, gradients reused" in legend(figure)
 
 
 def test_numbers_may_be_text_or_numbers() -> None:
@@ -228,7 +227,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     empty.write_text("")
     output = tmp_path / "figure.pdf"
     cases = [
-        ("mmd-hardest", of, table, output, "unknown, must be one of mmd-easy"),
+        ("mmd-hardest", of, table, output, "unknown, must be one of comparison"),
         ("mmd-easy", of, tmp_path / "none.csv", output, "no such file"),
         ("mmd-easy", of, broken, output, "column 'method' is missing"),
         ("mmd-easy", of, empty, output, "not a CSV table"),
@@ -248,13 +247,13 @@ def test_a_broken_published_table_is_named(tmp_path: Path) -> None:
         draw("mmd-easy", study(EASY[:1]), folder=tmp_path)
 
 
-def test_every_figure_has_its_name_and_a_caption() -> None:
-    for name in FIGURES:
-        module = load(name)
-        assert module.NAME == name
-        assert len(module.CAPTION) > 200
+def test_every_figure_has_a_caption_for_a_page_and_a_text_for_the_report() -> None:
+    for name, figure in known_figures(Path("none.yaml")).items():
+        assert 40 < len(figure.caption) < 450, name
+        assert figure.text, name
+        assert figure.title or figure.draw, name
 
 
 def test_the_registry_does_not_import_matplotlib() -> None:
-    code = "import dpmc.figures, sys; sys.exit('matplotlib' in sys.modules)"
+    code = "import dpmc.plots, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

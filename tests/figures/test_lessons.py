@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from dpmc.figures import lessons
+from dpmc.plots import lessons, marks, search
 from dpmc.studies import Study, load_study
+from dpmc.trials import Trial
+from figures.reading import assert_readable
 
 STUDY = """
 title: searched
@@ -67,7 +69,7 @@ def test_models_stand_by_dimension_then_budget_and_points_at_their_values(study:
     labels = [text.get_text() for text in figure.axes[-1].get_xticklabels()]
     assert [label.split("\n")[-1] for label in labels] == ["ε = 2", "ε = 4", "ε = 4"]
     assert labels[2].startswith("Gaussian")
-    slot = lessons.GROUP_WIDTH / 2
+    slot = marks.GROUP_WIDTH / 2
     mmd = points(figure.axes[0])
     # dp-hmc is the study's first method: left of the middle; full is what was chosen
     assert mmd[(round(0 - slot / 2, 6), 0.6)] == "white" != mmd[(round(0 - slot / 2, 6), 0.2)]
@@ -75,6 +77,34 @@ def test_models_stand_by_dimension_then_budget_and_points_at_their_values(study:
     assert (round(2 + slot / 2, 6), 1.5) in points(figure.axes[4])
     assert (round(2 + slot / 2, 6), 0.05) in points(figure.axes[3])
     assert (round(2 + slot / 2, 6), 400.0) in points(figure.axes[1])
+
+
+def test_every_mark_is_explained(study: Study) -> None:
+    figure = lessons.draw([found("second", "dp-penalty", 2, 0.3, 0.1)], study)
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend[:2] == ["DP penalty", "hollow: before the search"]
+    assert len(legend) == 5
+    assert_readable(figure)
+
+
+def test_a_picture_of_one_search_says_what_hyperparameters_are(study: Study) -> None:
+    trials = [
+        Trial(i, "search", {"tau": 0.1 * (i + 1)}, 0.5 - 0.1 * i, "ok" if i else "clipped 0.2", 2, 100, 0.4)
+        for i in range(4)
+    ]
+    result = {
+        **{"model": "second", "method": "dp-penalty", "search": {"trials": 4, "free": ["tau"]}},
+        **{"pinned": {"tau": 0.7}, "hyperparameters": {"tau": 0.4}},
+    }
+    figure = search.draw(trials, result, study)
+    assert_readable(figure)
+    assert figure.legends[0].get_title().get_text() == "search: DP penalty, flat banana, d = 2 (second)"
+    history, over_tau, clipping = figure.axes
+    assert over_tau.get_xlabel().replace("\n", " ") == "noise multiplier of a log ratio over √n"
+    assert [line.get_xdata()[0] for line in over_tau.lines][1:] == [0.7, 0.4]  # pinned, chosen
+    for line in history.lines[:2]:
+        assert list(line.get_ydata()) == pytest.approx([0.4, 0.3, 0.2])
+    assert len(clipping.lines[0].get_xdata()) == 4
 
 
 def test_what_a_setting_does_not_have_is_left_out(study: Study) -> None:

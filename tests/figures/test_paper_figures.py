@@ -8,19 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
 from dpmc import datasets
+from dpmc.comparing import clip_bounds, clipping_models
 from dpmc.errors import DpmcError
-from dpmc.figures import (
-    chain_files,
-    labels,
-    load,
-    paper_clipping,
-    paper_errata,
-    paper_posteriors,
-    plot,
-    style,
-)
-from dpmc.figures.boxes import Results
-from dpmc.figures.chains import kept_draws, path_of
+from dpmc.plots import bounds, chain_files, errata, labels, paper_posteriors, plot, style
+from dpmc.plots.chains import kept_draws, path_of
+from dpmc.plots.frame import Results
+from dpmc.plots.marks import MEDIAN
+from figures import synthetic
 from figures.paper import (
     BANANA,
     BOUNDS,
@@ -34,7 +28,7 @@ from figures.paper import (
     table_of,
     write_runs,
 )
-from figures.reading import assert_readable
+from figures.reading import assert_readable, legend_texts
 from figures.synthetic import EASY, metrics, study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
@@ -55,13 +49,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     for name in ("paper-posteriors", "paper-errata"):
-        for cell in load(name).needs(of):
+        for cell in synthetic.module_of(name).needs(of):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
 
 
 def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
-    figure = load(name).draw(table_of(of, plausible), of, PUBLISHED, *folders)
+    figure = synthetic.draw(name, table_of(of, plausible), of, PUBLISHED, *folders)
     assert isinstance(figure, Figure)
     return figure
 
@@ -75,7 +69,7 @@ def boxes(figure: Figure, panel: int) -> list[PathPatch]:
 
 
 def medians(figure: Figure, panel: int) -> list[float]:
-    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.5]
+    lines = [line for line in figure.axes[panel].lines if line.get_label() == MEDIAN]
     return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 
@@ -84,28 +78,19 @@ def test_labels_follow_the_study() -> None:
     assert labels.main_methods(of) == MAIN
     assert labels.published_variant(of, "dp-sgld") == "dp-sgld-published"
     assert labels.published_variant(of, "dp-hmc") is None
-    assert labels.prior_pairs(of) == [(BANANA, WIDE)]
-    assert labels.compared_models(of) == [BANANA, GAUSS]
-    assert labels.clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
-    bounds = labels.clip_bounds(of, f"{GAUSS}-clipping")
-    assert list(bounds) == ["rwmh", "hmc"]
-    assert list(bounds["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
-    assert bounds["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
+    assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
+    table = clip_bounds(of, f"{GAUSS}-clipping")
+    assert list(table) == ["rwmh", "hmc"]
+    assert list(table["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
+    assert table["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
 
 
 def test_a_second_prior_may_have_fewer_budgets(results: Path) -> None:
     of = paper_study()
     of.models[WIDE].epsilons = ("4", "12")
-    assert labels.prior_pairs(of) == [(BANANA, WIDE)]
     figure = draw("paper-errata", of, results)
-    assert titles(figure)[-1] == "banana's prior, ε = 12"
-    assert len(boxes(figure, 6)) == 2 * len(MAIN)
-
-
-def test_models_with_other_rows_are_no_pair() -> None:
-    of = paper_study()
-    of.models[WIDE].n = 500
-    assert labels.prior_pairs(of) == []
+    assert titles(figure)[-1] == "covariance error, ε = 12"
+    assert len(boxes(figure, 6)) == 4
 
 
 def test_a_first_label_stands_for_an_algorithm_without_one_of_its_own() -> None:
@@ -120,7 +105,7 @@ def test_comparison_shows_five_methods_on_two_models() -> None:
     figure = draw("comparison", of)
     assert_readable(figure)
     names = [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
-    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "mean error")]
+    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "error of the mean")]
     expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
     assert medians(figure, 3) == pytest.approx(expected)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -137,7 +122,7 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     figure = draw("paper-posteriors", of, results)
     assert_readable(figure)
     assert titles(figure)[:5] == [style.STYLES[method].title for method in MAIN]
-    assert [text.get_text() for text in figure.axes[10].texts] == [f"{chosen[0][2]:.3f}"]
+    assert titles(figure)[10] == f"MMD {chosen[0][2]:.3f}"  # above the panel, not on its contours
     assert [len(axes.lines) for axes in figure.axes[:10]] == [3] * 10
     assert [len(axes.collections) for axes in figure.axes[10:]] == [2] * 15
 
@@ -178,52 +163,53 @@ def test_straightening_makes_the_banana_normal() -> None:
 def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
-    for cell in load("paper-posteriors").needs(of):
+    for cell in synthetic.module_of("paper-posteriors").needs(of):
         write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
     table = table_of(of, plausible)
     table = table[~((table.method == "dp-penalty") & (table.metric == "mmd"))]
-    figure = load("paper-posteriors").draw(table, of, PUBLISHED, tmp_path)
+    figure = synthetic.draw("paper-posteriors", table, of, PUBLISHED, tmp_path)
     assert_readable(figure)
     assert [line.get_marker() for line in figure.axes[4].lines] == ["."]
-    assert [text.get_text() for text in figure.axes[5].texts] == ["no run has an MMD"]
+    assert titles(figure)[5] == "no run has an MMD"
 
 
-def test_clipping_shows_every_run_and_says_how_many_and_whether_they_converged() -> None:
+def test_clipping_shows_boxes_by_bound_every_run_by_fraction_and_whether_they_converged() -> None:
     of = paper_study()
     figure = draw("paper-clipping", of)
     assert_readable(figure)
-    assert titles(figure)[0] == "paper's banana, d = 2, 10 runs"
-    assert titles(figure)[2] == "R-hat of RWMH at 10: 1.002, HMC at 10: 1.002"
+    assert titles(figure)[:5] == [
+        *("paper's banana: MMD", "by the fraction clipped"),
+        *("paper's banana: error of the mean", "paper's banana: clipped log ratios", "paper's Gaussian: MMD"),
+    ]
+    text = "R-hat at bound 10:\nrandom walk MH 1.00, HMC 1.00"
+    assert [one.get_text() for one in figure.axes[0].texts] == [text]
     for panel, model in ((0, BANANA), (4, GAUSS)):
         ticks = [tick.get_text() for tick in figure.axes[panel].get_xticklabels()]
         assert ticks == [bound.removeprefix("0") for bound in BOUNDS[model]]
-        points = [line for line in figure.axes[panel].lines if line.get_linestyle() == "None"]
-        assert [len(line.get_xdata()) for line in points] == [10] * 12
-        bars = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.2]
-        expected = [
-            plausible(f"{model}-clipping", f"{algorithm}-{model}-{bound}", "inf", "mmd")
-            for bound in BOUNDS[model]
-            for algorithm in ("rwmh", "hmc")
-        ]
-        assert [bar.get_ydata()[0] for bar in bars] == pytest.approx(expected)
-    right = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
-    assert sum(len(line.get_xdata()) for line in right) == 12 * 10
+        for further, metric in ((0, "mmd"), (2, "mean_error"), (3, "ratio_clip_fraction")):
+            expected = [
+                plausible(f"{model}-clipping", f"{algorithm}-{model}-{bound}", "inf", metric)
+                for bound in BOUNDS[model]
+                for algorithm in ("rwmh", "hmc")
+            ]
+            assert medians(figure, panel + further) == pytest.approx(expected)
+    points = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
+    assert sum(len(line.get_xdata()) for line in points) == 12 * 10
+    guidelines = [line for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
+    assert len(guidelines) == 4
 
 
 def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
     of = paper_study()
     table = table_of(of, lambda *cell: 1.3 if cell[3] == "rhat_max" else plausible(*cell), seeds=2)
     gone = (table.method == f"hmc-{BANANA}-10") & (table.metric.isin(["rhat_max", "mmd"]))
-    figure = load("paper-clipping").draw(table[~gone], of, PUBLISHED)
+    figure = synthetic.draw("paper-clipping", table[~gone], of, PUBLISHED)
     assert_readable(figure)
-    assert titles(figure)[0] == "paper's banana, d = 2, 2 runs"
-    assert [text.get_text() for text in figure.axes[0].texts] == ["none: not computed"]
-    assert titles(figure)[2] == "R-hat of RWMH at 10: 1.300 (not below 1.05), HMC at 10: unknown"
-    values = Results.of_study(table[~gone], of)
-    assert paper_clipping.convergence(values, of, f"{BANANA}-clipping") == {
-        "rwmh": (10.0, 1.3),
-        "hmc": (10.0, None),
-    }
+    text = "R-hat at bound 10:\nrandom walk MH 1.30, HMC unknown"
+    assert [one.get_text() for one in figure.axes[0].texts] == ["no box: not computed", text]
+    label = f"{BANANA}-clipping"
+    none = Results.of_study(table[table.metric != "rhat_max"], of)
+    assert bounds.convergence(none, label, clip_bounds(of, label)) == ""
 
 
 def test_errata_put_published_and_corrected_side_by_side(results: Path) -> None:
@@ -231,17 +217,24 @@ def test_errata_put_published_and_corrected_side_by_side(results: Path) -> None:
     figure = draw("paper-errata", of, results)
     assert_readable(figure)
     assert titles(figure) == [
-        *("SGLD drift, banana", "SGLD drift, Gaussian", "Gaussian, ε = 15"),
-        *("SGNHT order, banana", "SGNHT order, Gaussian", "Gaussian, ε = 15"),
-        *["banana's prior, ε = 15"] * 3,
+        *("DP-SGLD: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"),
+        *("DP-SGNHT: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"),
+        *(f"{what}, ε = 15" for what in ("MMD", "error of the mean", "covariance error")),
     ]
+    assert [text.get_text() for text in legend_texts(figure)] == [
+        *("as published", "corrected", "10 exact samples"),
+        *("prior of the code, σ₀² = 1,000", "prior of the text, σ₀² = 10⁶"),
+    ]
+    assert [axes.get_yscale() for axes in figure.axes[:3]] == ["linear", "linear", "log"]
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
     expected = [
         plausible(BANANA, method, epsilon, "mmd")
         for epsilon in EPSILONS
         for method in ("dp-sgld-published", "dp-sgld")
     ]
     assert medians(figure, 0) == pytest.approx(expected)
-    assert len(boxes(figure, 6)) == 2 * len(MAIN)
+    assert len(boxes(figure, 6)) == 4
+    assert [t.get_text() for t in figure.axes[6].get_xticklabels()] == ["DP-HMC", "DP penalty"]
     # The made-up chains: 0.7 of the exact variance as published, all of it corrected.
     ratios = np.array(medians(figure, 2)).reshape(10, 2)
     assert ratios.mean(axis=0) == pytest.approx([0.7, 1.0], abs=0.05)
@@ -252,7 +245,7 @@ def test_variance_ratios_are_ordered_from_the_stiffest_direction() -> None:
     draws = problem.baselines.reshape(-1, 10).copy()
     stiffest = int(np.argmin(np.diag(problem.posterior_covariance)))
     draws[:, stiffest] *= 2.0
-    ratios = paper_errata.variance_ratios(draws, problem)
+    ratios = errata.variance_ratios(draws, problem)
     assert ratios == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
 
 
@@ -261,8 +254,8 @@ def test_errata_of_a_part_of_the_study(results: Path) -> None:
     del of.models[WIDE], of.methods["dp-sgnht-published"]
     figure = draw("paper-errata", of, results)
     assert_readable(figure)
-    assert titles(figure) == ["SGLD drift, banana", "SGLD drift, Gaussian", "Gaussian, ε = 15"]
-    assert {cell[1] for cell in paper_errata.needs(of)} == {"dp-sgld", "dp-sgld-published"}
+    assert titles(figure) == ["DP-SGLD: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"]
+    assert {cell[1] for cell in errata.needs(of)} == {"dp-sgld", "dp-sgld-published"}
 
 
 def test_studies_that_cannot_have_a_figure_are_told() -> None:
@@ -276,7 +269,7 @@ def test_studies_that_cannot_have_a_figure_are_told() -> None:
         of = study(("flat-banana-10d",)) if name == "paper-posteriors" else easy
         folders = () if name == "paper-clipping" else (Path(),)
         with pytest.raises(DpmcError, match=message):
-            load(name).draw(metrics(of), of, PUBLISHED, *folders)
+            synthetic.draw(name, metrics(of), of, PUBLISHED, *folders)
 
 
 def test_chain_files_are_those_of_the_cells_that_a_figure_needs() -> None:

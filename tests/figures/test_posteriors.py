@@ -1,6 +1,7 @@
 """Posteriors and the leapfrog trajectory: drawn from real problems and the real sampler."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,18 +9,21 @@ import pytest
 
 from dpmc import datasets
 from dpmc.errors import DpmcError
-from dpmc.figures import load, trajectory
-from dpmc.figures.contours import GRID, Surface, log_posterior
-from dpmc.figures.posteriors import MODELS, box_of
 from dpmc.models.own import OwnModel
+from dpmc.plots import Given, maps, trajectory
+from dpmc.plots.maps import GRID, Surface, box_of, log_posterior
 from dpmc.privacy.accountants import get
 from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import Method, Model
 from figures.synthetic import Study as MadeUp
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "data" / "published"
+DECLARED = declared_figure(Path("none.yaml"), "posteriors")
+MODELS = DECLARED.models
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +76,7 @@ def test_log_posterior_of_a_model_of_ones_own() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
     problem = datasets.build(model, model, "published", 2000)
-    low, high = box_of(problem)
+    low, high = box_of(problem, DECLARED.half_widths.get(model))
     assert (problem.starts > low).all() and (problem.starts < high).all()
     surface = Surface.of(problem, low, high)
     assert surface.values.shape == (GRID, GRID)
@@ -87,7 +91,7 @@ def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
 def test_posteriors_show_the_start_points_of_the_chains() -> None:
     of = MadeUp({m: Model(m, n=2000) for m in MODELS}, {"dp-hmc": Method("dp-hmc", MODELS)})
     of.models["clipping-2d"] = Model("flat-banana-2d", ("inf",), 2000)
-    figure = load("posteriors").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
+    figure = synthetic.draw("posteriors", pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
     assert_readable(figure)
     assert len(figure.axes) == len(MODELS)
     for axes, model in zip(figure.axes, MODELS, strict=True):
@@ -97,12 +101,47 @@ def test_posteriors_show_the_start_points_of_the_chains() -> None:
         assert len(axes.collections) == 1  # the contours
 
 
-def test_start_points_are_the_published_ones(thesis: Study) -> None:
+def test_start_points_are_the_published_ones_and_the_circle_is_round(thesis: Study) -> None:
     table = pd.read_csv(PUBLISHED / "posterior_starts.csv")
-    figure = load("posteriors").draw(pd.DataFrame(), thesis, PUBLISHED)
+    figure = synthetic.draw("posteriors", pd.DataFrame(), thesis, PUBLISHED)
     for axes, model in zip(figure.axes, MODELS, strict=True):
         published = table[table.model == model][["theta_1", "theta_2"]].to_numpy()
         assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
+        width, height = np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
+        assert axes.get_box_aspect() == 1.0
+        one_scale = model not in ("tempered-banana-2d", "narrow-banana")
+        assert (width == pytest.approx(height)) == one_scale
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_is_cut_off_is_as_little_as_the_caption_says(model: str) -> None:
+    problem = datasets.build(model, model, "published")
+    draws = np.concatenate([problem.reference, problem.baselines.reshape(-1, 2)])
+    low, high = box_of(problem, DECLARED.half_widths.get(model))
+    outside = np.mean(((draws < low) | (draws > high)).any(axis=1))
+    assert outside < 0.002 and len(draws) == 11_000
+    assert (outside > 0.0) == ("banana" in model)  # whose tails are cut off
+    assert "less than 0.2 %" in DECLARED.caption and "11,000 exact draws" in DECLARED.text
+
+
+def test_a_map_of_one_s_own_rows(tmp_path: Path) -> None:
+    rows = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-3", 200).rows
+    pd.DataFrame(rows, columns=["a", "b"]).to_csv(tmp_path / "mine.csv", index=False)
+    (tmp_path / "own.yaml").write_text(
+        "title: own\ndelta: 0.1/n\nseeds: 1\ntuning: {mode: none}\nmethods: {dp-penalty: {}}\n"
+        "models: {own: {model: flat-banana-2d, data: mine.csv, epsilons: [1]}}\n"
+    )
+    declared, study = DECLARED.model_copy(update={"models": ()}), load_study(tmp_path / "own.yaml")
+    (axes,) = maps.draw(Given(declared, pd.DataFrame(), study, PUBLISHED, tmp_path)).axes
+    expected = datasets.from_rows("own", "flat-banana-2d", "mine", rows)
+    assert axes.lines[0].get_xydata() == pytest.approx(expected.starts)
+    assert (expected.reference > [axes.get_xlim()[0], axes.get_ylim()[0]]).all(axis=1).mean() > 0.9
+
+
+def test_a_map_needs_a_model_of_two_parameters() -> None:
+    of: Any = MadeUp({"gauss-30d": Model("gauss-30d", n=100)}, {})
+    with pytest.raises(DpmcError, match="kind maps needs a model of two parameters"):
+        maps.draw(Given(DECLARED.model_copy(update={"models": ()}), pd.DataFrame(), of, PUBLISHED, ROOT))
 
 
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
@@ -134,17 +173,19 @@ def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
     assert get("tight").iterations(once, each, trajectory.EPSILON, 1e-6) > 10
 
 
-def test_frames_grow_by_four_steps(thesis: Study) -> None:
-    figure = load("trajectory").draw(pd.DataFrame(), thesis, PUBLISHED)
+def test_the_thesis_s_frames_grow_by_four_steps_from_none(thesis: Study) -> None:
+    figure = synthetic.draw("trajectory", pd.DataFrame(), thesis, PUBLISHED)
+    assert_readable(figure)
     with_path = [axes.lines[0].get_xydata() for axes in figure.axes]
-    assert [len(path) for path in with_path] == [5 + 4 * i for i in range(12)]
+    published = pd.read_csv(PUBLISHED / "hmc_trajectory.csv")
+    assert [len(path) - 1 for path in with_path] == [j - 1 for j in sorted(set(published.frame))]
     for one, other in zip(with_path, with_path[1:], strict=False):
         assert np.array_equal(one, other[: len(one)])
-    for text in [axes._left_title for axes in figure.axes]:
-        assert text.get_fontsize() >= 7.0
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["start of the trajectory", "steps so far", "last step", "posterior"]
 
 
 def test_a_study_without_a_circle() -> None:
     of = MadeUp({MODELS[0]: Model(MODELS[0])}, {})
     with pytest.raises(DpmcError, match="none of its models belongs to this figure"):
-        load("trajectory").draw(pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]
+        synthetic.draw("trajectory", pd.DataFrame(), of, PUBLISHED)  # type: ignore[arg-type]

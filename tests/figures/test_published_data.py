@@ -8,11 +8,11 @@ import pytest
 
 from dpmc import threefry
 from dpmc.datasets import published
-from dpmc.figures import mmd_easy
-from dpmc.figures.boxes import read_published
-from dpmc.figures.style import MODEL_TITLES, STYLES
 from dpmc.metrics.mmd import published_mmd
+from dpmc.plots.frame import read_published
+from dpmc.plots.style import MODEL_TITLES, STYLES
 from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
 
 FOLDER = Path(__file__).parents[2] / "data" / "published"
 BOXES = {
@@ -61,13 +61,14 @@ def test_iterations_and_kept_draws() -> None:
 
 def test_the_caption_on_iterations_is_true() -> None:
     """From ε = 1 to 2, with the settings of the thesis, for every method and model of the figure."""
+    figure = declared_figure(Path("none.yaml"), "mmd-easy")
     table = read("iterations").pivot(index=["method", "model"], columns="epsilon", values="iterations")
-    growth = (table["2"] / table["1"]).loc[lambda some: some.index.isin(mmd_easy.MODELS, level="model")]
+    growth = (table["2"] / table["1"]).loc[lambda some: some.index.isin(figure.models, level="model")]
     batches = growth.index.get_level_values("method").str.startswith("minibatch-penalty")
     jumps = batches & (growth.index.get_level_values("model") != "tempered-banana-2d")
     assert len(growth) == 24 and jumps.sum() == 6
-    assert f"{growth[~jumps].min():.1f} to {growth[~jumps].max():.1f} times" in mmd_easy.CAPTION
-    assert f"{growth[jumps].min():.0f} to {growth[jumps].max():.0f} times" in mmd_easy.CAPTION
+    assert f"{growth[~jumps].min():.1f} to {growth[~jumps].max():.1f} times" in figure.text
+    assert f"{growth[jumps].min():.0f} to {growth[jumps].max():.0f} times" in figure.text
 
 
 def test_accountant_curves() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dpmc import stamp
-from dpmc.figures import inputs, plot
+from dpmc.plots import inputs, plot
 from figures.synthetic import metrics, study
 
 ROOT = Path(__file__).parents[2]

@@ -1,12 +1,24 @@
 """One look per method: told apart in colour, with colour blindness, and in grey."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from dpmc.figures.style import STYLES, context, method_styles, mixed
+from dpmc.plots.style import (
+    STYLES,
+    context,
+    contrast_with_black,
+    median_colour,
+    method_styles,
+    mixed,
+    model_title,
+)
+from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
 from figures.synthetic import SIX, Method
 
 ALGORITHMS = (
@@ -83,8 +95,68 @@ def test_a_variant_keeps_its_algorithms_colour_but_not_its_look() -> None:
     labels = {"dp-hmc": "dp-hmc", "dp-hmc-reused": "dp-hmc", "dp-hmc-other": "dp-hmc"}
     styles = method_styles({label: Method(a, ()) for label, a in labels.items()})
     assert styles["dp-hmc"] == STYLES["dp-hmc"]
-    assert styles["dp-hmc-reused"].title == "dp-hmc-reused"
+    assert styles["dp-hmc-reused"].title == "DP-HMC, gradients reused"
     assert len({(look.colour, look.hatch) for look in styles.values()}) == 3
+
+
+def test_variants_that_share_a_figure_differ_in_more_than_colour() -> None:
+    study = load_study(Path(__file__).parents[2] / "config/studies/thesis-tight.yaml")
+    shown = declared_figure(study.path, "tight-mmd").methods
+    styles = method_styles(dict(study.methods))
+    assert len({styles[label].hatch for label in shown}) == len(shown) == 6
+
+
+@pytest.mark.parametrize(
+    ("label", "algorithm", "title"),
+    [
+        ("dp-barker-tight-tuned", "dp-barker", "DP Barker, tight accounting, tuned"),
+        ("dp-fast-mh-k-section-6.2", "dp-fast-mh", "DP-Fast MH, minibatch (K of Section 6.2)"),
+        ("dp-fast-mh-corrected-k-150", "dp-fast-mh", "DP-Fast MH, minibatch (corrected, K = 150)"),
+        ("rwmh-as-coded-0.5", "rwmh", "random walk MH, not private (as coded, clip bound 0.5)"),
+        ("dp-hmc-my-own", "dp-hmc", "DP-HMC, my own"),
+    ],
+)
+def test_variants_have_names_in_words(label: str, algorithm: str, title: str) -> None:
+    assert method_styles({label: Method(algorithm, ())})[label].title == title
+
+
+def test_labels_of_models_have_names_in_words() -> None:
+    assert model_title("flat-banana-2d-fresh-1", "flat-banana-2d") == "flat banana, d = 2 (fresh rows 1)"
+    assert model_title("circle", "circle") == "circle, d = 2"
+    assert model_title("my-model", "module:Class") == "my model"
+
+
+def test_no_study_of_ours_shows_an_id() -> None:
+    for file in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"):
+        study = load_study(file)
+        titles = [look.title for look in method_styles(dict(study.methods)).values()]
+        titles += [model_title(label, spec.model) for label, spec in study.models.items()]
+        assert not [title for title in titles if re.search("[a-z0-9]-[a-z0-9].*-|_", title)], file
+        assert len(set(titles)) == len(titles), file
+
+
+def test_tuned_variants_are_apart_from_all_other_colours() -> None:
+    shown = ("dp-fast-mh", "dp-fast-mh-full", "dp-fast-mh-tuned", "dp-fast-mh-full-tuned")
+    looks = method_styles({label: Method(label.removesuffix("-tuned"), ()) for label in shown})
+    for vision in VISION:
+        for one, other in itertools.combinations(looks.values(), 2):
+            first, second = (cie_lab(look.colour, vision) for look in (one, other))
+            assert np.linalg.norm(first - second) > 11.0, (vision, one, other)
+
+
+def test_contrast() -> None:
+    assert contrast_with_black("#FFFFFF") == pytest.approx(21.0)
+    assert contrast_with_black("#000000") == pytest.approx(1.0)
+    for look in STYLES.values():
+        black = contrast_with_black(look.colour)
+        contrast = black if median_colour(look.colour) == "#000000" else 21.0 / black
+        assert contrast >= 3.0, look.title
+    assert median_colour(STYLES["dp-mala"].colour) == "#FFFFFF"
+
+
+def test_no_hatch_looks_like_points() -> None:
+    looks = method_styles({f"dp-hmc-{n}": Method("dp-hmc", ()) for n in range(8)}) | STYLES
+    assert not [look for look in looks.values() if set(look.hatch) & set(".oO*")]
 
 
 def test_an_unknown_algorithm_is_drawn_too() -> None:

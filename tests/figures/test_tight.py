@@ -12,9 +12,13 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from dpmc.comparing import two_accountings
 from dpmc.errors import DpmcError
-from dpmc.figures import accountings, load, style
-from dpmc.figures.boxes import Results
+from dpmc.plots import lines, marks, style
+from dpmc.plots.frame import Results
+from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import COLUMNS, EASY, Method, Model, Study, study
 
@@ -63,15 +67,15 @@ def results_of(of: Study, seeds: int = 20, better: float = 0.05) -> pd.DataFrame
 
 
 def draw(name: str, of: Study, table: pd.DataFrame) -> Figure:
-    figure = load(name).draw(table, of, PUBLISHED)
+    figure = synthetic.draw(name, table, of, PUBLISHED)
     assert isinstance(figure, Figure)
     return figure
 
 
 def curves(figure: Figure, panel: int, hollow: bool) -> dict[str, list[tuple[float, float]]]:
     """Colour -> points of the curves of a panel that are drawn hollow, or full."""
-    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.1]
-    chosen = [line for line in lines if (line.get_markerfacecolor() == "white") == hollow]
+    curves = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.1]
+    chosen = [line for line in curves if (line.get_markerfacecolor() == "white") == hollow]
     return {line.get_color(): list(zip(*line.get_data(), strict=True)) for line in chosen}
 
 
@@ -94,9 +98,9 @@ def test_iterations_are_those_that_the_budget_allows() -> None:
         colour = style.STYLES[method].colour
         assert thesis[colour] == [(e, 100.0 * e**2) for e in range(1, 7)]
         assert tight[colour] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
-    cap = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
-    assert [line.get_ydata()[0] for line in cap] == [CAP]
-    assert f"chains stop at {CAP:,}" in [text.get_text() for text in figure.legends[0].get_texts()]
+    dashed = [line for line in figure.axes[0].lines if line.get_color() == style.GREY]
+    assert [line.get_ydata()[0] for line in dashed] == [CAP]
+    assert any(f"stopped at {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
 
 
 def test_a_cell_without_any_iteration_is_at_zero() -> None:
@@ -118,6 +122,10 @@ def test_spent_is_read_off_the_table() -> None:
         assert thesis[style.STYLES[method].colour] == wanted
     assert figure.axes[0].get_yscale() == "log"
 
+    along = [line for line in figure.axes[1].lines if line.get_linewidth() == lines.DIAGONAL["linewidth"]]
+    assert list(along[0].get_xdata()) == list(along[0].get_ydata())
+    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["ε claimed (total budget)"] * 2
+
 
 def test_all_algorithms_share_the_axis_of_spent_privacy() -> None:
     of = two_ways()
@@ -132,11 +140,23 @@ def test_all_algorithms_share_the_axis_of_spent_privacy() -> None:
     assert hollow[style.STYLES["dp-barker"].colour] == points
 
 
+def test_points_that_spent_the_same_are_not_joined() -> None:
+    of = two_ways(EASY[:1])
+    table = results_of(of)
+    stopped = (table.method == "dp-barker-tight") & (table.metric == "epsilon_spent_tight")
+    table.loc[stopped, "value"] = "0.43"
+    figure = draw("tight-mmd-spent", of, table)
+    alone = [line for line in figure.axes[0].lines if set(line.get_xdata()) == {0.43}]
+    assert [line.get_linestyle() for line in alone] == ["None"] and len(alone[0].get_xdata()) == 6
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "DP Barker, tight, stopped at 20,000" in legend
+
+
 def test_boxes_show_both_ways_and_nothing_published() -> None:
     of = two_ways()
     table = results_of(of)
     figure = draw("tight-mmd", of, table)
-    medians = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.5]
+    medians = [line for line in figure.axes[0].lines if line.get_label() == marks.MEDIAN]
     assert len(medians) == 6 * len(BATCH) * 2
     of_first = sorted(medians, key=lambda line: line.get_xdata()[0])[: 2 * len(BATCH)]
     drawn = [float(line.get_ydata()[0]) for line in of_first]
@@ -144,7 +164,14 @@ def test_boxes_show_both_ways_and_nothing_published() -> None:
     order = [label for method in BATCH for label in (method, f"{method}-tight")]
     assert drawn == pytest.approx([np.median(results.values(EASY[0], m, "1", "mmd")) for m in order])
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "published quartiles, median" not in legend and "DP penalty" not in legend
+    assert not any(text.startswith("published") for text in legend) and "DP penalty" not in legend
+
+
+def test_the_cap_in_the_legend_is_the_study_s() -> None:
+    capped = load_study(ROOT / "config/studies/thesis-tight.yaml").methods["dp-barker-tight"].most_iterations
+    declared = declared_figure(Path("none.yaml"), "tight-mmd")
+    assert declared.titles["dp-barker-tight"].endswith(f"stopped at {capped:,}")
+    assert "claimed" in declared.x.label
 
 
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
@@ -156,15 +183,15 @@ def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
     assert Results.of_study(both, of) == Results.of_study(table, of)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_study_without_two_accountings_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_a_study_without_the_methods_is_refused(name: str) -> None:
     of = study(EASY[:1], FULL)
-    with pytest.raises(DpmcError, match="no algorithm runs both with accountant thesis and with tight"):
+    with pytest.raises(DpmcError, match="minibatch-penalty-tight, .* on none"):
         draw(name, of, results_of(two_ways(EASY[:1])))
 
 
 def test_pairs_are_one_algorithm_by_two_accountants() -> None:
-    assert accountings.pairs(two_ways()) == {method: f"{method}-tight" for method in BATCH}
+    assert two_accountings(two_ways()) == {method: f"{method}-tight" for method in BATCH}
 
 
 # The table of the same numbers.

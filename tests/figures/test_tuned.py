@@ -11,8 +11,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from dpmc.errors import DpmcError
-from dpmc.figures import load, style, tuned
-from dpmc.figures.boxes import Results
+from dpmc.plots import style, tuned
+from dpmc.plots.frame import Results
+from dpmc.studies.figures import declared_figure
+from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, SIX, THREE, Method, Model, Study, metrics, study
 
@@ -38,7 +40,7 @@ def both(models: tuple[str, ...] = EASY[:1], methods: tuple[str, ...] = THREE) -
 
 
 def draw(name: str, of: Study, table: pd.DataFrame | None = None) -> Figure:
-    figure = load(name).draw(metrics(of) if table is None else table, of, PUBLISHED)
+    figure = synthetic.draw(name, metrics(of) if table is None else table, of, PUBLISHED)
     assert isinstance(figure, Figure)
     return figure
 
@@ -122,7 +124,7 @@ def test_marks_are_medians_and_bars_quartiles(column: int, suffix: str) -> None:
         looks = [(style.STYLES[m].colour, style.STYLES[m].marker) for m in THREE] * 6
         assert [mark[2:] for mark in drawn] == looks
         lines = bars(axes)
-        assert [line[3] for line in lines] == [colour for colour, _ in looks]
+        assert [line[3] for line in lines] == [style.STYLES[m].edge for m in THREE] * 6
         quartiles = [np.quantile(cell, [0.25, 0.75]) for cell in expected]
         assert [line[1:3] for line in lines] == [pytest.approx(tuple(two)) for two in quartiles]
         assert [line[0] for line in lines] == pytest.approx([mark[0] for mark in drawn])
@@ -151,7 +153,7 @@ def test_the_partner_of_a_variant_looks_like_it() -> None:
     left, right = draw("tuned-easy", of).axes
     assert [m[2:] for m in marks(left, tuned.MARKER)] == [m[2:] for m in marks(right, tuned.MARKER)]
     legend = [text.get_text() for text in draw("tuned-easy", of).legends[0].get_texts()]
-    assert legend[:3] == ["DP penalty", "dp-hmc-a", "dp-hmc-b"]
+    assert legend[:3] == ["DP penalty", "DP-HMC, a", "DP-HMC, b"]
 
 
 def test_only_methods_with_a_partner_on_the_model_are_drawn() -> None:
@@ -224,10 +226,9 @@ def test_exact_samples_are_thin_lines_in_both_panels() -> None:
 
 def test_captions_say_what_is_marked() -> None:
     for name in FIGURES:
-        module = load(name)
-        assert module.NAME == name
+        text = declared_figure(Path("none.yaml"), name).text
         for words in ("hollow", "quartile", "bold", "exact samples", "cross", "no published result is drawn"):
-            assert words in module.CAPTION
+            assert words in text
 
 
 def test_published_cells_may_be_another_studys() -> None:

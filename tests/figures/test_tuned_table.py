@@ -16,7 +16,7 @@ import pytest
 
 from dpmc.comparing import places
 from dpmc.errors import DpmcError
-from dpmc.figures.boxes import Results
+from dpmc.plots.frame import Results
 from figures.synthetic import COLUMNS, Method, Study, Table
 from figures.test_tuned import TunedModel
 

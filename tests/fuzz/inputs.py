@@ -26,7 +26,7 @@ methods:
   dp-penalty: {settings_of: dp-penalty, most_iterations: 9, thin: 1, accountant: tight}
   dp-mala: {models: [own], most_iterations: 9}
   rwmh: {models: [own], iterations: 5, epsilons: [inf], options: {clip: 3, acceptance: barker}}
-figures: [mmd-easy, acceptance]
+figures: [mmd-easy, acceptance-easy]
 """
 HYPERPARAMETERS = """
 dp-penalty:

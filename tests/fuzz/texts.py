@@ -370,7 +370,7 @@ STUDIES = [
     Mutation("chains as 1.0", SOME, put(S, "chains", 1.0, 2.0), None),
     Mutation("mark of byte order", SOME, text(S, lambda t, rng: "\ufeff" + t), None),
     Mutation("a billion values in nine lines", "budget", text(S, laughs)),
-    Mutation("key missing", ASK, removed(S, "title", "delta", "seeds", "models", "methods", "figures",
+    Mutation("key missing", ASK, removed(S, "title", "delta", "seeds", "models", "methods",
              "models/own/epsilons", "models/flat-banana-2d/tuning_epsilon"), word="missing"),
     Mutation("unknown key", ASK, put(S, "epsilon", 4), word="epsilon"),
     Mutation("unknown key of a model", ASK, put(S, "models/own/epsilon", 4), word="own"),

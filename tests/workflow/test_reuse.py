@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from dpmc.cli import main
+from dpmc.comparing import two_accountings
 from dpmc.errors import DpmcError
-from dpmc.figures.accountings import pairs
 from dpmc.studies import Study, load_study
 from pipeline_copy import copy_pipeline
 
@@ -241,4 +241,4 @@ def test_the_study_of_fresh_data_runs_both_accountings() -> None:
         values, source = study.pinned_hyperparameters(model, method)
         study.algorithm(method, values, 2, source)
     assert [spec.data for spec in study.models.values()] == 2 * ["fresh-0", "fresh-1", "fresh-2"]
-    assert len(pairs(study)) == 3
+    assert len(two_accountings(study)) == 3

@@ -9,12 +9,13 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
+from dpmc.comparing import two_accountings
 from dpmc.datasets import images
 from dpmc.errors import DpmcError
-from dpmc.figures import applies as figure_applies
-from dpmc.figures.accountings import pairs as two_accountings
-from dpmc.figures.tuned import pairs as published_and_tuned
+from dpmc import plots
+from dpmc.plots.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
+from dpmc.studies.figures import declared_figure
 from dpmc.studies import PLACES, load_study, sources_version, study_files
 from dpmc.tables import TABLES as PAPER_TABLES
 
@@ -181,7 +182,7 @@ def study_files(name):
     figures = [
         f"figures/{name}/{figure}.{ending}"
         for figure in study.figures
-        if figure in PAPER_TABLES or figure_applies(figure, study)
+        if figure in PAPER_TABLES or plots.applies(figure, study)
         for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
     ]
     page = [f"figures/{name}/index.html"] if figures else []

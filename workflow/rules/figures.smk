@@ -1,17 +1,20 @@
-from dpmc.figures import chain_files
-from dpmc.figures import load as load_figure
 from dpmc.tables import inputs as table_inputs
 from dpmc.tables import note as note_of_table
 
 
 def figure_chains(wildcards):
     """The chains that a figure shows; none for most."""
-    return chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
+    return plots.chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
 
 
 def figure_caption(wildcards):
-    """What a figure's own module says of it; bars would be markup in the report's captions."""
-    return load_figure(wildcards.figure).CAPTION.replace("|", r"\|")
+    """Caption and text of a figure as declared; bars would be markup in the report's captions."""
+    return plots.caption(wildcards.figure, STUDIES[wildcards.study]).replace("|", r"\|")
+
+
+def figure_declared(wildcards):
+    """All that is declared of a figure: it is drawn anew when that changes."""
+    return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
 
 
 rule figure:
@@ -33,8 +36,11 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("figures", "datasets", "models", "privacy", "algorithms"),
+        version=sources_version(
+            "comparing.py", "plots", "figures", "datasets", "models", "privacy", "algorithms"
+        ),
         caption=figure_caption,
+        declared=figure_declared,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.figure} "
         "--metrics {input.metrics} --output {output} 2> {log}"
@@ -62,7 +68,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "figures/style.py", "models", "algorithms"),
+        version=sources_version("tables", "plots/style.py", "models", "algorithms"),
         note=lambda wildcards: note_of_table(wildcards.table),
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
@@ -91,7 +97,12 @@ rule page:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "figures"),
+        version=sources_version("tables", "plots", "studies/figures.py"),
+        declared=lambda wildcards: [
+            declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
+            for figure in STUDIES[wildcards.study].figures
+            if figure not in PAPER_TABLES
+        ],
         shown=lambda wildcards, input: [
             file for file in input.files if file.endswith((".png", "/published_comparison.csv"))
         ],

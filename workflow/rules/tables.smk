@@ -33,7 +33,7 @@ for name, (script, table, text) in TABLES.items():
         conda:
             ENVIRONMENT
         params:
-            version=sources_version("comparing.py", "tables", "figures"),
+            version=sources_version("comparing.py", "plots", "tables", "claims"),
             published=PUBLISHED if name == "comparison" else "",
             text=f"results/{{study}}/{text}" if text else "/dev/null",
         shell:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmc import figures, stamp
+from dpmc import plots, stamp
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies import Study, load_study
@@ -45,7 +45,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 def inputs(study: Study, figure: str) -> list[Path]:
     """The files that a figure is drawn from."""
     metrics = RESULTS / study.name / "metrics.csv"
-    return figures.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
+    return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpmc import claims
-from dpmc.figures import read_metrics
+from dpmc.plots.frame import read_metrics
 from dpmc.studies import load_study
 
 

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpmc.comparing import error_of_median
-from dpmc.figures import read_metrics
-from dpmc.figures.boxes import Results, read_published
+from dpmc.plots.frame import Results, read_metrics, read_published
 from dpmc.studies import Study, load_study
 from dpmc.tables.formats import markdown
 

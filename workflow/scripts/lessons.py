@@ -6,7 +6,7 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
-from dpmc.figures import lessons, style
+from dpmc.plots import lessons, style
 from dpmc.problem import read_problem
 from dpmc.studies import load_study, read_yaml
 
@@ -17,9 +17,7 @@ def main() -> None:
     found = [read_yaml(Path(name)) for name in files]
     for one in found:
         lessons.add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
-    figure = lessons.draw(found, load_study(study))
-    with style.context():
-        style.save(figure, Path(output))
+    style.save(lessons.draw(found, load_study(study)), Path(output))
 
 
 if __name__ == "__main__":

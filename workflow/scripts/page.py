@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dpmc import figures, tables
-from dpmc.figures.style import method_styles, model_title
+from dpmc import tables
+from dpmc.plots.style import method_styles, model_title
 from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
 
 METRICS = {
     "mmd": "MMD",
@@ -46,14 +47,16 @@ class Section(NamedTuple):
     body: str
 
 
-def figure_section(picture: Path) -> Section:
-    """A figure with its caption in sight."""
-    module = figures.load(picture.stem)
-    title = (module.__doc__ or picture.stem).partition("\n")[0].rstrip(".")
+def figure_section(picture: Path, study: Study) -> Section:
+    """A figure with its caption in sight, and the longer text to unfold."""
+    declared = declared_figure(study.path, picture.stem)
+    title = declared.title or picture.stem.replace("-", " ")
     data = base64.b64encode(picture.read_bytes()).decode()
     image = f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
     files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
-    caption = f"<figcaption>{html.escape(module.CAPTION)} {files}</figcaption>"
+    caption = f"<figcaption>{html.escape(declared.caption)} {files}</figcaption>"
+    if declared.text:
+        caption += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
     return Section(picture.stem, title, f"<figure>{image}{caption}</figure>")
 
 
@@ -119,7 +122,7 @@ def main() -> None:
     """Write the page."""
     study, output = load_study(sys.argv[1]), Path(sys.argv[2])
     files = [Path(name) for name in sys.argv[3:]]
-    sections = [figure_section(file) for file in files if file.suffix == ".png"]
+    sections = [figure_section(file, study) for file in files if file.suffix == ".png"]
     sections += [comparison_section(file, study) for file in files if file.suffix == ".csv"]
     sections += [table_section(name, study) for name in study.figures if name in tables.TABLES]
     output.write_text(page(study, sections), encoding="utf-8")

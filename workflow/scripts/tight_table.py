@@ -27,14 +27,12 @@ from dpmc.comparing import (
     paired,
     places,
     text,
+    two_accountings,
     with_error,
     write,
 )
-from dpmc.figures import read_metrics, style
-from dpmc.figures.accountings import look, pairs
-from dpmc.figures.boxes import Results, private_models
-from dpmc.figures.tight_iterations import allowed_iterations
-from dpmc.figures.tight_spent import spent_epsilon
+from dpmc.plots import style
+from dpmc.plots.frame import Results, private_models, read_metrics
 from dpmc.studies import Study, load_study
 from dpmc.tables.formats import markdown as markdown_lines
 
@@ -55,7 +53,7 @@ COLUMNS = (
 
 def rows(study: Study, results: Results) -> Iterator[Row]:
     """One row for each model, algorithm and ε of the study."""
-    partner = pairs(study)
+    partner = two_accountings(study)
     shown = [label for label in study.methods if label not in partner.values()]
     for model in private_models(study):
         for epsilon in study.models[model].epsilons:
@@ -75,7 +73,7 @@ def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, t
         found |= {
             f"{way}_iterations": results.iterations(model, method, epsilon),
             f"{way}_budget_iterations": allowed_iterations(results, model, method, epsilon),
-            f"{way}_spent": spent_epsilon(results, model, method, epsilon),
+            f"{way}_spent": max(results.values(model, method, epsilon, "epsilon_spent_tight"), default=None),
             f"{way}_mmd": float(np.median(values)) if values else None,
             f"{way}_mmd_error": median_error(values),
         }
@@ -88,6 +86,12 @@ def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, t
     for name, (value, error) in compared.items():
         found |= {name: value, f"{name}_error": error}
     return found
+
+
+def allowed_iterations(results: Results, model: str, method: str, epsilon: str) -> int | None:
+    """Return the iterations that the budget allows a cell, or those that it made if that is not said."""
+    allowed = results.values(model, method, epsilon, "budget_iterations")
+    return int(max(allowed)) if allowed else results.iterations(model, method, epsilon)
 
 
 def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
@@ -112,7 +116,11 @@ def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
 
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
     """The table for readers: one part per model, then places by median MMD."""
-    title = {study.methods[m].algorithm: look(study, m).title for m in study.methods}
+    styles = style.method_styles(dict(study.methods))
+    named = {spec.algorithm: label for label, spec in reversed(study.methods.items())}
+    title = {
+        algorithm: style.STYLES.get(algorithm, styles[label]).title for algorithm, label in named.items()
+    }
     for model in dict.fromkeys(str(one["model"]) for one in table):
         for several in (False, True):
             part = [one for one in table if one["model"] == model and (one["data_sets"] != 1) == several]

@@ -22,10 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from dpmc.comparing import Row, is_known, median_error, places, text, with_error, write
-from dpmc.figures import read_metrics
-from dpmc.figures.boxes import Results, private_models
-from dpmc.figures.style import model_title
-from dpmc.figures.tuned import looks, pairs_on, tuned_pairs
+from dpmc.plots.frame import Results, private_models, read_metrics
+from dpmc.plots.style import model_title
+from dpmc.plots.tuned import looks, pairs_on, tuned_pairs
 from dpmc.studies import Study, load_study
 from dpmc.tables import formats
 

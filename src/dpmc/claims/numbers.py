@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.comparing import median_error
+from dpmc.comparing import clip_bounds, clipping_models, median_error
 from dpmc.randomness import canonical_epsilon
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 TEXTS = ("status", "variant")  # metrics that are no numbers
-WITHOUT_PRIVACY = ("rwmh", "hmc")
 INF = "inf"
 #: columns of budgets.csv that count iterations
 ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
@@ -75,19 +74,12 @@ class Numbers:
 
     def clipping_models(self, model_id: str = "") -> list[str]:
         """The labels of the clipping experiment: models that run without a budget, with clip bounds."""
-        return [
-            label
-            for label, spec in self.study.models.items()
-            if set(spec.epsilons) == {INF} and model_id in ("", spec.model) and self.clip_bounds(label)
-        ]
+        labels = clipping_models(self.study)
+        return [label for label in labels if model_id in ("", self.study.models[label].model)]
 
     def clip_bounds(self, model: str) -> dict[str, dict[float, str]]:
         """Algorithm without privacy -> clip bound in ascending order -> method."""
-        table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
-        for label, spec in self.study.methods.items():
-            if spec.algorithm in table and model in spec.models and "clip" in spec.options:
-                table[spec.algorithm][float(spec.options["clip"])] = label
-        return {name: dict(sorted(bounds.items())) for name, bounds in table.items() if bounds}
+        return clip_bounds(self.study, model)
 
 
 @functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows

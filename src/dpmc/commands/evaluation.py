@@ -11,6 +11,7 @@ from dpmc.commands.given import check_output, problem_of, write_table
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
 from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -70,23 +71,23 @@ def speed(options: argparse.Namespace) -> None:
 
 def plot(options: argparse.Namespace) -> None:
     """Draw one figure, or write one table, into every file given."""
-    from dpmc import figures, tables
+    from dpmc import plots, tables
 
     study = load_study(options.study)
     if options.figure in tables.TABLES:
         _write_table(study, options)
         return
-    figures.load(options.figure)
+    declared_figure(study.path, options.figure)
     if options.metrics is None:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
-        Output("--output", output, figures.kind_of_output(options.figure, output))
+        Output("--output", output, plots.kind_of_output(options.figure, study, output))
         for output in options.output
     ]
-    read = figures.chain_files(options.figure, study, options.results)
+    read = plots.chain_files(options.figure, study, options.results)
     inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)
-    figures.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+    plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
 
 
 def _write_table(study: Study, options: argparse.Namespace) -> None:

@@ -45,7 +45,7 @@ def tune(options: argparse.Namespace) -> None:
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; draw the search if a figure is asked for. Returns what `tune` writes."""
     from dpmc import first_setting, search
-    from dpmc.figures import FORMATS
+    from dpmc.plots import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
@@ -67,19 +67,17 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     for text in search.warnings(result):
         print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     if options.figure:
-        _draw_search(table, result, options.figure)
+        _draw_search(study, table, result, options.figure)
     return result
 
 
-def _draw_search(table: Path, result: dict[str, Any], output: Path) -> None:
+def _draw_search(study: Study, table: Path, result: dict[str, Any], output: Path) -> None:
     """Write the figure of a search."""
     from dpmc import trials
-    from dpmc.figures import search as figure
-    from dpmc.figures import style
+    from dpmc.plots import search as figure
+    from dpmc.plots import style
 
-    with style.context():
-        drawn = figure.draw(trials.read(table), result, f"{result['model']}: {result['method']}")
-    style.save(drawn, output)
+    style.save(figure.draw(trials.read(table), result, study), output)
 
 
 def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:

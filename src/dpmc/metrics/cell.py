@@ -122,7 +122,7 @@ def metrics_of_cells(
 def baseline_metrics(
     problem: Problem, *, study: str, model: str, dataset: str, stream: Stream | None = None
 ) -> list[Row]:
-    """Return the MMD of each baseline (an exact sample) from the reference: the floor of a figure.
+    """Return MMD and mean error of each baseline (an exact sample): the floor of a figure.
 
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
@@ -131,8 +131,10 @@ def baseline_metrics(
     rows: list[Row] = []
     for index, sample in enumerate(problem.baselines):
         generator = stream(dataset, model, "baseline", "", index, "mmd")
-        value = published_mmd(np.asarray(sample), problem.reference, generator)
-        rows += _rows(names, index, {"mmd": value}, [])
+        values = {"mmd": published_mmd(np.asarray(sample), problem.reference, generator)}
+        if np.all(np.isfinite(problem.posterior_mean)):
+            values["mean_error"] = mean_error(np.asarray(sample), problem.posterior_mean)
+        rows += _rows(names, index, values, [])
     return rows
 
 

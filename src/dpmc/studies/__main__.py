@@ -1,7 +1,8 @@
-"""Print the keys of a study's file as Markdown, for config/README.md."""
+"""Print the keys of a study's file, and of its figures, as Markdown, for config/README.md."""
 
 from typing import Any
 
+from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning, described
 
 TITLES: dict[str, type[Keys]] = {
@@ -9,6 +10,11 @@ TITLES: dict[str, type[Keys]] = {
     "tuning": Tuning,
     "models.<label>": ModelSpec,
     "methods.<label>": MethodSpec,
+    "<figure>": FigureKeys,
+    "<figure>.x": Across,
+    "<figure>.y": Axis,
+    "<figure>.lines": Line,
+    "<figure>.panels": Panel,
 }
 
 
@@ -44,7 +50,7 @@ def _rule(about: dict[str, Any]) -> str:
         return f"whole, {about['minimum']} to {about['maximum']:,}"
     if about.get("type") == "array":
         return f"list, each {_rule(about['items'])}"
-    return {"string": "text"}.get(about.get("type", ""), "mapping")
+    return {"string": "text", "boolean": "`true` or `false`"}.get(about.get("type", ""), "mapping")
 
 
 if __name__ == "__main__":

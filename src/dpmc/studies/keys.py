@@ -5,6 +5,7 @@ field made by `added` is no key of the file: reading fills it in.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -168,7 +169,9 @@ class StudyKeys(Keys):
     tuning: Tuning = key("how hyperparameters are tried: keys below", {})
     models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
     methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
-    figures: tuple[Text, ...] = key("names of figures and tables")
+    figures: tuple[Text, ...] = key(
+        "names of figures and tables; default: all figures of `figures/<study>.yaml`", ()
+    )
 
 
 #: What an error says of a value, by pydantic's name of the rule.
@@ -189,8 +192,20 @@ _WORDS = {
 Declared = TypeVar("Declared", bound=BaseModel)
 
 
-def validated(declaration: type[Declared], document: Document) -> Declared:
-    """Return a document's content as its declaration has it; DpmcError for what breaks a rule."""
+def _declared_at(keys: list[Any]) -> type[Keys]:
+    kinds: dict[Any, type[Keys]] = {"models": ModelSpec, "methods": MethodSpec, "tuning": Tuning}
+    return kinds[keys[0]] if len(keys) > 1 else StudyKeys
+
+
+def validated(
+    declaration: type[Declared],
+    document: Document,
+    declared_at: Callable[[list[Any]], type[Keys]] = _declared_at,
+) -> Declared:
+    """Return a document's content as its declaration has it; DpmcError for what breaks a rule.
+
+    `declared_at`: what declares the mapping that a key, given with those around it, stands in.
+    """
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
@@ -200,8 +215,7 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
     if error["type"] == "missing":
         document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")
     if error["type"] == "extra_forbidden":
-        kinds: dict[Any, type[Keys]] = {"models": ModelSpec, "methods": MethodSpec, "tuning": Tuning}
-        known = described(kinds[keys[0]] if len(keys) > 1 else StudyKeys)
+        known = described(declared_at(keys))
         document.refuse(*keys, rule=f"unknown key; known: {', '.join(known)}")
     context = error.get("ctx", {})
     if error["type"] == "value_error":

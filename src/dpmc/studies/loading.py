@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
+from dpmc.studies.figures import known_figures, own_figures
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
 from dpmc.values import MOST, MOST_STARTS, shown
@@ -70,6 +71,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         known = ", ".join(_known())
         raise DpmcError(f"--study: {str(name)!r} is unknown; known: {known}, or a path that ends in .yaml")
     study = _declared(read_bytes(path), path)
+    study = study.model_copy(update={"figures": _figures(study)})
     if any(":" in spec.model for spec in study.models.values()):
         search_folder(path.parent)
     others: dict[str, Study] = {}
@@ -86,21 +88,28 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 @functools.lru_cache(maxsize=32)
 def _declared(text: bytes, path: Path) -> Study:
     """Parse a study's file, fill in its defaults, and check its names. Cached; treat as read-only."""
-    from dpmc.figures import FIGURES
-    from dpmc.tables import TABLES
-
     document = parse(text, path)
     study = validated(Study, document)
     about = {"name": path.stem, "path": path, "document": document}
     study = study.model_copy(update={**about, "settings_of": study.settings_of or path.stem})
     models = {label: _model(label, spec, study) for label, spec in study.models.items()}
     methods = {label: _method(label, spec, study) for label, spec in study.methods.items()}
-    for name in study.figures:
-        _check_known(study, name, [*FIGURES, *TABLES], "figures")
     for key, known in (("methods", methods), ("models", models)):
         for name in getattr(study.tuning, key):
             _check_known(study, name, known, "tuning", key)
     return study.model_copy(update={"models": models, "methods": methods})
+
+
+def _figures(study: Study) -> tuple[str, ...]:
+    """The names of a study's figures: those that it names, else all of its own file."""
+    if "figures" not in study.model_fields_set:
+        return tuple(own_figures(study.path))
+    from dpmc.tables import TABLES
+
+    known = [*known_figures(study.path), *TABLES]
+    for name in study.figures:
+        _check_known(study, name, known, "figures")
+    return study.figures
 
 
 def _check_known(study: Study, name: str, known: Iterable[str], *keys: str) -> None:

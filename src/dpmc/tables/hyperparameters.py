@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.errors import DpmcError
-from dpmc.figures.style import STYLES, method_styles, model_title
 from dpmc.models import definition
+from dpmc.plots.style import STYLES, method_styles, model_title
 from dpmc.tables.formats import Part, Table
 from dpmc.values import shown
 

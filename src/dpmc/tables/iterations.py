@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmc.errors import DpmcError
-from dpmc.figures.style import method_styles, model_title
+from dpmc.plots.style import method_styles, model_title
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.tables.formats import Part, Table
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.figures.boxes import private_models
-from dpmc.figures.style import model_title
 from dpmc.models import definition
+from dpmc.plots.frame import private_models
+from dpmc.plots.style import model_title
 from dpmc.tables.formats import Part, Table
 
 if TYPE_CHECKING:

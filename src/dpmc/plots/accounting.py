@@ -1,0 +1,127 @@
+"""Iterations that each accountant allows, against epsilon (Figure 6.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.errors import DpmcError
+from dpmc.plots import marks, style
+from dpmc.plots.frame import methods_of, models_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dpmc.plots import Given
+    from dpmc.studies import Study
+
+EPSILONS = np.linspace(0.5, 6.0, 50)
+AS_PUBLISHED = "rdp-as-published"
+OF_ALL_ROWS, OF_BATCHES = ("tight", "zcdp"), ("replace-pld", "rdp", AS_PUBLISHED)
+#: accountant -> line style, and what the legend says
+LOOKS: dict[str, tuple[Any, str]] = {
+    "tight": ("solid", "exact, or loss distribution"),
+    "replace-pld": ("solid", ""),
+    "zcdp": ((0, (5, 2)), "zCDP"),
+    "rdp": ((0, (5, 2, 1, 2)), "RDP, Theorem 3.5"),
+    AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short"),
+}
+#: the published curve to which one of ours is compared, where the names differ; none for Theorem 3.5
+PUBLISHED_NAMES = {"replace-pld": "fourier", AS_PUBLISHED: "rdp", "rdp": ""}
+# hollow, and every fourth of 50: the curve is seen in and between them
+PUBLISHED: dict[str, Any] = {
+    **{"linestyle": "none", "marker": "o", "markersize": 4.2, "markerfacecolor": "none"},
+    **{"markeredgecolor": "black", "markeredgewidth": 0.6, "zorder": 3},
+}
+Curves = dict[tuple[str, str], tuple[list[float], list[int]]]  # (method, accountant) -> ε, iterations
+
+
+def draw(given: Given) -> Figure:
+    """Return the figure, one panel for each method, with the settings of the first model.
+
+    Raises DpmcError where the study has none of them.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    how, study = given.declared, given.study
+    model = models_of(study, how.models)[0]
+    methods = methods_of(study, how.methods, [model])
+    known = read_published(given.published, model) if how.published else {}
+    with style.context():
+        figure = Figure(figsize=(style.TEXT_WIDTH, 2.7), layout="constrained", dpi=100)
+        axes = figure.subplots(1, len(methods), squeeze=False)[0]
+        for one, method in zip(axes, methods, strict=True):
+            _draw_panel(one, model, method, study, known)
+        axes[0].set_ylabel("iterations")
+        shown = {line.get_label() for one in axes for line in one.lines}
+        entries: list[tuple[Any, str]] = [
+            (Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2), name)
+            for accountant, (dashes, name) in LOOKS.items()
+            if name and "_" + accountant in shown
+        ]
+        if known:
+            entries.append((Line2D([], [], **PUBLISHED), f"published: {how.published}"))
+        marks.draw_legend(figure, entries, handlelength=2.6)
+    return figure
+
+
+def iterations(study: Study, model: str, method: str, accountant: str) -> list[int]:
+    """Return the iterations that an accountant allows at each of `EPSILONS`.
+
+    `AS_PUBLISHED` is no accountant: Theorem 3.5 as the published curve has it.
+    """
+    from dpmc import models
+    from dpmc.privacy import accountants
+    from dpmc.privacy.accountants import rdp
+    from dpmc.privacy.events import SubsampledGaussianRelease
+
+    definition = models.definition(study.models[model].model)
+    values, source = study.pinned_hyperparameters(model, method)
+    algorithm = study.algorithm(method, values, len(definition.true_theta), source)
+    once, each = algorithm.releases(definition.n)
+    delta = study.delta_for(definition.n)
+    if accountant == AS_PUBLISHED:
+        (event,) = once + each
+        assert isinstance(event, SubsampledGaussianRelease)
+        return [rdp.published_iterations(event, float(epsilon), delta) for epsilon in EPSILONS]
+    chosen = accountants.get(accountant)
+    return [chosen.iterations(once, each, float(epsilon), delta) for epsilon in EPSILONS]
+
+
+def read_published(folder: Path, model: str) -> Curves:
+    """Return the published curves of a model; empty without a file of them.
+
+    Raises DpmcError for a file that is not such a table.
+    """
+    import pandas as pd
+
+    path = folder / "accountants.csv"
+    if not path.is_file():
+        return {}
+    try:
+        table = pd.read_csv(path).astype({"epsilon": float, "iterations": int})
+        curves = table[table["model"] == model].groupby(["method", "accountant"])
+        return {key: (rows["epsilon"].tolist(), rows["iterations"].tolist()) for key, rows in curves}
+    except (KeyError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published curves ({error!r})") from None
+
+
+def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves) -> None:
+    """Draw the curves of one method and the published points on them."""
+    algorithm = study.methods[method].algorithm
+    look = style.method_styles(dict(study.methods))[method]
+    for accountant in OF_BATCHES if algorithm.startswith("minibatch") else OF_ALL_ROWS:
+        counts, dashes = iterations(study, model, method, accountant), LOOKS[accountant][0]
+        label = "_" + accountant
+        axes.plot(EPSILONS, counts, color=look.colour, linestyle=dashes, linewidth=1.4, label=label)
+        points = known.get((method, PUBLISHED_NAMES.get(accountant, accountant)), ([], []))
+        axes.plot(*points, **PUBLISHED, markevery=4)
+    axes.set_title(look.title)
+    axes.set_xlabel("privacy budget ε (total)")
+    axes.set_xlim(0.0, 6.15)
+    axes.set_ylim(bottom=0.0)
+    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)

@@ -1,0 +1,268 @@
+"""Kind `bounds`: samplers without privacy, by their clip bound and by the fraction of log ratios clipped.
+
+A box for each algorithm and clip bound, a panel for each metric; the first metric also as one point a chain,
+against the fraction of its log ratios that was clipped. Chains of the thesis's Figure 6.2 beside ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.comparing import WITHOUT_PRIVACY, clip_bounds, clipping_models
+from dpmc.errors import DpmcError
+from dpmc.plots import marks, style
+from dpmc.plots.frame import PublishedBox, Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from dpmc.plots import Given
+    from dpmc.plots.style import MethodStyle
+    from dpmc.studies.figures import FigureKeys
+
+EPSILON = "inf"
+CLIPPED = "ratio_clip_fraction"
+CONVERGENCE = "rhat_max"
+AS_CODED = "as_coded"  # the distance of the published chains
+PUBLISHED_ROWS = 100_000
+PUBLISHED_CHAINS, PUBLISHED_EXACT = "clipping_experiment.csv", "clipping_experiment_baselines.csv"
+CHAIN = ["dimension", "clip_distance", "algorithm", "clip_bound", "seed"]
+EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """What a figure shows of one model."""
+
+    label: str
+    methods: Mapping[str, Mapping[float, str]]  # algorithm -> clip bound -> method
+    results: Results
+    known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
+    known_exact: Sequence[float]  # MMD of published exact samples
+
+
+_Panel = tuple[_Experiment, str, bool]  # model, metric, whether against the fraction clipped
+
+
+def draw(given: Given) -> Figure:
+    """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
+
+    Raises DpmcError where the study has no such model.
+    """
+    from matplotlib.figure import Figure
+
+    how, parts = given.declared, _experiments(given)
+    panels = [(part, *panel) for part in parts for panel in _panels(how)]
+    columns = how.columns or 2
+    rows = math.ceil(len(panels) / columns)
+    with style.context():
+        size = (style.TEXT_WIDTH, 1.7 * rows + 0.7)
+        figure = Figure(figsize=size, layout="constrained", dpi=100)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+        for one, (part, metric, against) in zip(axes, panels, strict=False):
+            (_draw_fractions if against else _draw_bounds)(one, part, metric)
+            one.set_title(_title(part, metric, against, given))
+            one.set_ylabel(how.y.label or style.LABELS.get(metric, metric.replace("_", " ")))
+        for spare in axes[len(panels) :]:
+            spare.remove()
+        _finish(axes[: len(panels)], panels, how)
+        _legend(figure, parts, how)
+    return figure
+
+
+def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> None:
+    """Scale axes, alike for fractions clipped and for a model's metric; draw reference lines."""
+    tops: dict[tuple[str, str], float] = {}
+    for one, (part, metric, _) in zip(axes, panels, strict=True):
+        key = metric, "" if how.y.share else part.label
+        tops[key] = max(tops.get(key, 0.0), float(one.dataLim.y1))
+    widest = max(float(one.dataLim.x1) for one, panel in zip(axes, panels, strict=True) if panel[2])
+    widest = widest if math.isfinite(widest) else 1.0  # no points
+    for one, (part, metric, against) in zip(axes, panels, strict=True):
+        marks.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
+        if against:
+            one.set_xlim(-0.02 * widest, 1.03 * widest)
+        for line in how.lines:
+            if against and line.metric == CLIPPED:
+                one.axvline(line.at, **marks.REFERENCE, zorder=2)
+            elif line.metric in ("", metric):
+                one.axhline(line.at, **marks.REFERENCE, zorder=2)
+
+
+def _experiments(given: Given) -> list[_Experiment]:
+    """Return what is drawn, in the order of the declared models.
+
+    Raises DpmcError where there is nothing.
+    """
+    how, study = given.declared, given.study
+    found = clipping_models(study)
+    wanted = [label for one in how.models for label in found if one in (label, study.models[label].model)]
+    labels = list(dict.fromkeys(wanted)) if how.models else found
+    if not labels:
+        raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
+    results = Results.of_study(given.metrics, study)
+    parts = []
+    for label in labels:
+        bounds = clip_bounds(study, label)
+        methods = {name: bounds[name] for name in bounds if name in (how.methods or WITHOUT_PRIVACY)}
+        parts.append(_Experiment(label, methods, results, *_published(given, label)))
+    return parts
+
+
+def _panels(how: FigureKeys) -> list[tuple[str, bool]]:
+    """Return (metric, whether against the fraction clipped) of a model's panels."""
+    return [(how.metric[0], False), (how.metric[0], True), *((metric, False) for metric in how.metric[1:])]
+
+
+def _title(part: _Experiment, metric: str, against: bool, given: Given) -> str:
+    """Return a panel's title: model, and metric where there are several."""
+    how, spec = given.declared, given.study.models[part.label]
+    if against:
+        return "by the fraction clipped"
+    name = how.titles.get(part.label) or style.model_title(part.label, spec.model)
+    what = how.titles.get(metric) or style.METRIC_TITLES.get(metric, metric.replace("_", " "))
+    return name if len(how.metric) == 1 else f"{name.partition(',')[0]}: {what}"
+
+
+def _published(given: Given, label: str) -> tuple[dict[tuple[str, float], DataFrame], list[float]]:
+    """Return published chains and exact samples of a model; none where the study runs something else.
+
+    Raises DpmcError for a file that is not such a table.
+    """
+    study, spec = given.study, given.study.models[label]
+    bounds = clip_bounds(study, label).values()
+    options = [study.methods[method].options for by_bound in bounds for method in by_bound.values()]
+    coded = all(one.get("clip_distance") == AS_CODED for one in options)
+    chains_file, exact_file = (given.published / name for name in (PUBLISHED_CHAINS, PUBLISHED_EXACT))
+    if not given.declared.published or not coded or spec.n != PUBLISHED_ROWS or not chains_file.is_file():
+        return {}, []
+    chains = _read(chains_file, CHAIN, ["clip_fraction", "mmd"]).rename(columns={"clip_fraction": CLIPPED})
+    chains = chains[
+        (spec.model == "flat-banana-" + chains["dimension"].astype(str) + "d")
+        & (chains["clip_distance"] == AS_CODED)
+    ]
+    exact = _read(exact_file, ["dimension", "index"], ["mmd"])
+    exact = exact[exact["dimension"].isin(chains["dimension"])]
+    return dict(iter(chains.groupby(["algorithm", "clip_bound"]))), exact["mmd"].tolist()
+
+
+def _read(path: Path, index: list[str], metrics: list[str]) -> DataFrame:
+    """Return a table of published values with a column for each of these metrics."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path).pivot(index=index, columns="metric", values="value")
+        return table[metrics].astype(float).reset_index()
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published values ({error!r})") from None
+
+
+def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
+    """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
+    bounds = sorted({bound for by_bound in part.methods.values() for bound in by_bound})
+    # nine bounds would run into each other with the zero before the point
+    marks.draw_groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    slot, known = marks.GROUP_WIDTH / len(part.methods), any(metric in one for one in part.known.values())
+    for index, (algorithm, by_bound) in enumerate(part.methods.items()):
+        look, values_at = style.STYLES[algorithm], {}
+        for bound, method in by_bound.items():
+            centre = bounds.index(bound) + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
+            ours, cell = centre - 0.16 * slot * known, (part.label, method, EPSILON)
+            if values := part.results.values(*cell, metric):
+                values_at[ours] = values
+            else:
+                marks.draw_note(axes, ours, f"no box: {part.results.why_missing(*cell, metric)}")
+            if known and (algorithm, bound) in part.known:
+                box = PublishedBox(*np.quantile(part.known[algorithm, bound][metric], [0.25, 0.5, 0.75]))
+                marks.draw_published(axes, box, centre + 0.28 * slot, 0.2 * slot, look)
+        marks.draw_boxes(axes, values_at, slot * (0.54 if known else 0.7), look)
+    _draw_exact(axes, part, metric)
+    axes.set_xlabel("clip bound")
+    if metric == "mmd" and (text := convergence(part.results, part.label, part.methods)):
+        axes.text(0.98, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=7)
+
+
+def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
+    """Draw one point a chain: its metric against the fraction of its log ratios that was clipped."""
+    for algorithm, by_bound in part.methods.items():
+        look = style.STYLES[algorithm]
+        for bound, method in by_bound.items():
+            chains = part.known.get((algorithm, bound), {})
+            if metric in chains:
+                axes.plot(chains[CLIPPED], chains[metric], **_point(look, published=True))
+            axes.plot(*pairs(part.results, part.label, method, metric), **_point(look))
+    _draw_exact(axes, part, metric)
+    axes.set_xlabel(style.LABELS[CLIPPED])
+
+
+def pairs(results: Results, model: str, method: str, metric: str) -> tuple[list[float], list[float]]:
+    """Return clip fractions and values of the chains of a cell that have both, paired by seed."""
+    fractions = results.by_seed(model, method, EPSILON, CLIPPED)
+    values = results.by_seed(model, method, EPSILON, metric)
+    seeds = [seed for seed in fractions if seed in values]
+    return [fractions[seed] for seed in seeds], [values[seed] for seed in seeds]
+
+
+def convergence(results: Results, model: str, methods: Mapping[str, Mapping[float, str]]) -> str:
+    """Return a text with R-hat of each algorithm at its largest clip bound; "" where none is known."""
+    parts, known = [], False
+    for algorithm, by_bound in methods.items():
+        values = results.values(model, by_bound[max(by_bound)], EPSILON, CONVERGENCE)
+        name = style.STYLES[algorithm].title.partition(",")[0]
+        parts.append(f"{name} {values[0]:.2f}" if values else f"{name} unknown")
+        known = known or bool(values)
+    largest = max(max(by_bound) for by_bound in methods.values())
+    return f"R-hat at bound {largest:g}:\n" + ", ".join(parts) if known else ""
+
+
+def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
+    """Draw our exact samples as lines, published ones as marks at the right edge."""
+    marks.draw_baselines(axes, part.results.baselines(part.label, metric))
+    if metric == "mmd":
+        ends = [1.008] * len(part.known_exact)
+        edge = axes.plot(ends, part.known_exact, **EXACT, transform=axes.get_yaxis_transform(), clip_on=False)
+        edge[0].set_in_layout(False)
+
+
+def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
+    """Return how a chain looks: ours full, a published one hollow and pale."""
+    hollow = style.mixed(look.colour, "#FFFFFF", 0.4)
+    return {
+        "linestyle": "none",
+        "marker": look.marker,
+        "markersize": 2.8,
+        "markerfacecolor": "none" if published else look.colour,
+        "markeredgecolor": hollow if published else "white",
+        "markeredgewidth": 0.5 if published else 0.2,
+        "zorder": 3 if published else 4,
+    }
+
+
+def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> None:
+    """Explain boxes and points, published ones, exact samples and reference lines above the panels."""
+    from matplotlib.legend_handler import HandlerTuple
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, Rectangle
+
+    entries: list[tuple[Any, str]] = []
+    looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
+    for look in looks:
+        edge = style.mixed(look.colour, "#000000", 0.45)
+        box = Patch(facecolor=look.colour, edgecolor=edge, hatch=look.hatch, linewidth=0.7)
+        entries.append(((box, Line2D([], [], **_point(look) | {"markersize": 5})), look.title))
+    entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
+    if any(part.known for part in parts):
+        hollow = [Line2D([], [], **_point(look, published=True) | {"markersize": 5}) for look in looks]
+        entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
+        entries.append((Line2D([], [], **EXACT), "exact samples, published"))
+    entries += [(Line2D([], [], **marks.REFERENCE), line.label) for line in how.lines]
+    handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.published_in_legend()}
+    marks.draw_legend(figure, entries, handlelength=2.6, handler_map=handlers)

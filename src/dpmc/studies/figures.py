@@ -1,0 +1,171 @@
+"""The figures of a study, as `figures/<study>.yaml` declares them beside its file; keys and their rules.
+
+A figure that is not declared there is looked up among those that come with dpmc (`config/figures`).
+"""
+
+import functools
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, RootModel, StrictInt, WithJsonSchema, model_validator
+
+from dpmc.errors import DpmcError
+from dpmc.shipped import shipped
+from dpmc.studies.documents import parse, read_bytes
+from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
+from dpmc.values import shown
+
+COMMON = "common.yaml"  #: among the files that come with dpmc, the figures that any study can have
+
+
+def _limits(value: Any) -> Any:
+    numbers = isinstance(value, list) and all(
+        isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in value
+    )
+    if not numbers or len(value) != 2 or not value[0] < value[1]:
+        raise ValueError(f"{shown(value)} must be two numbers, the smaller first")
+    return tuple(value)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{shown(value)} must be a number")
+    return float(value)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Limits = Annotated[
+    tuple[float, float], BeforeValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
+]
+Real = Annotated[float, BeforeValidator(_number), WithJsonSchema({"rule": "number"})]
+Shades = Annotated[StrictInt, Field(ge=3, le=100)]
+Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
+Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
+
+
+class Axis(Keys):
+    """The vertical axes of a figure's panels."""
+
+    scale: Literal["linear", "log", "symlog"] = key("`symlog`: logarithmic, but linear near 0", "linear")
+    linear_below: Real = key("where `symlog` is linear", 1e-3)
+    limits: Limits | None = key("of all panels; default: by the data", None)
+    label: Text = key("default: the metric's name", "")
+    share: bool = key("one axis for all panels", False)
+
+
+class Line(Keys):
+    """A dashed line across the panels of a metric."""
+
+    at: Real = key("its value")
+    label: Text = key("what the legend says")
+    metric: Text = key("in panels of this metric only", "")
+    upright: Text = key("upright, in panels with this horizontal axis (`x.of`) only", "")
+
+
+class Across(Keys):
+    """The horizontal axis of a panel of lines."""
+
+    of: Text = key(
+        "`epsilon`, a metric, an option; kind `traces`: `iterations`, `seconds`, `rows_used` too",
+        "epsilon",
+    )
+    at: Epsilon | None = key("ε of what is shown; needed for an option and along chains", None)
+    scale: Literal["linear", "log"] | None = key("default: `linear` for total budgets, else `log`", None)
+    label: Text = key("default: by `of`", "")
+
+
+class Panel(Keys):
+    """One panel of a figure of lines."""
+
+    metric: Text = key("default: the figure's", "")
+    title: Text = key("default: the model's name", "")
+    methods: Texts = key("default: the figure's", ())
+    x: Across | None = key("in place of the figure's", None)
+    y: Axis | None = key("in place of the figure's", None)
+
+
+class FigureKeys(Keys):
+    """One figure."""
+
+    kind: Literal["boxes", "bounds", "lines", "maps", "traces"] | None = key("kind of plot", None)
+    draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
+    title: Text = key("what it shows, in a few words; default: its name", "")
+    metric: Metrics = key("metric, or several: a panel for each", ())
+    models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
+    methods: Texts = key("methods, by label or by algorithm; default: all", ())
+    pairs: dict[str, str] = key("label of a model → of the one that is drawn beside it", {})
+    columns: Number | None = key("panels side by side; default: as many as have room", None)
+    titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
+    half_widths: dict[str, Width] = key(
+        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
+        {},
+    )
+    shades: dict[str, Shades] = key("kind `maps`: model → number of shades; default: 6", {})
+    panels: tuple[Panel, ...] = key(
+        "of each model, keys below (`lines`, `traces`); default: one a metric", ()
+    )
+    x: Across = key("horizontal axes: keys below; `boxes` have a label only", {})
+    y: Axis = key("vertical axes: keys below", {})
+    lines: tuple[Line, ...] = key("reference lines: keys below", ())
+    diagonal: Text = key("what the legend says of the line where both axes agree; default: none", "")
+    published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")
+    caption: Text = key("short, for a page")
+    text: Text = key("what the report says beside it: how to read the figure, what it shows", "")
+
+    @model_validator(mode="after")
+    def _drawn_in_one_way(self) -> "FigureKeys":
+        if (self.kind is None) == (self.draw is None):
+            raise ValueError("needs either kind or draw")
+        measured = self.metric or (self.panels and all(panel.metric for panel in self.panels))
+        if self.kind not in (None, "maps") and not measured:
+            raise ValueError(f"kind {self.kind} needs a metric")
+        return self
+
+
+class Figures(RootModel[dict[Label, FigureKeys]]):
+    """A file of figures."""
+
+
+def _declared_at(keys: list[Any]) -> type[Keys]:
+    kinds: dict[Any, type[Keys]] = {"x": Across, "y": Axis, "lines": Line, "panels": Panel}
+    around = [kinds[name] for name in keys[1:-1] if name in kinds]
+    return around[-1] if around else FigureKeys
+
+
+@functools.lru_cache(maxsize=32)
+def _declared(text: bytes, path: Path) -> dict[str, FigureKeys]:
+    return validated(Figures, parse(text, path), _declared_at).root
+
+
+def own_file(study: Path) -> Path | None:
+    """Return the file of a study's own figures, if there is one: beside it, or beside its folder."""
+    places = (folder / "figures" / study.name for folder in (study.parent, study.parent.parent))
+    return next((place for place in places if place.is_file()), None)
+
+
+def own_figures(study: Path) -> dict[str, FigureKeys]:
+    """Return the figures that a study's own file declares, by name; DpmcError for a wrong declaration."""
+    file = own_file(study)
+    return _declared(read_bytes(file), file) if file else {}
+
+
+def known_figures(study: Path) -> dict[str, FigureKeys]:
+    """Return all figures that a study can have: its own, those of any study, those of dpmc's studies."""
+    folder = shipped("config", "figures")
+    coming: dict[str, FigureKeys] = {}
+    for file in [*sorted(folder.glob("*.yaml")), folder / COMMON]:
+        coming |= _declared(read_bytes(file), file)
+    return {**coming, **own_figures(study)}
+
+
+def declared_figure(study: Path, name: str) -> FigureKeys:
+    """Return one figure of `known_figures`; DpmcError for another name."""
+    known = known_figures(study)
+    if name not in known:
+        raise DpmcError(f"figure: {name!r} is unknown, must be one of {', '.join(known)}")
+    return known[name]
