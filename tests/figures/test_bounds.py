@@ -62,7 +62,7 @@ def test_it_is_readable_and_says_what_is_where() -> None:
     figure = draw(of, table_of(of))
     assert_readable(figure)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[0] == "d = 2, the text: ‖θ − θ′‖" and titles[6] == "d = 10, as coded: |Σ(θ − θ′)|"
+    assert titles[0] == "d = 2, the text: ‖θ − θ′‖" and titles[6] == "d = 10, as implemented: |Σ(θ − θ′)|"
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [".5", *BOUNDS[1:]]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [

@@ -112,7 +112,7 @@ def test_variants_that_share_a_figure_differ_in_more_than_colour() -> None:
         ("dp-barker-tight-tuned", "dp-barker", "DP Barker, tight accounting, tuned"),
         ("dp-fast-mh-k-section-6.2", "dp-fast-mh", "DP-Fast MH, minibatch (K of Section 6.2)"),
         ("dp-fast-mh-corrected-k-150", "dp-fast-mh", "DP-Fast MH, minibatch (corrected, K = 150)"),
-        ("rwmh-as-coded-0.5", "rwmh", "random walk MH, not private (as coded, clip bound 0.5)"),
+        ("rwmh-as-coded-0.5", "rwmh", "random walk MH, not private (as implemented, clip bound 0.5)"),
         ("dp-hmc-my-own", "dp-hmc", "DP-HMC, my own"),
     ],
 )

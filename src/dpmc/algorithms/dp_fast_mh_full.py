@@ -69,7 +69,7 @@ class DPFastMHFull(Sampler):
             )
         if self.variant == "as_coded":
             inverted = ", sensitivity inverted" if self.rule.inverted else ""
-            return f"as coded by its authors, with uniform noise{inverted}: no guarantee"
+            return f"as implemented by its authors, with uniform noise{inverted}: no guarantee"
         return "as published, private on acceptance only: no guarantee"
 
     def needs(self, dimension: int) -> Needs:

@@ -30,7 +30,7 @@ class RWMH(RandomWalk):
     @property
     def note(self) -> str:  # type: ignore[override]
         as_coded = self.clip_distance == "as_coded"
-        return "clips by |sum of differences|: as coded, not as written" if as_coded else ""
+        return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""

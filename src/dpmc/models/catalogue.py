@@ -38,7 +38,7 @@ def _paper_gaussian() -> Definition:
 
 
 def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
-    """Prior sd for the samplers, and the same number as variance of the exact posterior, as coded."""
+    """Prior sd for the samplers, and the same number as variance of the exact posterior, as implemented."""
     precision = np.linalg.inv(np.array(covariance))
     model = Gaussian(0.5 * (precision + precision.T), prior_sd**2, prior_sd)
     return Definition(model, n, None, (0.0, 3.0) + (0.0,) * (len(covariance) - 2))

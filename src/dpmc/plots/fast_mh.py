@@ -20,7 +20,7 @@ VARIANT_OPTIONS = {"variant", "acceptance", "inverted_sensitivity"}
 
 
 def compared_labels(study: Study, model: str) -> list[str]:
-    """Return a model's methods with their main settings: no other step, no other K, none as coded."""
+    """Return a model's methods with their main settings: no other step, no other K, none as implemented."""
     return [
         label
         for label, spec in study.methods.items()

@@ -20,7 +20,7 @@ PUBLISHED, AS_CODED, CORRECTED = "published", "as_coded", "corrected"
 #: variant of an algorithm, or who accounts for it -> in words, and its line; markers are full on solid ones
 WAYS: dict[str, tuple[str, Any]] = {
     PUBLISHED: ("as published", DASHED),
-    AS_CODED: ("as coded", DOTTED),
+    AS_CODED: ("as implemented", DOTTED),
     CORRECTED: ("corrected", SOLID),
     "thesis": ("thesis's accounting", DASHED),
     "tight": ("tight accounting", SOLID),

@@ -132,7 +132,7 @@ VARIANTS = {
     r"tight": "tight accounting",
     r"tuned": "tuned",
     r"published": "as published",
-    r"as-coded": "as coded",
+    r"as-coded": "as implemented",
     r"corrected": "corrected",
     r"inverted": "sensitivity inverted",
     r"reused": "gradients reused",
