@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -24,8 +25,6 @@ def by_python(command: re.Match[str]) -> str:
 
 def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Run the cells of a page one after the other, in a folder of their own; return what they define."""
-    import matplotlib.pyplot as plt
-
     plt.switch_backend("Agg")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
