@@ -46,7 +46,7 @@ TABLES = {
     "verdicts": ("claims.yaml", ("verdict",), "claims"),
 }
 STUDY = re.compile(r"<!-- results of (\S+) -->")
-QUOTE = re.compile(r"<!--= (.*?) -->", re.DOTALL)
+QUOTE = re.compile(r"<!--=\s(.*?)\s-->", re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
 COUNTS = "no one two three four five six seven eight nine ten eleven twelve".split()
