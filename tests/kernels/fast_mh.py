@@ -93,7 +93,7 @@ def chance_to_pass(log_ratio: np.ndarray, sd: float, variant: str) -> np.ndarray
 
 
 def noise_sd(values: dict[str, Any], sensitivity: float, epsilon: float, scale: float) -> float:
-    """Noise sd where the sensitivity is above ε (as implemented: not below), 0 elsewhere."""
+    """Noise sd where the sensitivity is above ε (as coded: not below), 0 elsewhere."""
     free = sensitivity < epsilon if values["variant"] == "as_coded" else sensitivity <= epsilon
     return 0.0 if free else scale * sensitivity
 

@@ -38,14 +38,14 @@ BALANCED = {
     "corrected, sent to all rows": Case("dp-fast-mh", {**CORRECTED, **ON_ALL}),
     "corrected, all rows without noise": Case("dp-fast-mh-full", {**CORRECTED, **FULL_FREE}),
     "corrected, all rows with noise": Case("dp-fast-mh-full", {**CORRECTED, **FULL_NOISY}),
-    "as implemented, minibatch without noise": Case("dp-fast-mh", {**AS_CODED, **FREE}),
-    "as implemented, all rows without noise": Case("dp-fast-mh-full", {**AS_CODED, **FULL_FREE}),
+    "as coded, minibatch without noise": Case("dp-fast-mh", {**AS_CODED, **FREE}),
+    "as coded, all rows without noise": Case("dp-fast-mh-full", {**AS_CODED, **FULL_FREE}),
 }
 #: Not reversible, with the least error: uniform noise, and a branch on the number of rows drawn.
 UNBALANCED = {
-    "as implemented, minibatch with noise": (Case("dp-fast-mh", {**AS_CODED, **NOISY}), 0.3),
-    "as implemented, all rows with noise": (Case("dp-fast-mh-full", {**AS_CODED, **FULL_NOISY}), 0.1),
-    "as implemented, sensitivity inverted": (
+    "as coded, minibatch with noise": (Case("dp-fast-mh", {**AS_CODED, **NOISY}), 0.3),
+    "as coded, all rows with noise": (Case("dp-fast-mh-full", {**AS_CODED, **FULL_NOISY}), 0.1),
+    "as coded, sensitivity inverted": (
         Case("dp-fast-mh", {**AS_CODED, **NOISY, "epsilon": 10.0, "inverted_sensitivity": True}),
         0.1,
     ),

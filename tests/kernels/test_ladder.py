@@ -9,9 +9,9 @@ LEAPS = ("hmc", "dp-hmc")
 #: The clipping experiment's samplers: how rows are clipped is checked, the posterior is not kept.
 CLIPPED = {
     "rwmh clipped as written": KERNELS["rwmh"].but(clip=0.5),
-    "rwmh clipped as implemented": KERNELS["rwmh"].but(clip=0.5, clip_distance="as_coded"),
+    "rwmh clipped as coded": KERNELS["rwmh"].but(clip=0.5, clip_distance="as_coded"),
     "hmc clipped as written": KERNELS["hmc"].but(clip=0.5, clip_g=0.5),
-    "hmc clipped as implemented": KERNELS["hmc"].but(clip=0.5, clip_distance="as_coded"),
+    "hmc clipped as coded": KERNELS["hmc"].but(clip=0.5, clip_distance="as_coded"),
 }
 each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
