@@ -127,7 +127,7 @@ def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
 
 
 def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> list[str]:
-    """Fetch the image data that studies need; return a line for each model whose data are not to be had."""
+    """Fetch the image data that studies need; return a line for each model whose data are missing."""
     from dpmc.datasets import images
 
     specs = [(study.name, spec) for study in studies for spec in study.models.values()]

@@ -163,7 +163,7 @@ def test_a_source_that_failed_is_missing_until_its_files_are_there_or_the_mark_i
 def test_a_source_for_hands_alone_is_missing_from_the_start(tmp_path):
     mine = replace(source(), command=(), archive=None)
     assert "by hand" in str(sources.missing(mine, tmp_path))
-    assert "not to be had" in refused(mine, tmp_path)
+    assert "are missing" in refused(mine, tmp_path)
     tiny.put(tmp_path / "tiny", FILES)
     (tmp_path / "tiny.missing").unlink()
     assert sources.missing(mine, tmp_path) is None

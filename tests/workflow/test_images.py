@@ -53,7 +53,7 @@ def run(folder: Path, *arguments: str, program: tuple[str, ...] = ("workflow/run
     return result.returncode, result.stdout + result.stderr
 
 
-def test_pictures_that_are_not_to_be_had_cost_only_what_needs_them(tmp_path):
+def test_missing_pictures_cost_only_the_models_that_need_them(tmp_path):
     installed = Path(sources.table()["sources"]["fashion"]["installed"])
     if installed.exists():
         # Where Debian's package is installed the pictures are there; a source that nobody has stands in.

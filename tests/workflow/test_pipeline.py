@@ -62,7 +62,8 @@ def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     return folder, bits(folder)
 
 
-@pytest.mark.parametrize(("job", "logs"), [("cell", 6), pytest.param("chain", 18, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("job", "logs"), [("cell", 6), ("chain", 18)])
 def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
     folder = project(tmp_path, job=job)
     finish(start(folder, "--cores", "1"))
@@ -72,6 +73,7 @@ def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
     assert len(list(whole[0].glob("logs/reduced/sampling/**/*.log"))) == 3, "one job a method"
 
 
+@pytest.mark.slow
 def test_results_that_are_there_are_made_again(whole, tmp_path):
     """No command overwrites a result unasked, and no rule asks: Snakemake removes what a job is to make."""
     folder = tmp_path / "again"
@@ -178,6 +180,7 @@ def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
     assert "sample_reduced" in snakemake("--dry-run")
 
 
+@pytest.mark.slow
 def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
     folder, cache = project(tmp_path / "project"), tmp_path / "cache"
     command = [sys.executable, "-m", "snakemake", "--cores", "1"]

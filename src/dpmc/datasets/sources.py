@@ -89,7 +89,7 @@ def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     marker = root / f"{wanted.name}.missing"
     there = _changed(wanted, root)
     if marker.exists() and (there is None or there <= marker.stat().st_mtime):
-        return f"{wanted.what}, could not be had; {marker} says why, remove it to try again"
+        return f"{wanted.what}, is missing; {marker} says why, remove it to try again"
     if there is None and not wanted.command:
         return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
     return None
@@ -128,7 +128,7 @@ def _find(wanted: Source, root: Path) -> None:
             return
         looked.append(reason)
     raise DpmcError(
-        f"{wanted.name}: {wanted.what}, are not to be had: {'; '.join(looked)}. {_advice(wanted, root)}"
+        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(looked)}. {_advice(wanted, root)}"
     )
 
 
