@@ -14,7 +14,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinxcontrib.mermaid",
 ]
-exclude_patterns = ["_build"]
+TABLES = ("models", "hyperparameters", "iterations", "run-times")  # results/tables.md includes them
+exclude_patterns = ["_build", *(f"gallery/*/{name}.md" for name in TABLES)]
 
 myst_fence_as_directive = ["mermaid"]  # as GitHub writes it
 myst_heading_anchors = 4  # links to headings, as on GitHub
