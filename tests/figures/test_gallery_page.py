@@ -28,7 +28,7 @@ def test_the_page_shows_the_gallery_of_the_thesis() -> None:
 def test_the_results_show_every_figure_with_its_caption_and_every_table(study: str) -> None:
     path = ROOT / f"config/studies/{study}.yaml"
     figures = " ".join((ROOT / "docs/results/figures.md").read_text(encoding="utf-8").split())
-    tables = (ROOT / "docs/results/tables.md").read_text(encoding="utf-8")
+    tables = "".join((ROOT / f"docs/results/{page}.md").read_text() for page in ("tables", "claims"))
     known = known_figures(path)
     for name in load_study(path).figures:
         if name in TABLES:

@@ -183,3 +183,46 @@ def test_texts_in_latex(text: str, latex: str) -> None:
 def test_numbers_stand_on_the_right_and_bars_are_no_markup() -> None:
     lines = list(markdown(("a", "b"), [("x|y", "1"), ("", "")]))
     assert lines == ["| a | b |", "| --- | ---: |", r"| x\|y | 1 |", "| – | – |"]
+
+
+CLAIMS = """
+source: a paper, Section 5
+verdicts: {holds: 0, fails: 0, depends: 1, undecided: 1}
+claims:
+- name: better
+  section: '5.1'
+  claim: Ours is better.
+  verdict: depends
+  test: 'ratio of medians: below 1'
+  figure: figures/thesis/mmd-easy.pdf
+  cases:
+  - {case: flat, number: 0.5, asked: below 1, holds: true}
+  - {case: tempered, number: 1.25, asked: below 1, holds: false}
+- name: faster
+  section: '5.2'
+  claim: It is faster.
+  verdict: undecided
+  test: seconds
+  figure: none
+  cases:
+  - {case: flat, number: null, asked: below 1, holds: null}
+"""
+
+
+def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path) -> None:
+    (tmp_path / "results/thesis").mkdir(parents=True)
+    (tmp_path / "results/thesis/claims.yaml").write_text(CLAIMS)
+    write("claims", thesis(), [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
+    lines = (tmp_path / "t.md").read_text().splitlines()
+    assert (
+        "| 5.1 | Ours is better. | depends | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 | mmd-easy |"
+        in lines
+    )
+    assert "| 5.2 | It is faster. | undecided | 0 of 1 | – | seconds | – |" in lines
+    assert "Source: a paper, Section 5. Verdicts: 1 depend, 1 undecided." in lines
+    cells = (tmp_path / "t.csv").read_text().splitlines()
+    assert cells[1] == "better,5.1,depends,flat,0.5,below 1,true"
+    assert cells[3] == "faster,5.2,undecided,flat,,below 1,"
+    (tmp_path / "results/thesis/claims.yaml").unlink()
+    with pytest.raises(DpmcError, match="claims"):
+        write("claims", thesis(), [tmp_path / "t.csv"], tmp_path / "results")

@@ -25,6 +25,7 @@ TABLES = {
     "hyperparameters": "dpmc.tables.hyperparameters",
     "iterations": "dpmc.tables.iterations",
     "run-times": "dpmc.tables.run_times",
+    "claims": "dpmc.tables.claims",
 }
 FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": formats.latex_text}
 

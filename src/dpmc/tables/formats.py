@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?")
+LONG = 60  # letters: longer texts are broken into lines in LaTeX
 HEADS = {"d": "$d$", "n": "$n$", "a": "$a$", "n₀": "$n_0$", "σ₀²": r"$\sigma_0^2$"}  # in LaTeX
 LETTERS = {
     **{letter: "\\" + letter for letter in "&%$#_{}"},
@@ -73,7 +74,12 @@ def latex_text(table: Table) -> str:
 
 def latex(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a LaTeX tabular that needs the package booktabs."""
-    columns = "".join("r" if right else "l" for right in _are_numbers(heads, rows))
+    longest = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    texts = sum(length > LONG for length in longest)
+    columns = "".join(
+        "r" if right else f"p{{{0.6 / texts:.2g}\\textwidth}}" if length > LONG else "l"
+        for right, length in zip(_are_numbers(heads, rows), longest, strict=True)
+    )
     yield rf"\begin{{tabular}}{{{columns}}}"
     yield r"\toprule"
     yield " & ".join(HEADS.get(head) or latex_cell(head) for head in heads) + r" \\"
