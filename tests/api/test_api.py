@@ -290,7 +290,7 @@ def test_a_model_may_refuse_rows() -> None:
 
 
 def test_tune_refuses_rows_that_may_be_private() -> None:
-    with pytest.raises(dpmc.DpmcError, match="data: hyperparameters chosen on private rows tell of them"):
+    with pytest.raises(dpmc.DpmcError, match="data: hyperparameters chosen on private rows reveal"):
         dpmc.tune(linear(), rows_of(linear()), epsilon=4)
 
 
