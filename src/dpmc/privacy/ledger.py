@@ -220,7 +220,7 @@ class Ledger:
         return self._reserved - self._spent()
 
     def _require_foreseen(self, total: Counter[Release]) -> None:
-        """Raise BudgetExceeded, unless a filter allows it, for more than was fixed before the first release."""
+        """Raise BudgetExceeded for more than was fixed before the first release, unless it is a filter."""
         fixed = self._reserved if self._foreseen is None and self._spent() else self._foreseen
         if fixed is None or self.accountant.is_filter:
             return
