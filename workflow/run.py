@@ -98,7 +98,7 @@ def snakemake_command(
         command.append("--quiet=reason")
     elif not is_planned(for_snakemake):
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
-    # Set here and not in the rules: jobs of a cluster see one core, and Snakemake passes this setting to them.
+    # Set here and not in the rules: a job of a cluster sees one core, and Snakemake passes this setting on.
     cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
     config = [*options.config, *(["many_cores=true"] if cluster or cores >= MANY_CORES else [])]
     return [*command, *(["--config", *config] if config else []), "--"]
