@@ -211,7 +211,7 @@ def test_data_that_chains_are_judged_on_are_refused(study: Study, tmp_path: Path
         run(study, published, tmp_path / "trials.csv")
     spec = study.models["flat-banana-2d"].model_copy(update={"data": "tuning"})
     same = study.model_copy(update={"models": {"flat-banana-2d": spec}})
-    with pytest.raises(DpmcError, match="data: tuning: a search would see what it is judged on"):
+    with pytest.raises(DpmcError, match="data: tuning: a search would use the data of its evaluation"):
         run(same, published, tmp_path / "trials.csv")
 
 
