@@ -1,18 +1,18 @@
 # dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study that config/config.yaml names (`studies`).
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
-#   results/<study>/budgets.csv                                           iterations of all cells, and what they spend
+#   results/<study>/budgets.csv                                           iterations of all cells, and the ε they spend
 #   results/<study>/tuning/<model>/<method>.yaml                          hyperparameters and their trial
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
 #   results/<study>/traces/<model>.csv                                    metrics along the chains
 #   results/<study>/speed.csv                                             seconds per iteration, as measured
-#   results/<study>/spending.txt                                          what all runs on rows of your own cost together
+#   results/<study>/spending.txt                                          total ε of all runs on your own rows
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   results/<study>/claims.yaml                                           verdicts on the source's sentences
 #   figures/<study>/<figure>.pdf|png, <table>.csv|md|tex, index.html (all of them on one page)
 #
-# Targets: the name of a study (`snakemake --cores 4 smoke`), any file above, or nothing: the study
+# Targets: the name of a study (`snakemake --cores 4 smoke`), or any file above; default: the study
 # named in config/config.yaml.
 from snakemake.utils import min_version
 
@@ -36,7 +36,7 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/claims.smk"
 
 
-# Here, for what an included file says of the default target is forgotten at its end.
+# In this file, because Snakemake ignores the default target of an included file.
 rule default:
     default_target: True
     input:
@@ -47,6 +47,6 @@ rule default:
         ],
 
 
-# One process fills numba's cache, so that dozens of jobs do not compile the same kernels at once.
+# Fill numba's cache in one process, so that dozens of jobs do not compile the same kernels at once.
 onstart:
     shell("{sys.executable} -m dpmc.evaluators")

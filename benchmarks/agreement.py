@@ -1,9 +1,10 @@
-"""The present code's chains beside those of commit b8c4588 (tests/oracle/chains.npz), by sampler.
+"""Compare the current code's chains with those of commit b8c4588 (tests/oracle/chains.npz), by sampler.
 
-    python benchmarks/agreement.py [WORD ...]        # cells whose name has one of the words; default: all
+    python benchmarks/agreement.py [WORD ...]        # cells whose name contains one of the words; default:
+    all
 
-Samplers without trajectories run whole chains. Those with trajectories multiply a difference of rounding, so
-that single iterations start from known positions; SGNHT, whose momentum is not known, runs 30 iterations.
+Samplers without trajectories run whole chains. Trajectories amplify rounding differences, so these samplers
+run single iterations from known positions. SGNHT, whose momentum is unknown, runs 30 iterations.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""How the time of a clipped sum grows with rows n and parameters d: slopes, and the figure of performance.md.
+"""Measure the time of a clipped sum against rows n and parameters d; draw the figure of performance.md.
 
     python benchmarks/growth.py
 
-Flat banana, 40 chains at posterior draws; bounds clip one log ratio in a hundred and one gradient in five.
+Flat banana, 40 chains at posterior draws; bounds clip 1 % of the log ratios and 20 % of the gradients.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ STYLES = {"log ratio, one component": "C2", "log ratio": "C0", "gradient": "C3"}
 
 
 def measure(n: int, d: int) -> dict[str, float]:
-    """Microseconds of one chain, by kind of sum."""
+    """Return microseconds per chain, by kind of sum."""
     model = Banana(20.0, 0.0, 0.0, np.array([20.0, 2.5] + [1.0] * (d - 2)), 1000.0)
     generator = np.random.default_rng(n + d)
     rows = model.simulate(generator, np.array([0.0, 3.0] + [0.0] * (d - 2)), n)
@@ -42,14 +42,14 @@ def measure(n: int, d: int) -> dict[str, float]:
 
 
 def bounded(moves: Moves, model: Banana, statistics: np.ndarray) -> Moves:
-    """The moves, with a bound per unit distance that clips one log ratio in a hundred."""
+    """Return the moves with a bound per unit distance that clips 1 % of the log ratios."""
     forms = zip(*model.ratio_form(moves.theta, moves.proposal), moves.bound, strict=True)
     relative = [np.abs(statistics @ alpha + gamma) / length for alpha, gamma, length in forms]
     return moves._replace(bound=np.quantile(relative, 0.99) * moves.bound)
 
 
 def gradient_bound(theta: np.ndarray, model: Banana, statistics: np.ndarray) -> float:
-    """A bound that clips one gradient in five."""
+    """Return a bound that clips 20 % of the gradients."""
     (linear, *_), (constant, *_) = model.gradient_form(theta)
     return float(np.quantile(np.sqrt(((statistics @ linear.T + constant) ** 2).sum(axis=1)), 0.8))
 
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def sizes_of(name: str, by: dict[tuple[int, int], Any]) -> list[int]:
-    """What varies in a series."""
+    """Return the sizes that vary in a series."""
     return [size[name.startswith("parameters")] for size in by]
 
 

@@ -1,10 +1,10 @@
-"""Microseconds of one clipped sum over all rows of the thesis's models, beside a careful NumPy pass.
+"""Measure microseconds of one clipped sum over all rows of the thesis's models, compared with NumPy.
 
     python benchmarks/kernels.py [--models flat-banana-2d ...] [--against FOLDER]
 
-CPU time for one chain, 40 chains together, at exact posterior draws, with the thesis's hyperparameters: log
-ratios of DP penalty's moves, of the guided variant's moves of one component, gradients of DP-HMC. `--against`
-also times another checkout, with the same evaluators' interface, in a process of its own.
+CPU time per chain, 40 chains together, at exact posterior draws, with the thesis's hyperparameters: log
+ratios of DP penalty's moves and of the guided variant's one-component moves, gradients of DP-HMC. `--against`
+also measures another checkout with the same evaluator interface, in a separate process.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from dpmc.studies import load_study
 
 MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 MODELS += ("gauss-30d", "narrow-banana", "correlated-gauss", "circle")
-CHUNK = 8192  # rows that NumPy works on at a time, so that what lies between stays in the cache
+CHUNK = 8192  # rows that NumPy processes at a time, so that intermediate results stay in the cache
 HEADER = ("model", "n", "d", "sum", "rows clipped", "µs", "NumPy, µs", "times")
 
 
 def numpy_ratio(statistics: np.ndarray, alpha: np.ndarray, gamma: float, bound: float) -> float:
-    """Sum of clipped log ratios: only columns with a coefficient, rows in chunks."""
+    """Return the sum of clipped log ratios: only columns with a coefficient, rows in chunks."""
     used, total = np.flatnonzero(alpha), 0.0
     for i in range(0, len(statistics), CHUNK):
         chunk = statistics[i : i + CHUNK]
@@ -41,7 +41,7 @@ def numpy_ratio(statistics: np.ndarray, alpha: np.ndarray, gamma: float, bound: 
 def numpy_gradient(
     statistics: np.ndarray, linear: np.ndarray, constant: np.ndarray, bound: float
 ) -> np.ndarray:
-    """Sum of clipped gradients (d,), rows in chunks."""
+    """Return the sum of clipped gradients (d,), rows in chunks."""
     total = np.zeros(len(constant))
     for i in range(0, len(statistics), CHUNK):
         gradient = statistics[i : i + CHUNK] @ linear.T + constant
@@ -51,7 +51,7 @@ def numpy_gradient(
 
 
 def measure(label: str) -> list[list[Any]]:
-    """The rows of one model."""
+    """Return the table's rows of one model."""
     study = load_study("thesis")
     spec = study.model(label)
     problem = datasets.build(label, spec.model, spec.data, spec.n)
@@ -76,7 +76,7 @@ def measure(label: str) -> list[list[Any]]:
 
 
 def measure_elsewhere(checkout: Path, label: str) -> list[list[Any]]:
-    """The rows of one model, by the code of another checkout."""
+    """Return the table's rows of one model, measured with another checkout."""
     command = [sys.executable, __file__, "--json", "--models", label]
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

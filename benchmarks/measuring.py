@@ -1,4 +1,4 @@
-"""What the benchmarks share: a CPU clock, tables, and the moves at which sums are timed."""
+"""Functions that the benchmarks share: a CPU clock, tables, and the moves at which sums are timed."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ class Moves(NamedTuple):
 
 
 def walk(theta: np.ndarray, sd: Any, clip: float, one_component: bool = False) -> Moves:
-    """Random-walk moves from θ, of all components or of one that is drawn."""
+    """Draw random-walk moves from θ, of all components or of one random component."""
     generator = np.random.default_rng(2)
     step = generator.standard_normal(theta.shape) * sd
     if one_component:
@@ -34,20 +34,20 @@ def walk(theta: np.ndarray, sd: Any, clip: float, one_component: bool = False) -
 
 
 def ratio_seconds(evaluator: Evaluator, moves: Moves) -> float:
-    """CPU seconds of the clipped log-ratio sum of one chain, all chains together."""
+    """Return CPU seconds per chain of the clipped log-ratio sum, all chains together."""
     return cpu_seconds(lambda: evaluator.ratio_sums(*moves)) / len(moves.theta)
 
 
 def gradient_seconds(evaluator: Evaluator, theta: np.ndarray, bound: float) -> float:
-    """CPU seconds of the clipped gradient sum of one chain, all chains together."""
+    """Return CPU seconds per chain of the clipped gradient sum, all chains together."""
     return cpu_seconds(lambda: evaluator.gradient_sums(theta, bound)) / len(theta)
 
 
 def cpu_seconds(run: Callable[[], object], rounds: int = 7, least: float = 0.02) -> float:
-    """CPU seconds of one call: the best of several rounds, each of `least` seconds or more."""
+    """Return CPU seconds of one call: the best of several rounds, each of `least` seconds or more."""
     times, found = 1, []
-    with threadpool_limits(1, user_api="blas"):  # threads that wait count as busy
-        run()  # compiles, and lays out rows
+    with threadpool_limits(1, user_api="blas"):  # the CPU time of waiting threads counts too
+        run()  # compile, and make layouts of rows
         while len(found) < rounds:
             began = time.process_time()
             for _ in range(times):
@@ -61,7 +61,7 @@ def cpu_seconds(run: Callable[[], object], rounds: int = 7, least: float = 0.02)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a Markdown table, row by row as they come, numbers with three significant digits."""
+    """Print a Markdown table row by row, numbers with three significant digits."""
     for cells in chain([header, ["---"] * len(header)], rows):
         print("| " + " | ".join(_text(cell) for cell in cells) + " |", flush=True)
 

@@ -1,7 +1,7 @@
-"""Time of one MMD^2, compiled beside scipy's distances and NumPy's exp: `python benchmarks/mmd.py`.
+"""Measure the time of one MMD^2, compiled and by SciPy: `python benchmarks/mmd.py`.
 
-Prints milliseconds of CPU time, their ratio and nanoseconds per pair of draws, all in one run. Draws of the
-"rejections" line repeat as those of a chain that accepts a third; a pair counts as often as it is drawn.
+Prints milliseconds of CPU time, their ratio and nanoseconds per pair of draws. Draws of the line "rejections"
+repeat as in a chain that accepts a third of its proposals; repeated pairs are counted.
 """
 
 import time
@@ -12,12 +12,12 @@ from scipy.spatial.distance import cdist
 
 from dpmc.metrics import mmd
 
-REFERENCE = 1000  # exact draws that a chain is compared with
-ROWS = 500  # of a matrix of scipy's held at once
+REFERENCE = 1000  # exact draws with which a chain is compared
+ROWS = 500  # rows of SciPy's matrix held at once
 
 
 def scipy_sum(x: np.ndarray, y: np.ndarray, scale: float) -> float:
-    """Sum of the kernel over all pairs, by matrices of `ROWS` rows."""
+    """Return the sum of the kernel over all pairs, by matrices of `ROWS` rows."""
     total = 0.0
     for begin in range(0, len(x), ROWS):
         kernel = cdist(x[begin : begin + ROWS], y, "sqeuclidean")
@@ -27,7 +27,7 @@ def scipy_sum(x: np.ndarray, y: np.ndarray, scale: float) -> float:
 
 
 def scipy_within(x: np.ndarray, scale: float) -> float:
-    """Sum over pairs of different draws, each unordered pair computed once but in the diagonal's blocks."""
+    """Return the sum over pairs of different draws; blocks off the diagonal are computed once."""
     total = 0.0
     for begin in range(0, len(x), ROWS):
         block = x[begin : begin + ROWS]
@@ -37,21 +37,21 @@ def scipy_within(x: np.ndarray, scale: float) -> float:
 
 
 def scipy_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
-    """The estimate of `dpmc.metrics.mmd.squared_mmd`."""
+    """Return the same estimate as `dpmc.metrics.mmd.squared_mmd`."""
     n, m, scale = len(x), len(y), -0.5 / width**2
     within = scipy_within(x, scale) / (n * (n - 1.0)) + scipy_within(y, scale) / (m * (m - 1.0))
     return within - 2.0 * scipy_sum(x, y, scale) / (n * float(m))
 
 
 def seconds(run: Callable[[], float]) -> float:
-    """CPU time of one run."""
+    """Return the CPU time of one run."""
     began = time.process_time()
     run()
     return time.process_time() - began
 
 
 def measure(name: str, x: np.ndarray, y: np.ndarray) -> None:
-    """Print one line: the best of seven runs of each, taken in turns."""
+    """Print one line: the best of seven alternating runs of each."""
     width = float(np.sqrt(2.0 * x.shape[1]))
     ours, scipys = (lambda: mmd.squared_mmd(x, y, width)), (lambda: scipy_mmd(x, y, width))
     difference = abs(ours() - scipys())

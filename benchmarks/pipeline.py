@@ -1,9 +1,9 @@
-"""Where a study's CPU time goes, by rule, from the logs of a finished run.
+"""Print a study's CPU time by command, from the logs of a finished run.
 
     make figures STUDY=thesis && python benchmarks/pipeline.py thesis [--folder FOLDER] [--cpu SECONDS]
 
-Every dpmc command ends its log with the kernel's count of what it used. `--cpu`: user and system seconds of
-the whole run, as `time` says; what is left of them are Snakemake, shells and scripts.
+Every dpmc command ends its log with the time and memory it used. `--cpu`: user and system seconds of the
+whole run, as printed by `time`; the remainder is Snakemake, shells and scripts.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""CPU seconds of one chain, in a job of 20 seeds typed into a shell, against the public code of the thesis.
+"""Measure CPU seconds of one chain, in a job of 20 seeds, compared with the public code of the thesis.
 
-    python benchmarks/speed_up.py [MODEL ...]        # default: all; wants `make install` or the package
+    python benchmarks/speed_up.py [MODEL ...]        # default: all; needs `make install` or the package
 
-A job is `dpmc sample … --seed 0 … 19` with everything that belongs to it: start of Python, imports, machine
-code out of numba's cache, layout of rows, chains, files. The public code makes one chain a process; its
-seconds are in data/published/reference_timings.csv, measured in the same way.
+A job is a whole `dpmc sample … --seed 0 … 19`: start of Python, imports, machine code from numba's cache,
+layout of rows, chains, files. The public code makes one chain per process; its seconds are in
+data/published/reference_timings.csv, measured in the same way.
 """
 
 import csv
@@ -27,7 +27,7 @@ STUDY = "thesis"
 
 
 def cpu_of(*arguments: str) -> float:
-    """User and system seconds of a dpmc command. Raises CalledProcessError if it fails."""
+    """Return user and system seconds of a dpmc command; raise CalledProcessError if it fails."""
     command = [sys.executable, "-m", "dpmc", *arguments]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -37,7 +37,7 @@ def cpu_of(*arguments: str) -> float:
 
 
 def measure(published: list[dict[str, str]], times: list[float]) -> Iterator[list[Any]]:
-    """Yield the row of each published line; append how many times less CPU a chain takes to `times`."""
+    """Yield the row of each published line; append the public code's seconds over ours to `times`."""
     seeds = load_study(STUDY).seeds
     with tempfile.TemporaryDirectory() as folder:
         for line in published:
@@ -54,7 +54,7 @@ def measure(published: list[dict[str, str]], times: list[float]) -> Iterator[lis
 
 
 def main() -> None:
-    """Print a row for each model and method, and how the goals are met."""
+    """Print a row for each model and method, and the goals."""
     with open(REFERENCE) as file:
         published = list(csv.DictReader(line for line in file if not line.startswith("#")))
     models, times = sys.argv[1:], []

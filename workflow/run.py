@@ -1,15 +1,15 @@
-"""Run Snakemake for one or more studies, one run at a time: what `make figures` starts.
+"""Run Snakemake for one or more studies, one run at a time, for `make figures`.
 
     python workflow/run.py [--tune] [--cores N] [--profile NAME] [--config KEY=VALUE] [...] [study ...]
 
-Snakemake locks its folder with a file, which outlives `kill -9`: the next run stops and asks for
-`--unlock`, and cannot tell a file that is left over from a run at work. So this program takes a lock that the
-kernel drops with the process (flock), and hands the open file to Snakemake: the lock lives as long as either.
-Jobs do not hold it, for Python closes inherited files in the processes that it starts. Whoever holds this
-lock may remove Snakemake's, unless a Snakemake that was started by itself is at work in the folder.
+Snakemake locks its folder with a file that survives `kill -9`: the next run stops and requires `--unlock`,
+since it cannot distinguish a stale lock from a running process. So this program takes a lock that the kernel
+releases with the process (flock), and passes the open file to Snakemake: the lock is held until both have
+ended. Jobs do not hold it, because Python closes inherited files in its child processes. The holder of this
+lock may remove Snakemake's, unless another Snakemake, started by hand, is running in the folder.
 
-Image data of others may be unavailable. They are looked for first, in a run of their own, so that the run
-proper leaves out the models that lack them and makes everything else; the exit status is then 3.
+Third-party image data may be unavailable. A first run fetches them, so that the main run leaves out models
+whose data are missing and makes everything else; the exit status is then 3.
 """
 
 import argparse
@@ -34,14 +34,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE_LOCKS = Path(".snakemake/locks")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
-INCOMPLETE = 3  # exit status of a run that made everything but what lacks image data
-MANY_CORES = 16  # from here on a job makes a cell, so that no core waits for the longest method
+INCOMPLETE = 3  # exit status of a run that left out models without image data
+MANY_CORES = 16  # with so many cores a job makes a cell, so that no core waits for the longest method
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Take the lock, clear what a killed run left, and run Snakemake; exit 1 or 2 if refused.
+    """Take the lock, clear a stale lock of Snakemake, and run Snakemake; exit 1 or 2 if refused.
 
-    Exit 3 after a run that had to leave out models whose data are unavailable.
+    Exit 3 after a run that left out models whose data are unavailable.
     """
     options, for_snakemake = parse(arguments)
     os.chdir(ROOT)
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     targets = tuning_targets(studies, options.studies) if options.tune else options.studies
     folder, profile = known_profile(options.profile) if options.profile else (None, {})
     check_partitions(profile)
-    # The rules call `dpmc`: the one beside this Python, whether or not its environment is active.
+    # The rules call the `dpmc` of this environment, even if it is not active.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     lock = take_lock(" ".join(options.studies))
     clear_stale_locks()
@@ -65,49 +65,49 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    """Our options, and those for Snakemake."""
+    """Return our options, and those for Snakemake."""
     parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
     add = parser.add_argument
-    add("studies", nargs="*", default=["thesis"], help="default: thesis")
-    add("--tune", action="store_true", help="search hyperparameters in place of making figures")
+    add("studies", nargs="*", default=["thesis"], help="names of studies, or all (default: thesis)")
+    add("--tune", action="store_true", help="search hyperparameters instead of making figures")
     add("--cores", default="all", help="a number, or all (the default)")
-    add("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm; default: here")
-    add("--config", action="append", default=[], metavar="KEY=VALUE", help="as in config/config.yaml")
-    add("--quiet", action="store_true", help="failures and the place of the figures, no progress")
-    add("--verbose", action="store_true", help="Snakemake's own log: every job with its files")
+    add("--profile", metavar="NAME", help="a folder of profiles/, e.g. slurm (default: none)")
+    add("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of config/config.yaml")
+    add("--quiet", action="store_true", help="print only failures and the folder of the figures")
+    add("--verbose", action="store_true", help="print Snakemake's own log: every job with its files")
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
     return parser.parse_known_intermixed_args(arguments)
 
 
 def is_planned(for_snakemake: list[str]) -> bool:
-    """Whether Snakemake only says what it would do."""
+    """Return whether this is a dry run of Snakemake."""
     return any(argument in ("-n", "--dry-run", "--dryrun") for argument in for_snakemake)
 
 
 def snakemake_command(
     options: argparse.Namespace, for_snakemake: list[str], folder: Path | None, profile: dict[str, Any]
 ) -> list[str]:
-    """The command, to which targets are to be added."""
+    """Return the command without targets."""
     command = [*SNAKEMAKE, *for_snakemake, *(["--profile", str(folder)] if folder else [])]
     cluster = profile.get("executor", "local") != "local"
-    # On a cluster, `all` would be the cores of this machine; there the profile says how many jobs.
+    # On a cluster, `all` would be the cores of this machine; there the profile has the number of jobs.
     if not folder or options.cores != "all":
         command += ["--cores", options.cores]
     if cluster or options.verbose:
-        # Snakemake's own words; on a cluster they name its jobs. A reason lists thousands of files.
+        # Snakemake's own log, which names jobs of a cluster; without reasons, which list thousands of files.
         command.append("--quiet=reason")
     elif not is_planned(for_snakemake):
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
-    # Said here, for Snakemake hands it on to jobs of a cluster, which see one core.
+    # Set here and not in the rules: a job of a cluster sees one core, and Snakemake passes this setting on.
     cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
     config = [*options.config, *(["many_cores=true"] if cluster or cores >= MANY_CORES else [])]
     return [*command, *(["--config", *config] if config else []), "--"]
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
-    """The files that `--tune` makes for the studies asked for; refuses a study that searches nothing.
+    """Return the files that `--tune` makes for the studies; refuse a study without searches.
 
-    Of `all`, those that search something.
+    With `all`, studies without searches are left out.
     """
     from dpmc.errors import DpmcError
     from dpmc.search import searched_pairs
@@ -138,13 +138,13 @@ def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> li
     }
     asked = sorted(mark for mark in needed if not Path(mark).exists())
     if asked:
-        # One source may fail and the next be there. A failure leaves a mark, which is read below.
+        # Other sources may succeed if one fails. A failure leaves a marker, which is read below.
         run_to_end([*command[:-1], "--keep-going", "--", *asked], lock)
     return [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
 
 
 def run_to_end(command: list[str], lock: int) -> int:
-    """Run Snakemake, which has the lock too and gets our signals, and return its exit status."""
+    """Run Snakemake, passing it the lock and our signals, and return its exit status."""
     process = subprocess.Popen(command, pass_fds=[lock])
     signals: dict[int, Any] = {
         signal.SIGINT: signal.SIG_IGN,  # a terminal sends it to Snakemake as well
@@ -158,7 +158,7 @@ def run_to_end(command: list[str], lock: int) -> int:
 
 
 def study_places(config: list[str]) -> Any:
-    """Files and folders of studies: the setting `studies` of the command line, else of config/config.yaml."""
+    """Return files and folders of studies: `studies` of the command line, else of config/config.yaml."""
     from dpmc.errors import DpmcError
     from dpmc.studies import read_yaml
 
@@ -173,10 +173,10 @@ def study_places(config: list[str]) -> Any:
 
 
 def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
-    """Return the studies of a run, with those whose cells they take; `places` has all studies.
+    """Return the studies of a run, with those whose cells they reuse; `places` has all studies.
 
-    Refuses an unknown study, a mistake in any study's file, and hyperparameters that are missing unless the
-    run is to `tune` them, in one line, before anything starts.
+    Before anything starts, refuses in one line an unknown study, a mistake in any study's file, and missing
+    hyperparameters unless the run is to `tune` them.
     """
     from dpmc.errors import DpmcError
     from dpmc.studies import load_study, study_files
@@ -205,7 +205,7 @@ def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
 def known_profile(name: str) -> tuple[Path, dict[str, Any]]:
     """Return a profile's folder, by its name or path, and content.
 
-    Refuses a profile that is not there or lacks its plugin.
+    Refuses a profile that does not exist or whose plugin is not installed.
     """
     known = sorted(path.parent for path in Path("profiles").glob("*/profile.yaml"))
     folder = next((path for path in (*known, Path(name)) if name in (path.name, str(path))), Path(name))
@@ -224,7 +224,7 @@ def known_profile(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def check_partitions(profile: dict[str, Any]) -> None:
-    """Refuse a Slurm partition that does not exist, and one where jobs would wait for ever for their time."""
+    """Refuse a Slurm partition that does not exist or never allows the time of the jobs."""
     asked = profile.get("default-resources") or {}
     names = str(asked.get("slurm_partition") or "").split(",")
     limits = partition_limits() if profile.get("executor") == "slurm" else {}
@@ -232,7 +232,7 @@ def check_partitions(profile: dict[str, Any]) -> None:
     for name in names if limits else []:
         if name and name not in limits:
             refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
-    # Of several partitions Slurm takes one that allows the time.
+    # Slurm chooses among several partitions one that allows the time.
     longest = max(limits.get(name, float("inf")) for name in names)
     minutes = re.match(r"\d+", str(asked.get("runtime", "")))  # of the first attempt
     if minutes and int(minutes[0]) > longest:
@@ -244,7 +244,7 @@ def check_partitions(profile: dict[str, Any]) -> None:
 
 
 def partition_limits() -> dict[str, float]:
-    """Partition -> its time limit in minutes, "" for the default one; empty if Slurm does not say."""
+    """Return partition -> time limit in minutes, "" for the default one; empty if Slurm reports none."""
     command = ["sinfo", "-h", "-o", "%P %l"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
@@ -259,7 +259,7 @@ def partition_limits() -> dict[str, float]:
 
 
 def slurm_minutes(limit: str) -> float:
-    """Slurm's [days-]hours:minutes:seconds or minutes:seconds, in minutes; `infinite` for what is neither."""
+    """Convert Slurm's [days-]hours:minutes:seconds or minutes:seconds to minutes; else infinite."""
     days, _, clock = limit.rpartition("-")
     try:
         parts = [int(part) for part in clock.split(":")]
@@ -270,7 +270,7 @@ def slurm_minutes(limit: str) -> float:
 
 
 def take_lock(studies: str) -> int:
-    """Hold the folder's lock from here until this process, whatever it has become, ends; return its file."""
+    """Take the folder's lock, which is held until this process ends; return its file descriptor."""
     try:
         LOCK.parent.mkdir(exist_ok=True)
         lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -282,7 +282,7 @@ def take_lock(studies: str) -> int:
         holder = os.pread(lock, 1000, 0).decode(errors="replace").strip()
         refuse(1, f"another run is at work in this folder: {holder}; wait for it or stop it")
     except OSError as error:
-        refuse(1, f"cannot lock {LOCK} ({error.strerror}); does this file system know flock?")
+        refuse(1, f"cannot lock {LOCK} ({error.strerror}); does this file system support flock?")
     started = time.strftime("%Y-%m-%d %H:%M")
     note = f"{studies}, process {os.getpid()} on {socket.gethostname()}, since {started}\n"
     os.ftruncate(lock, 0)
@@ -292,7 +292,7 @@ def take_lock(studies: str) -> int:
 
 
 def clear_stale_locks() -> None:
-    """Remove Snakemake's own lock if a killed run left one. Needs the lock of `take_lock`."""
+    """Remove Snakemake's own lock if a killed run left it. Call with the lock of `take_lock`."""
     if not any(SNAKEMAKE_LOCKS.glob("*.lock")):
         return
     for process, command in running_snakemakes():
@@ -303,15 +303,15 @@ def clear_stale_locks() -> None:
     )
     if unlock.returncode != 0:
         sys.stderr.write(unlock.stdout + unlock.stderr)
-        refuse(1, "Snakemake could not clear its lock; its reason stands above")
+        refuse(1, "Snakemake could not clear its lock; see its message above")
 
 
 def running_snakemakes() -> list[tuple[int, str]]:
-    """Process number and command line of each live Snakemake of this machine in this folder.
+    """Return process id and command line of each running Snakemake of this machine in this folder.
 
-    Snakemake's lock names no process, and a `snakemake` typed by hand does not take ours.
+    Snakemake's lock does not name a process, and a `snakemake` typed by hand does not take our lock.
     """
-    import psutil  # comes with Snakemake; half a tenth of a second that most runs need not pay
+    import psutil  # installed with Snakemake; takes 0.05 s to import, and most runs do not need it
 
     found = []
     for process in psutil.process_iter(["pid", "cwd", "cmdline"]):
@@ -323,7 +323,7 @@ def running_snakemakes() -> list[tuple[int, str]]:
 
 
 def refuse(status: int, reason: str) -> NoReturn:
-    """Say in one line why nothing was started, and exit."""
+    """Print in one line why nothing was started, and exit."""
     print(f"dpmc: error: {reason}", file=sys.stderr)
     sys.exit(status)
 

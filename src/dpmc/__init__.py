@@ -1,7 +1,7 @@
 """Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
 
-`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md). What they need
-is imported when it is first used.
+`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md). Modules are
+imported on first use, since numba and xarray are slow to load.
 """
 
 from importlib import import_module
@@ -36,7 +36,7 @@ _PUBLIC = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "algorithms":  # the package, which can be called
+    if name == "algorithms":  # the package itself is callable
         return import_module("dpmc.algorithms")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dpmc' has no attribute {name!r}")

@@ -8,9 +8,9 @@ from dpmc import cli
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of the command line; return its exit code."""
+    """Run one command, by default from `sys.argv`; return its exit code."""
     status = cli.main(arguments)
-    gc.freeze()  # the interpreter's last collection would look at every object: 0.3 s of each process
+    gc.freeze()  # without it the final garbage collection visits every object, which takes 0.3 s
     return status
 
 

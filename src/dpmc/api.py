@@ -49,56 +49,57 @@ def sample(
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
 
-    All chains of a call share one budget: the ε stated is the ε spent, at most. Each further call on the same
-    data spends as much again. Chains are reproducible by their seed, which whoever knows it can use against
-    the noise: they are for research, not for release.
+    All chains of a call share one budget: at most `epsilon` is spent. Each further call on the same data
+    spends as much again. Chains are reproducible: anyone who knows the seed can subtract the noise. They are
+    for research, not for release.
 
     Parameters
     ----------
     model
-        An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or class with
-        `dimension` and `log_likelihood(theta, rows)`; or a name, "module:Class" or of the catalogue.
+        An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
+        `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a table of pandas or xarray, or the path of a .csv, .parquet
-        or .nc file. Columns are taken by name where the model names them. Or "tuning", "fresh-0", …: as many
-        rows as the model's `n`, simulated.
+        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv, .parquet
+        or .nc file. If the model names columns, they are selected by name. Or "tuning", "fresh-0", …:
+        simulated rows, as many as the model's `n`.
     algorithm
-        See `dpmc.algorithms()`.
+        The algorithm's name; see `dpmc.algorithms()`.
     epsilon
-        Of all chains together; "inf" for algorithms without privacy, with `iterations`.
+        Budget ε of all chains together; "inf" for algorithms without privacy, with `iterations`.
     delta
-        Default 0.1/n, as in the studies: n rows are each one person's, and a δ of 1/n would allow to publish
-        one of them. n is public.
+        Budget δ. Default 0.1/n, as in the studies: each row is one person's, and δ = 1/n would allow
+        publishing one row. n is public.
     hyperparameters
-        Mapping of the algorithm's hyperparameters, what `dpmc.tune` returned, or the path of a YAML file with
-        either. They must not be chosen by looking at the data. There are no defaults: what serves depends on
-        the model and on n.
+        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
+        either. They must not depend on the private rows. There are no defaults: good values depend on the
+        model and on n.
     chains
-        How many. Each gets an equal part of the iterations that the budget allows.
+        Number of chains. Each gets an equal part of the iterations that the budget allows.
     iterations
-        Of each chain; None: all that the budget allows.
+        Iterations of each chain; None: all that the budget allows.
     thin
-        Keep every so-many-th draw.
+        Keep every `thin`-th draw.
     seed
-        Of all random numbers; names, with the model and the data, the streams that the commands use.
+        Seed of all random numbers. Model, data, algorithm, ε and seed name the same random streams as in the
+        commands.
     accountant
-        "tight", or as in docs/explanation/accounting.md.
+        "tight", or another one of docs/explanation/accounting.md.
     start
         Start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
-        `true_theta`, as far out as the posterior of simulated rows.
+        `true_theta`, with the spread of the posterior of simulated rows.
     progress
-        Report progress, and at the end how the chains went, on standard error.
+        Report progress and a final summary of the chains on standard error.
 
     Returns
     -------
     xarray.DataTree
         Groups posterior (`theta`: chain, draw, parameter), sample_stats, constant_data, and
-        private_diagnostics, which are functions of the rows and no part of a release.
+        private_diagnostics; the latter are functions of the rows that no ε covers.
 
     Raises
     ------
     DpmcError
-        For an argument that is wrong or missing, before any budget is spent.
+        If an argument is wrong or missing, before any budget is spent.
     """
     from dpmc import sampling, storage
     from dpmc.cell import described
@@ -144,25 +145,30 @@ def budget(
     delta: float | None = None,
     chains: int = 1,
 ) -> dict[str, int | float]:
-    """Return by accountant the iterations of each chain that ε buys, or the ε that iterations cost.
+    """Return, by accountant, the iterations of each chain that ε allows, or the ε that iterations cost.
 
-    No rows are read. Of the accountants, `dpmc.sample` takes "tight" if not told otherwise.
+    No rows are read. The default accountant of `dpmc.sample` is "tight".
 
     Parameters
     ----------
     n
-        Number of rows, or a model that has one.
+        Number of rows, or a model with an `n`.
     algorithm, hyperparameters, delta, chains
         As in `dpmc.sample`.
     epsilon
-        Total budget of all chains.
+        Budget ε of all chains together.
     iterations
-        Of each chain.
+        Iterations of each chain.
+
+    Returns
+    -------
+    dict
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases.
 
     Raises
     ------
     DpmcError
-        Unless one of `epsilon` and `iterations` is given.
+        Unless exactly one of `epsilon` and `iterations` is given.
     """
     from dpmc import budgets
     from dpmc.privacy.events import repeat
@@ -198,37 +204,43 @@ def tune(
     table: str | Path | None = None,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Search hyperparameters on simulated or public rows; `dpmc.sample` takes what is returned.
+    """Search hyperparameters on simulated or public rows; pass the result to `dpmc.sample`.
 
-    The best setting has the least distance (MMD) from the posterior of these rows, which is known, or is
-    sampled without privacy, among those that clip fewer than a tenth of the log ratios. What is found is good
-    for private rows as far as these are like them: as many, on the same scale, and with parameters near the
-    model's `true_theta`, which is your guess. `["search"]["chosen"]` says what came of it: `ess` and `rhat`
-    of a run, `mmd`, `verdict` ("ok": it clips little); a run that is worth few draws is warned of.
+    Among the settings that clip fewer than a tenth of the log ratios, the best one has the least distance
+    (MMD) from the posterior of these rows. That posterior is known or sampled without privacy. The result
+    suits private rows that resemble these rows: as many, on the same scale, and with parameters near the
+    model's `true_theta`, which is your guess. `["search"]["chosen"]` has `ess` and `rhat` of a run, `mmd`,
+    and `verdict` ("ok": it clips little). A warning is printed if a run has a small effective sample size.
 
     Parameters
     ----------
     model
-        As in `dpmc.sample`; to simulate rows it has `simulate(generator, theta, n)` and `true_theta`.
+        As in `dpmc.sample`. To simulate rows it needs `simulate(generator, theta, n)` and `true_theta`.
     data
-        Number of rows to simulate, that of the private rows; None: the model's `n`. Or public rows, as in
-        `dpmc.sample`, with `data_are_public`.
+        Number of rows to simulate, equal to that of the private rows; None: the model's `n`. Or public rows,
+        as in `dpmc.sample`, with `data_are_public`.
     epsilon, delta, chains
         As they will be in `dpmc.sample`.
     hyperparameters
-        To begin with; the search goes up to ten times as far, either way. None: from the scale of the
+        Start of the search, which covers a tenth to ten times each value. None: chosen from the scale of the
         posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
     trials, seeds
-        Settings to try, and runs of each; the best are run again with other seeds.
+        Number of settings to try, and of runs of each; the best are run again with other seeds.
     data_are_public
-        Nobody's privacy depends on the rows given.
+        Confirm that the given rows are public.
     table
-        CSV file of the trials, from which a search that was stopped goes on.
+        CSV file of the trials, from which an interrupted search is resumed.
+
+    Returns
+    -------
+    dict
+        The hyperparameters found, with the results of the search under "search".
 
     Raises
     ------
     DpmcError
-        For rows that may be private: hyperparameters chosen by them tell of them, and no epsilon covers that.
+        If the rows may be private: hyperparameters chosen on private rows reveal information about them that
+        no epsilon covers.
     """
     from tempfile import TemporaryDirectory
 
@@ -263,14 +275,14 @@ def tune(
 
 
 def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
-    """Simulated rows, or given ones that are said to be public."""
+    """Return a problem with simulated rows, or with given rows that the caller declares public."""
     from dpmc import datasets
 
     if data is not None and not isinstance(data, Number):
         if not data_are_public:
             raise DpmcError(
-                "data: hyperparameters chosen on private rows tell of them, and no epsilon covers that: give "
-                "the number of rows to simulate, or say data_are_public=True"
+                "data: hyperparameters chosen on private rows reveal information about them that no epsilon "
+                "covers: give the number of rows to simulate, or set data_are_public=True"
             )
         return _problem(model, data, starts)
     label, name, about = _definition(model)
@@ -283,7 +295,10 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
 
 
 def _definition(model: Any) -> tuple[str, str, Definition]:
-    """Label, name and definition of whatever stands for a model: the label of an instance is its class's."""
+    """Return label, name and definition of a model given by name, class or instance.
+
+    The label of an instance is the name of its class.
+    """
     if isinstance(model, str):
         return model, model, models.definition(model)
     name, about = given_model(model)
@@ -291,7 +306,7 @@ def _definition(model: Any) -> tuple[str, str, Definition]:
 
 
 def _problem(model: Any, data: Any, starts: int) -> Problem:
-    """Model and rows; what cannot be run is refused."""
+    """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
     from dpmc import datasets
 
     label, name, about = _definition(model)
@@ -305,7 +320,7 @@ def _problem(model: Any, data: Any, starts: int) -> Problem:
 
 
 def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
-    """Hyperparameters as plain values, from a mapping, a file, or what a search returned."""
+    """Return hyperparameters as plain values, from a mapping, a file or the result of a search."""
     from dpmc.studies import read_yaml
 
     content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
@@ -317,13 +332,13 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number or list in place of one of NumPy."""
+    """Return a Python number or list in place of a NumPy one or a tuple."""
     value = value.tolist() if hasattr(value, "tolist") else value
     return list(value) if isinstance(value, tuple) else value
 
 
 def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
-    """The algorithm with its hyperparameters; DpmcError says what those that are missing mean."""
+    """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
     missing = describe_missing(cls, values)
     if missing:
@@ -335,7 +350,7 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
 
 
 def _delta(delta: float | None, n: int) -> float:
-    """δ: as given, else 0.1/n."""
+    """Return δ as given, else 0.1/n."""
     try:
         number = 0.1 / n if delta is None else real(delta)
     except ValueError as error:
@@ -346,7 +361,7 @@ def _delta(delta: float | None, n: int) -> float:
 
 
 def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
-    """Start points (chains, d)."""
+    """Return start points (chains, d)."""
     if np.ndim(start) <= 1:
         return np.tile(array(start, (dimension,), "start"), (chains, 1))
     points: np.ndarray = array(start, (chains, dimension), "start")

@@ -1,4 +1,4 @@
-"""A parser of command lines with errors of one line, and the types of its arguments."""
+"""A command-line parser with one-line errors, and the types of its arguments."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from dpmc.values import MOST, decimal, shown, whole
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose numbers (`type=int`, `type=float`) are plain."""
+    """A parser with one-line errors and plain decimal numbers (`type=int`, `type=float`)."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def count(text: str) -> int:
-    """Read a whole number, at most `MOST`; its command checks the lower bound."""
+    """Read a whole number, at most `MOST`; the command checks the lower bound."""
     try:
         found = whole(text)
     except ValueError as error:
@@ -48,7 +48,7 @@ def seconds(text: str) -> float:
 
 
 def file_name(text: str) -> str:
-    """Return the name of a file; refuse an empty one, and one that can only be a folder's."""
+    """Return the name of a file; refuse an empty name and the name of a folder."""
     if not Path(text).name or text.endswith("/"):
         raise argparse.ArgumentTypeError(f"{text!r} must be the name of a file")
     return text

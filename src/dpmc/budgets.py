@@ -17,9 +17,9 @@ from dpmc.storage import replacing
 if TYPE_CHECKING:
     from dpmc.studies import Study
 
-#: iterations: of each chain. budget_iterations: what the budget allows, by the cell's accountant; then what
-#: it allows by every accountant that is meant for the releases. epsilon_spent: by one run's iterations, by
-#: the cell's accountant and by tight accounting.
+#: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
+#: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according
+#: to the cell's accountant, and according to tight accounting.
 COLUMNS = (
     *("study", "model", "method", "epsilon", "delta", "accountant", "iterations", "budget_iterations"),
     *accountants.ACCOUNTANTS,
@@ -37,9 +37,9 @@ def answers(
     epsilon: float | None = None,
     iterations: int | None = None,
 ) -> dict[str, int | float]:
-    """By accountant that is meant for the releases: the iterations that ε allows, or the ε of iterations.
+    """Return, by accountant meant for the releases, the iterations that ε allows, or the ε of iterations.
 
-    `once` are the releases before the first iteration, `each` those of an iteration.
+    `once` are the releases before the first iteration, `each` those of one iteration.
     """
     found: dict[str, int | float] = {}
     for name, accountant in accountants.ACCOUNTANTS.items():
@@ -53,7 +53,7 @@ def answers(
 
 
 class _Question(NamedTuple):
-    """What a cell asks of an accountant."""
+    """The releases and the budget of a cell, for an accountant."""
 
     once: tuple[Release, ...]
     each: tuple[Release, ...]
@@ -70,11 +70,11 @@ def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = No
 
 
 def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterator[dict[str, Any]]:
-    """One row a cell, by column; columns of accountants that are not meant for its releases are missing.
+    """Yield one row per cell, by column; columns of accountants not meant for its releases are missing.
 
-    `hyperparameters` are those by (model, method); a cell that is not among them has the pinned ones.
+    `hyperparameters` are by (model, method); other cells have the pinned ones.
 
-    Raises DpmcError where hyperparameters, the number of rows or of iterations are missing, and where the
+    Raises DpmcError if hyperparameters, the number of rows or the iterations are missing, and if the
     accountant cannot bound the releases.
     """
     for model, method, epsilon in study.cells():
@@ -104,7 +104,7 @@ def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterat
 def _question(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
 ) -> _Question:
-    """The releases of one run of a cell, all chains together, and its budget."""
+    """Return the releases of one run of a cell, all chains together, and its budget."""
     definition = study.definition(model)
     n = study.number_of_rows(model)
     if not n:
@@ -119,7 +119,7 @@ def _question(
 
 
 def _by_accountant(chosen: Accountant, question: _Question) -> dict[str, int]:
-    """Iterations by every accountant that is meant for the releases, and by the chosen one; {}: no budget."""
+    """Return iterations by the chosen accountant and all meant for the releases; {} without a budget."""
     if question.epsilon is None:
         return {}
     return {
@@ -130,13 +130,13 @@ def _by_accountant(chosen: Accountant, question: _Question) -> dict[str, int]:
 
 
 def _spent(chosen: Accountant, question: _Question, iterations: int) -> dict[str, float | str]:
-    """Epsilon spent by a run, by the cell's accountant and by tight accounting."""
+    """Return the ε spent by a run, by the cell's accountant and by tight accounting."""
     events = question.once + repeat(question.each, iterations)
-    # Asked as the ledger asks at the end of a run, so that both have the same digits.
+    # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
     spent = chosen.epsilon(events, question.delta, question.epsilon)
     try:
         best = accountants.resolve("tight", events)
         tight: float | str = spent if best is chosen else best.epsilon(events, question.delta)
-    except DpmcError:  # releases that no accountant of the preset bounds
+    except DpmcError:  # no accountant of the preset can bound the releases
         tight = ""
     return {"epsilon_spent": spent, "epsilon_spent_tight": tight}

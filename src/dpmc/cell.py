@@ -1,4 +1,4 @@
-"""A cell: what is to be run on which data, with which budget; everything that decides draws but the seed."""
+"""A cell: data, algorithm and budget of a run; everything but the seed that determines the draws."""
 
 import functools
 import json
@@ -11,15 +11,15 @@ from dpmc.privacy.events import repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 from dpmc.problem import Problem
 
-#: Fewer iterations than this give a chain that no second half can be taken from.
+#: A chain with fewer iterations has too short a second half to evaluate.
 LEAST_ITERATIONS = 4
 
 
 def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
-    """Iterations of each chain: those asked for, else all that the budget and `cap` allow.
+    """Return the iterations of each chain: `asked` if given, else all that the budget and `cap` allow.
 
-    `most`: what the budget of `epsilon` allows; None without a budget. Raises DpmcError where nothing says
-    how many, and BudgetExceeded where those asked for cost more than the budget.
+    `most` is what the budget of `epsilon` allows; None without a budget. Raises DpmcError if neither `most`
+    nor `asked` is given, and BudgetExceeded if `asked` costs more than the budget.
     """
     if most is None and asked is None:
         which = "inf" if epsilon == "inf" else kind
@@ -33,7 +33,7 @@ def iterations_within(most: int | None, asked: int | None, cap: int | None, epsi
 
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run: everything that decides the draws, apart from the seed."""
+    """Everything that determines the draws of a run, except the seed."""
 
     problem: Problem
     method: str  # label
@@ -45,34 +45,34 @@ class Cell:
     iterations: int | None = None  # of each chain; None: all that the budget allows
     thin: int = 1  # every thin-th draw is kept
     most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
-    most_iterations: int | None = None  # stop there, however much budget is left
-    epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is set to keep it
+    most_iterations: int | None = None  # stop there even if budget is left
+    epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
 
     @property
     def budget(self) -> Budget | None:
-        """The (ε, δ) of one run; None without privacy, and where ε is per iteration."""
+        """Return the (ε, δ) of one run; None without privacy, and if ε is per iteration."""
         if self.epsilon == "inf" or self.epsilon_kind != "total":
             return None
         return Budget(float(self.epsilon), self.delta)
 
     def releases(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events of a whole run before its first iteration and per iteration, all chains together."""
+        """Return the events of a run before its first iteration and per iteration, all chains together."""
         once, each = self.algorithm.releases(self.problem.n)
         return repeat(once, self.chains), repeat(each, self.chains)
 
     def cost(self, iterations: int, first: bool = True) -> tuple[Any, ...]:
-        """Events of so many iterations of a run, `first`: from the first one on."""
+        """Return the events of these iterations of a run; `first`: they include the first iteration."""
         once, each = self.releases()
         return (once if first else ()) + repeat(each, iterations)
 
     def resolved_accountant(self) -> Any:
-        """The accountant that the cell's name or preset means for its releases."""
+        """Return the accountant that the cell's name or preset selects for its releases."""
         once, each = self.releases()
         return accountants.resolve(self.accountant, once + each)
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
-        """Iterations of each chain that the budget allows; None without a budget."""
+        """Return the iterations of each chain that the budget allows; None without a budget."""
         if self.budget is None:
             return None
         once, each = self.releases()
@@ -80,23 +80,23 @@ class Cell:
         return most
 
     def allowed_iterations(self) -> int:
-        """Iterations of each chain.
+        """Return the iterations of each chain.
 
-        Raises DpmcError where neither budget nor `iterations` says how many, and BudgetExceeded where
-        `iterations` costs more than the budget.
+        Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
+        costs more than the budget.
         """
         return iterations_within(
             self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, self.epsilon_kind
         )
 
     def kept_every(self, iterations: int) -> int:
-        """Every how-many-th draw is kept; at least `most_draws` are, and fewer than twice as many."""
+        """Return k if every k-th draw is kept: `thin`, or between `most_draws` and twice as many draws."""
         if self.most_draws is None or self.thin > 1:
             return self.thin
         return max(1, iterations // self.most_draws)
 
     def status(self, iterations: int) -> str:
-        """ "ok", or why the chain is too short to be of use."""
+        """Return "ok", or the reason why the chain is too short to evaluate."""
         if iterations >= LEAST_ITERATIONS:
             return "ok"
         plural = "" if iterations == 1 else "s"
@@ -106,9 +106,9 @@ class Cell:
 def described(
     cell: Cell, values: dict[str, Any], study: str, algorithm: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Attributes of a cell's chain files beside what the sampler knows.
+    """Return attributes of a cell's chain files that the sampler does not set.
 
-    `values` and `options` are hyperparameters as they were given, `algorithm` its id, `study` a name or "".
+    `values` and `options` are hyperparameters as given, `algorithm` its id, `study` a name or "".
     """
     problem = cell.problem
     return {

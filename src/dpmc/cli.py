@@ -1,4 +1,4 @@
-"""The command line, `dpmc <command>`: dispatch, exit codes and errors. `options.py` declares the commands."""
+"""The command line, `dpmc <command>`: dispatch, exit codes and errors. Commands are in `options.py`."""
 
 import argparse
 import importlib
@@ -12,11 +12,11 @@ from dpmc.errors import DpmcError
 from dpmc.options import COMMANDS, parser
 
 LONGEST = 1000  #: characters of an error's line
-AT_ONCE = ("fetch", "budget", "init")  #: commands too short to say what they used
+AT_ONCE = ("fetch", "budget", "init")  #: short commands, which do not report time and memory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 2 for a user's mistake, which is one line."""
+    """Run one command; return its exit code, 2 for a user's mistake."""
     began = time.monotonic()
     program = parser()
     complete(program)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def complete(program: argparse.ArgumentParser) -> None:
-    """Answer the shell if it asks for completions (TAB), and exit; otherwise do nothing."""
+    """Print completions and exit if the shell requests them (TAB); otherwise do nothing."""
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete
 
@@ -45,7 +45,7 @@ def complete(program: argparse.ArgumentParser) -> None:
 
 
 def reported(action: Callable[[], object], verbose: bool = False) -> int:
-    """Run `action`; return the exit code. A user's mistake is one line, after its traceback if `verbose`."""
+    """Run `action`; return the exit code. Print a user's mistake in one line; `verbose`: with traceback."""
     try:
         action()
     except BrokenPipeError:
@@ -63,7 +63,7 @@ def reported(action: Callable[[], object], verbose: bool = False) -> int:
 
 def _in_one_line(error: Exception) -> str:
     """Format an error as one line of at most `LONGEST` characters."""
-    if isinstance(error, OSError):  # of a file, by and large
+    if isinstance(error, OSError):  # mostly about a file
         where = f"{error.filename}: " if error.filename else ""
         text = f"{where}{error.strerror or error}"
     elif isinstance(error, MemoryError):
@@ -75,7 +75,7 @@ def _in_one_line(error: Exception) -> str:
 
 
 def _used(command: str, seconds: float) -> str:
-    """Return time and memory used by this process and its children, in one line; benchmarks/ reads it."""
+    """Return a line on time and memory of this process and its children; benchmarks/ parses it."""
     import resource
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -1,4 +1,4 @@
-"""Medians and means of chains with their standard errors, and which cells an experiment compares."""
+"""Medians and means with their standard errors, and the cells that an experiment compares."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpmc.tables.formats import markdown
 if TYPE_CHECKING:
     from dpmc.studies import Study
 
-Row = dict[str, object]  # of such a table: column -> value; None and NaN are what cannot be said
+Row = dict[str, object]  # column -> value; None and NaN: unknown
 WITHOUT_PRIVACY = ("rwmh", "hmc")  #: algorithms of the clipping experiment
 
 
 def two_accountings(study: Study) -> dict[str, str]:
-    """Return method with the accountant `thesis` -> method of the same algorithm with `tight`."""
+    """Map each method with the accountant `thesis` to the method of the same algorithm with `tight`."""
     tight = {spec.algorithm: label for label, spec in study.methods.items() if spec.accountant == "tight"}
     return {
         label: tight[spec.algorithm]
@@ -30,12 +30,15 @@ def two_accountings(study: Study) -> dict[str, str]:
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:
-    """Standard error of a median of m values: 1.2533 σ/√m, σ that of a normal law with these quartiles."""
+    """Return the standard error of a median of m values.
+
+    It is 1.2533 σ/√m, with σ of the normal distribution that has these quartiles; NaN for m < 2.
+    """
     return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
 
 
 def median_error(values: list[float]) -> float:
-    """Standard error of the median of values; NaN for fewer than two."""
+    """Return the standard error of the median of values; NaN for fewer than two."""
     if not values:
         return math.nan
     q1, q3 = np.quantile(values, [0.25, 0.75])
@@ -43,7 +46,7 @@ def median_error(values: list[float]) -> float:
 
 
 def mean_with_error(values: list[float]) -> tuple[float, float]:
-    """A mean and its standard error, NaN where there are too few values."""
+    """Return the mean and its standard error; NaN if there are too few values."""
     if not values:
         return math.nan, math.nan
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
@@ -51,24 +54,24 @@ def mean_with_error(values: list[float]) -> tuple[float, float]:
 
 
 def paired(one: dict[str, float], other: dict[str, float]) -> tuple[float, float]:
-    """Mean over common seeds of one minus other, and its standard error."""
+    """Return the mean over common seeds of `one` minus `other`, and its standard error."""
     return mean_with_error([one[seed] - other[seed] for seed in one if seed in other])
 
 
 def is_known(value: object) -> bool:
-    """Whether a value of a row is a number."""
+    """Return whether a value of a row is neither None nor NaN."""
     return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
 def text(value: object, digits: int = 6) -> str:
-    """A value as the table has it."""
+    """Format a value for a table; "none" if it is unknown."""
     if not is_known(value):
         return "none"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def with_error(one: Row, name: str, sign: str = "") -> str:
-    """A value ± its error."""
+    """Format the value of column `name` ± that of `<name>_error`."""
     value, error = one[name], one[f"{name}_error"]
     if not isinstance(value, float) or not is_known(value):
         return "none"
@@ -76,7 +79,7 @@ def with_error(one: Row, name: str, sign: str = "") -> str:
 
 
 def write(path: Path, columns: Sequence[str], table: Sequence[Row]) -> None:
-    """Write rows as CSV; a column that a row lacks is "none"."""
+    """Write rows as CSV; a missing column is "none"."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
@@ -84,9 +87,9 @@ def write(path: Path, columns: Sequence[str], table: Sequence[Row]) -> None:
 
 
 def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Sequence[str]) -> Iterator[str]:
-    """Markdown table of places by median MMD at each ε, `ways[0]` → `ways[1]`.
+    """Yield the lines of a Markdown table of ranks by median MMD at each ε, `ways[0]` → `ways[1]`.
 
-    `key`: the column of names; `titles`: their titles; the medians are in the columns `<way>_mmd`.
+    `key` is the column of names, `titles` maps names to titles; medians are in the columns `<way>_mmd`.
     """
     who = list(dict.fromkeys(str(one[key]) for one in part))
     lines = []
@@ -102,13 +105,13 @@ def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Seque
 
 
 def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:
-    """Names sorted by median MMD, best first; those without one are left out."""
+    """Return names sorted by median MMD, best first; names without one are left out."""
     medians = {name: float(str(m)) for name, one in cells.items() if is_known(m := one[f"{way}_mmd"])}
     return sorted(medians, key=medians.__getitem__)
 
 
 def clipping_models(study: Study) -> list[str]:
-    """Return the model labels of a study's clipping experiment: without a budget, with clip bounds."""
+    """Return the labels of the models of a study's clipping experiment: no budget, several clip bounds."""
     return [
         label
         for label, spec in study.models.items()
@@ -117,7 +120,7 @@ def clipping_models(study: Study) -> list[str]:
 
 
 def clip_bounds(study: Study, model: str) -> dict[str, dict[float, str]]:
-    """Return algorithm without privacy -> clip bound, ascending -> method label, of a model."""
+    """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
     table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
     for label, spec in study.methods.items():
         if spec.algorithm in table and model in spec.models and "clip" in spec.options:

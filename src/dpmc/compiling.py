@@ -1,4 +1,4 @@
-"""numba's `njit`, which keeps what it compiled on disk where a folder for that can be written."""
+"""numba's `njit`, with a cache on disk if a folder for it can be written."""
 
 import functools
 import warnings
@@ -8,13 +8,13 @@ from typing import Any
 import numba
 
 HINT = (
-    "dpmc compiles its sums over rows in each process anew, in seconds: neither the installed package's "
-    "folder nor the user's cache folder can be written to. Set NUMBA_CACHE_DIR to a folder that can."
+    "dpmc compiles its sums over rows in each process anew, which takes seconds: neither the folder of the "
+    "installed package nor the user's cache folder is writable. Set NUMBA_CACHE_DIR to a writable folder."
 )
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """Return `numba.njit` with these options; without `cache` where numba finds no folder to write to."""
+    """Return `numba.njit` with these options, without `cache` if numba finds no writable folder."""
 
     def compiled(function: Any) -> Any:
         try:
@@ -30,5 +30,5 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 @functools.cache
 def _warn() -> None:
-    """Warn once that nothing is kept."""
+    """Warn once that compiled code is not cached."""
     warnings.warn(HINT, RuntimeWarning, stacklevel=3)

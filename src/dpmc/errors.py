@@ -1,4 +1,4 @@
-"""The one error type for a user's mistake: one line that names the value and the rule it breaks."""
+"""The error type for users' mistakes: its message is one line naming the value and the rule it breaks."""
 
 
 class DpmcError(Exception):

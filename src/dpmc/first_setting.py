@@ -1,6 +1,6 @@
-"""Where a search of hyperparameters begins for a model given in Python: reference draws, a first setting.
+"""The start of a search of hyperparameters: reference draws and a first setting.
 
-Everything here looks at rows without privacy. It is for simulated and public ones.
+Everything here uses rows without privacy. It is for simulated and public rows only.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
     from dpmc.studies import Study
 
-#: Iterations that the noise of the first setting buys: enough to see how a chain mixes. A search goes from
-#: there. Algorithms that are not here need a setting to begin with.
+#: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
+#: algorithms have no first setting: the user must give one.
 ITERATIONS = {"dp-penalty": 2000, "dp-penalty-guided": 2000, "dp-hmc": 200, "dp-mala": 400}
 CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
 REFERENCE = 1000  #: draws
-ROWS = 2000  #: at most, from which clip bounds are taken
-UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound leaves alone
-NOISE = 1.5  #: sd of a log ratio's noise at most: beyond, hardly a proposal is accepted
+ROWS = 2000  #: at most, from which clip bounds are computed
+UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not clip
+NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
 @dataclass(frozen=True)
 class OneCell:
-    """What `search.Bench` asks of a study, for one model and algorithm given in Python."""
+    """The methods of a study that `search.Bench` calls, for one model and algorithm given in Python."""
 
     template: sampling.Cell  # with any hyperparameters
     pinned: dict[str, Any]
     name: str = ""  # of the study
 
     def model(self, label: str) -> Any:
-        """What has a `tuning_epsilon`."""
+        """Return an object with the model's `tuning_epsilon`."""
         return SimpleNamespace(tuning_epsilon=self.template.epsilon)
 
     def method(self, label: str) -> Any:
-        """What has an `algorithm`."""
+        """Return an object with the method's `algorithm`."""
         return SimpleNamespace(algorithm=self.template.method)
 
     def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """The setting that the search begins with, and where it stands."""
+        """Return the hyperparameters that the search starts from, and their source."""
         return self.pinned, "hyperparameters"
 
     def cell(
         self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str
     ) -> sampling.Cell:
-        """What runs with these hyperparameters."""
+        """Return the cell with these hyperparameters."""
         return with_setting(self.template, values, source)
 
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """What decides the draws beside hyperparameters and data."""
+        """Return what determines the draws besides hyperparameters and data, as JSON."""
         cell = self.template
         return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
 
 
 def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
-    """Where hyperparameters are searched, beginning with those given, else with the first ones.
+    """Return the search bench, starting from the given hyperparameters, else from `first_setting`.
 
     Sets the problem's reference draws. `study` and `method` are labels.
     """
@@ -80,7 +80,7 @@ def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: s
 
 
 def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
-    """Return the first trial of a model without a hyperparameter file, as `dpmc.tune` begins."""
+    """Return the search bench of a model without a hyperparameter file, as in `dpmc.tune`."""
     how = study.method(method)
     cell = sampling.Cell(
         problem=problem,
@@ -97,14 +97,14 @@ def begin(study: Study, model: str, method: str, problem: Problem) -> search.Ben
 def with_setting(
     cell: sampling.Cell, values: dict[str, Any], source: str = "hyperparameters"
 ) -> sampling.Cell:
-    """The same cell with other hyperparameters; its budget is computed anew."""
+    """Return the same cell with other hyperparameters; its iterations are computed anew."""
     algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
     about = {name: getattr(cell, name) for name in ("problem", "method", "epsilon", "delta", "accountant")}
     return sampling.Cell(**about, algorithm=algorithm, chains=cell.chains)
 
 
 def scales(problem: Problem) -> np.ndarray:
-    """Standard deviations (d,) of each parameter given the others, near the mode of the posterior."""
+    """Return the standard deviation (d,) of each parameter given the others, near the posterior mode."""
     from scipy.optimize import minimize
 
     def energy(theta: np.ndarray) -> float:
@@ -117,7 +117,7 @@ def scales(problem: Problem) -> np.ndarray:
     mode = minimize(energy, centre, method="BFGS").x
     least, sd = energy(mode), np.full(problem.dimension, 1e-2)
     for i, axis in enumerate(np.eye(problem.dimension)):
-        for _ in range(40):  # to where the energy rises by about ½, as it does at one sd
+        for _ in range(40):  # until the energy rises by about ½, as at one sd of a normal distribution
             rise = 0.5 * (energy(mode + sd[i] * axis) + energy(mode - sd[i] * axis)) - least
             factor = 10.0 if rise <= 0.0 else float(np.clip(math.sqrt(0.5 / rise), 0.1, 10.0))
             sd[i] *= factor
@@ -127,7 +127,7 @@ def scales(problem: Problem) -> np.ndarray:
 
 
 def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
-    """Draws (REFERENCE, d) of a random walk without privacy; exact ones where the model has them."""
+    """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
     if len(problem.reference):
         return problem.reference
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
@@ -139,10 +139,10 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
 
 
 def first_setting(cell: sampling.Cell, sd: np.ndarray) -> dict[str, Any]:
-    """Hyperparameters to begin with, from public rows, their posterior, and what the budget buys.
+    """Return hyperparameters to start from, from public rows, their posterior and the budget.
 
-    `cell`: with any hyperparameters; its problem has reference draws. Raises DpmcError for an algorithm that
-    has to be given some.
+    `cell` may have any hyperparameters; its problem has reference draws. Raises DpmcError for an algorithm
+    that is not in `ITERATIONS`.
     """
     name, problem = cell.method, cell.problem
     if name not in ITERATIONS:
@@ -161,7 +161,7 @@ def first_setting(cell: sampling.Cell, sd: np.ndarray) -> dict[str, Any]:
         clips, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
         distance = math.sqrt((step**2).sum())
     scale = 1.0
-    for _ in range(3):  # iterations go with the square of the noise
+    for _ in range(3):  # iterations are proportional to the squared noise multiplier
         taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
         allowed = with_setting(cell, {**clips, **steps, **lengths, **taus}).budget_iterations or 0
         scale = math.sqrt(ITERATIONS[name] / (cell.chains * max(allowed, 1)))
@@ -173,7 +173,7 @@ def first_setting(cell: sampling.Cell, sd: np.ndarray) -> dict[str, Any]:
 
 
 def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:
-    """Bounds of log ratios per unit distance, and of gradients, that leave nearly all rows alone."""
+    """Return bounds of log ratios per unit distance, and of gradients, that clip few rows."""
     generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
     slopes, norms = [], []
     for theta in generator.choice(problem.reference, 5):
@@ -189,5 +189,5 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
 
 
 def _rounded(values: np.ndarray) -> Any:
-    """Numbers with three significant digits, as plain ones."""
+    """Round to three significant digits; return Python numbers."""
     return np.vectorize(lambda value: float(f"{value:.3g}"))(values).tolist()

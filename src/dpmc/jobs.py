@@ -1,9 +1,9 @@
 """A sampling job: runs of one method on one model, at one or several ε and with one or several seeds.
 
-A run that is finished is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder;
-all get their outputs' names when the last one is there. Snakemake deletes the outputs of a job that was
-killed, but knows nothing of waiting files, so that a kill loses no finished run. Runs under way are in a
-checkpoint, `.checkpoint-<hash>.npz` in the folder of the first output.
+A finished run is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder. All
+files get their output names when the last run is finished. Snakemake deletes the outputs of a killed job but
+not waiting files, so a kill loses no finished run. Runs under way are in a checkpoint,
+`.checkpoint-<hash>.npz` in the folder of the first output.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ Run = tuple[str, int]  #: ε and seed
 
 @dataclass(frozen=True)
 class Job:
-    """Cells whose runs advance together: they differ in ε alone. `about` and `outputs` cover all of them."""
+    """Cells whose runs advance together: they differ only in ε. `about` and `outputs` are for all of them."""
 
     cells: list[sampling.Cell]
     seeds: list[int]
-    about: dict[str, dict[str, Any]]  # by ε: attributes of chain files beside what the sampler knows
+    about: dict[str, dict[str, Any]]  # by ε: attributes of chain files that the sampler does not set
     outputs: dict[Run, Path]
 
     def waiting(self, cell: sampling.Cell, seed: int) -> Path:
-        """Return where a finished run waits until its job is finished."""
+        """Return the waiting file of a finished run, used until its job is finished."""
         key = _hash(_settings(cell, self.about[cell.epsilon]))
         return self.outputs[cell.epsilon, seed].parent / f".{key}-seed-{seed}.nc"
 
     @property
     def checkpoint(self) -> Path:
-        """The file that holds the runs under way."""
+        """Return the checkpoint file of the runs under way."""
         settings = [_settings(cell, self.about[cell.epsilon]) for cell in self.cells]
         folder = self.outputs[self.cells[0].epsilon, self.seeds[0]].parent
         return folder / f".checkpoint-{_hash([settings, self.seeds])}.npz"
@@ -43,8 +43,8 @@ class Job:
     def left(self) -> tuple[list[sampling.Cell], list[int]]:
         """Return the cells and seeds that are still to be sampled.
 
-        A checkpoint knows by itself which runs were unfinished. Without one: all seeds and all ε of which any
-        run is missing.
+        With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
+        has a missing run.
         """
         missing = [
             (cell.epsilon, seed)
@@ -62,7 +62,7 @@ class Job:
 
 
 def run(job: Job, checkpoint_seconds: float, progress: sampling.Progress | None) -> None:
-    """Sample what a job still lacks; every run then has its waiting file."""
+    """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
     def finished(cell: sampling.Cell, chains: storage.Chains) -> None:
         chains.attributes.update(job.about[cell.epsilon])
@@ -75,9 +75,9 @@ def run(job: Job, checkpoint_seconds: float, progress: sampling.Progress | None)
 
 
 def finish(jobs: list[Job]) -> None:
-    """Give all waiting files their outputs' names.
+    """Give all waiting files their output names.
 
-    The old names go when all have their new ones, so that a kill in between makes no run again.
+    The old names are removed after all have their new ones, so that no run is repeated after a kill.
     """
     moves = [
         (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
@@ -96,7 +96,7 @@ def finish(jobs: list[Job]) -> None:
 
 
 def _settings(cell: sampling.Cell, about: dict[str, Any]) -> list[Any]:
-    """Everything that decides the draws of a cell."""
+    """Return everything that determines the draws of a cell."""
     problem = cell.problem
     return [
         about,

@@ -1,7 +1,7 @@
-"""What a model's methods return: real numbers of the right shape, each of which depends on one row alone.
+"""Checks of a model's methods: real numbers of the right shape, each value depending on one row only.
 
-Every bound on what one row can do rests on this. So shapes are checked at every call, and before any budget
-is reserved a model of one's own is tried on public dummy rows: all together, once more, and one by one.
+Every sensitivity bound depends on this. So shapes are checked at every call. Before any budget is reserved, a
+user's model is called with public dummy rows: all together, all together again, and one by one.
 """
 
 import functools
@@ -15,21 +15,21 @@ from dpmc.values import shown
 
 
 class WrongResult(DpmcError):
-    """A result of another kind or shape than a model's method must have."""
+    """A result of a model's method that has the wrong type or shape."""
 
 
-LEAST_DUMMIES = 5  #: rows that a model is tried on, at least
-#: Difference that rounding may make between rows together and one by one, relative to the largest value: a
-#: model may compute in single precision.
+LEAST_DUMMIES = 5  #: least number of dummy rows
+#: Allowed difference between rows together and one by one, relative to the largest value. A model may compute
+#: in single precision.
 ROUNDING = 1e-6
 STEP = 1e-4  #: of finite differences, for parameters up to 1
-TOLERANCE = 1e-3  #: between them and a gradient, relative to the largest of several rows
+TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
 
 def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """`found` as floats, if it is an array of real numbers of this shape.
+    """Return `found` as floats if it is an array of real numbers of this shape.
 
-    Raises WrongResult, which begins with `where`, otherwise.
+    Raises WrongResult otherwise; its message begins with `where`.
     """
     try:
         array = np.asarray(found)
@@ -46,52 +46,52 @@ def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
 
 
 def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """What may be wrong with a result of another shape than one number a row."""
+    """Return a likely cause of a result that has not one number per row."""
     if len(wanted) != 1:
         return ""
     if found == ():
-        return ": a number for each row, not their sum"
+        return ": one number per row, not their sum"
     if found == wanted * 2:
         return ": a (n, 1) array beside a (n,) one makes (n, n)"
-    return ": a number for each row" if len(found) == 1 else ": sum over the columns, axis=1"
+    return ": one number per row" if len(found) == 1 else ": sum over the columns, axis=1"
 
 
 def _offers(model: Any, method: str) -> bool:
-    """Whether a user's model has a method of its own."""
-    offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies what is missing
+    """Return whether a user's model defines a method itself."""
+    offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies missing methods
     return bool(offers(method)) if offers else hasattr(model, method)
 
 
 def name_of(model: Any) -> str:
-    """What a model is called in messages."""
+    """Return a model's name for messages."""
     return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
 
 
 def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The model's log-likelihood of each row, (n,); DpmcError for another shape or kind."""
+    """Return the model's log-likelihood of each row, (n,); raise WrongResult for a wrong shape or type."""
     where = f"model: {name_of(model)}: log_likelihood"
     return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
 
 
 def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The model's gradient of each row's log-likelihood, (n, d); DpmcError for another shape or kind."""
+    """Return the gradients of the rows (n, d); raise WrongResult for a wrong shape or type."""
     where = f"model: {name_of(model)}: log_likelihood_gradient"
     return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
 
 
 def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
-    """The model's statistics of each row, (n, k); DpmcError for another shape or kind."""
+    """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
     found = model.statistics(rows)
     k = np.shape(found)[1] if np.ndim(found) == 2 else 1
     return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
 
 
 def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> None:
-    """Try a model of one's own on dummy rows with so many columns, at a public position θ (d,).
+    """Check a user's model on dummy rows with this number of columns, at a public position θ (d,).
 
-    Gradients are tried if they are needed or there, and compared with finite differences if they are needed.
-    Raises DpmcError where a method returns what it must not, or where a row's value changes with the rows
-    beside it or from call to call. Models of this package are not tried.
+    Gradients are called if they are needed or defined, and compared with finite differences if needed.
+    Raises DpmcError if a method returns a wrong result, or if a row's value depends on the other rows or
+    changes from call to call. Models of this package are not checked.
     """
     if type(model).__module__.startswith("dpmc.models.") and not hasattr(model, "offers"):
         return
@@ -116,7 +116,7 @@ def try_out(model: Any, columns: int, theta: np.ndarray, gradients: bool) -> Non
 
 
 def _try_forms(model: Any, theta: np.ndarray) -> None:
-    """Raise WrongResult where an affine or softplus form has another shape than it must have."""
+    """Raise WrongResult if an affine or softplus form has a wrong shape."""
     two = np.stack([theta, theta])
     forms = {"ratio_form": (two, two), "gradient_form": (two,), "line": (two,), "link": (two,)}
     for method, arguments in forms.items():
@@ -129,7 +129,7 @@ def _try_forms(model: Any, theta: np.ndarray) -> None:
 
 
 def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The gradient of each row's log-likelihood (n, d) by the affine form of a model that has one."""
+    """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
     found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
     return found
@@ -157,7 +157,7 @@ def _check_gradients(model: Any, theta: np.ndarray, dummies: list[np.ndarray]) -
                 )
             except WrongResult:
                 raise
-            except Exception:  # made-up rows may be the reason; `_try_method` has seen to the rest
+            except Exception:  # made-up rows may be the cause; other failures are found by `_try_method`
                 continue
 
 
@@ -168,10 +168,10 @@ def _log_likelihood_at(model: Any, rows: np.ndarray, theta: np.ndarray) -> np.nd
 def _compare(
     where: str, function: Callable[[np.ndarray], np.ndarray], gradient: np.ndarray, theta: np.ndarray
 ) -> None:
-    """Raise WrongResult where a gradient (m, d) is not that of `function`, θ (d,) -> (m,).
+    """Raise WrongResult if `gradient` (m, d) is not that of `function`, θ (d,) -> (m,).
 
-    Central differences with one step and with twice that step: how they differ bounds their own error, that
-    of single precision and of kinks too.
+    Central differences are taken with one step and with twice that step. Their difference bounds their error,
+    also for single precision and at kinks.
     """
     with np.errstate(all="ignore"):
         for i in range(len(theta)):
@@ -196,9 +196,9 @@ def _compare(
 
 
 def _dummies(model: Any, columns: int, theta: np.ndarray) -> list[np.ndarray]:
-    """Public rows (m, columns): simulated ones, if the model can, and made-up ones of several kinds."""
+    """Return public rows (m, columns): simulated if the model can, else made up, of several kinds."""
     m = LEAST_DUMMIES
-    while m in (len(theta), columns):  # so that one cannot be taken for another
+    while m in (len(theta), columns):  # so that swapped axes are detected
         m += 1
     generator = np.random.default_rng(0)
     normal = generator.standard_normal((m, columns))
@@ -209,13 +209,13 @@ def _dummies(model: Any, columns: int, theta: np.ndarray) -> list[np.ndarray]:
     if simulated.shape != (m, columns):
         raise DpmcError(
             f"model: {name_of(model)}: simulate: returned shape {simulated.shape}, must be {(m, columns)}: "
-            "so many rows, with as many columns as the data"
+            "n rows with as many columns as the data"
         )
     return [simulated]
 
 
 def _try_method(where: str, ask: Callable[[np.ndarray], np.ndarray], dummies: list[np.ndarray]) -> None:
-    """Ask for values of all rows, again, and of each alone; DpmcError where they differ or nothing works."""
+    """Compute all rows together, again, and one by one; raise DpmcError if they differ or all calls fail."""
     failed: list[Exception] = []
     for rows in dummies:
         try:
@@ -229,21 +229,21 @@ def _try_method(where: str, ask: Callable[[np.ndarray], np.ndarray], dummies: li
             failed.append(error)
             continue
         if not _agree(together, again):
-            raise DpmcError(f"{where}: two calls with the same rows differ, must be a function of them and θ")
+            raise DpmcError(f"{where}: two calls with the same rows differ, must depend only on rows and θ")
         if not _agree(together, alone):
             raise DpmcError(
-                f"{where}: the value of a row changes with the rows beside it, must depend on that row alone "
-                "(else no bound on what one row can do holds)"
+                f"{where}: the value of a row changes with the other rows, must depend on that row alone "
+                "(else no sensitivity bound holds)"
             )
     if len(failed) == len(dummies):
         raise DpmcError(
-            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the reason, give the model "
-            "simulate(generator, theta, n), whose rows are then taken"
+            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the cause, give the model "
+            "simulate(generator, theta, n), whose rows are then used"
         )
 
 
 def _agree(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays differ by rounding alone."""
+    """Return whether two arrays differ only by rounding."""
     with np.errstate(all="ignore"):
         finite = np.abs(one[np.isfinite(one)])
         scale = float(finite.max(initial=0.0))

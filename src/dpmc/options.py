@@ -25,19 +25,21 @@ def _data_file(command: argparse.ArgumentParser) -> None:
         "--data",
         type=file_path,
         metavar="FILE",
-        help="NetCDF written by dpmc data, or rows as CSV or Parquet (default: made on the spot)",
+        help="NetCDF written by dpmc data, or rows as CSV or Parquet (default: generated)",
     )
 
 
 def _init(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", nargs="?", type=Path, default=Path(), help="new, or empty (default: this)")
-    command.add_argument("--seed", type=int, default=1, help="of the simulated data (default: 1)")
+    command.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), help="new or empty folder (default: this)"
+    )
+    command.add_argument("--seed", type=int, default=1, help="seed of the simulated data (default: 1)")
 
 
 def _fetch(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", help="fashion, digits or mnist (docs/explanation/data.md)")
     command.add_argument(
-        "--output", type=file_path, metavar="FILE", help="for the checksums (default: printed)"
+        "--output", type=file_path, metavar="FILE", help="file for the checksums (default: printed)"
     )
 
 
@@ -46,7 +48,7 @@ def _data(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data",
         metavar="SET",
-        help="published, tuning, fresh-<number>, or pictures (docs/explanation/data.md)",
+        help="data set: published, tuning, fresh-<number> or pictures (docs/explanation/data.md)",
     )
     command.add_argument(
         "--rows", type=file_path, metavar="FILE", help="your own rows instead (CSV, Parquet or NetCDF)"
@@ -61,22 +63,24 @@ def _tune(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--search", action="store_true", help="search for better hyperparameters (default: try the study's)"
     )
-    command.add_argument("--trials", type=int, metavar="N", help="settings to try (default: as in the study)")
-    command.add_argument("--seeds", type=int, metavar="N", help="runs of a trial (default: as in the study)")
+    command.add_argument(
+        "--trials", type=int, metavar="N", help="number of settings to try (default: the study's)"
+    )
+    command.add_argument("--seeds", type=int, metavar="N", help="runs of a trial (default: the study's)")
     command.add_argument(
         "--table",
         type=file_path,
         metavar="FILE",
-        help="CSV of the trials, from which a search that was killed goes on",
+        help="CSV of the trials, from which an interrupted search is resumed",
     )
     command.add_argument("--figure", type=file_path, metavar="FILE", help="draw the search (PDF, PNG or SVG)")
     command.add_argument(
-        "--rows-are-public", action="store_true", help="your own rows need no protection: tune on them"
+        "--rows-are-public", action="store_true", help="your own rows are public: tune on them"
     )
     command.add_argument(
         "--leak-private-rows-into-hyperparameters",
         action="store_true",
-        help="tune on private rows; no epsilon covers what the hyperparameters then reveal",
+        help="tune on private rows; no epsilon covers what the hyperparameters reveal",
     )
 
 
@@ -84,21 +88,21 @@ def _sample(command: argparse.ArgumentParser) -> None:
     _model(command)
     command.add_argument(
         "--method",
-        help="method of the study (default: read off output names <method>/eps-<epsilon>/seed-<n>.nc)",
+        help="method of the study (default: from output names <method>/eps-<epsilon>/seed-<n>.nc)",
     )
     command.add_argument(
         "--epsilon",
         nargs="+",
         metavar="EPSILON",
-        help="total budget of a run, or per iteration where the study says so; inf for no privacy "
-        "(default: read off output names eps-<epsilon>/seed-<n>.nc)",
+        help="total budget of a run, or epsilon per iteration, as in the study; inf for no privacy "
+        "(default: from output names eps-<epsilon>/seed-<n>.nc)",
     )
     command.add_argument(
         "--seed",
         type=int,
         nargs="+",
         metavar="SEED",
-        help="each spends the whole epsilon (default: read off output names seed-<n>.nc)",
+        help="seeds; each spends the whole epsilon (default: from output names seed-<n>.nc)",
     )
     command.add_argument(
         "--output",
@@ -106,24 +110,29 @@ def _sample(command: argparse.ArgumentParser) -> None:
         nargs="+",
         type=file_name,
         metavar="FILE",
-        help='one file a run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
+        help='one file per run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
     )
     _data_file(command)
     _hyperparameters(command)
-    command.add_argument("--iterations", type=int, help="of each chain, instead of all the budget")
+    command.add_argument(
+        "--iterations", type=int, help="iterations of each chain (default: all that the budget allows)"
+    )
     command.add_argument("--thin", type=int, help="keep every THIN-th draw")
     _chains_and_delta(command)
     command.add_argument("--no-summary", action="store_true", help="leave out the table at the end")
     command.add_argument(
-        "--checkpoint-seconds", type=seconds, default=20.0, help="between checkpoints (default: 20)"
+        "--checkpoint-seconds", type=seconds, default=20.0, help="seconds between checkpoints (default: 20)"
     )
 
 
 def _chains_and_delta(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--chains", type=int, metavar="N", help="that share the budget of a seed (default: the study's)"
+        "--chains",
+        type=int,
+        metavar="N",
+        help="chains that share the budget of a seed (default: the study's)",
     )
-    command.add_argument("--delta", type=float, help="default: the study's rule")
+    command.add_argument("--delta", type=float, help="delta of the budget (default: the study's rule)")
 
 
 def _chains(command: argparse.ArgumentParser) -> None:
@@ -135,7 +144,7 @@ def _chains(command: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="chains of one model, or folders of a cell each",
+        help="chain files of one model, or folders with the chain files of a cell",
     )
 
 
@@ -163,14 +172,18 @@ def _speed(command: argparse.ArgumentParser) -> None:
         default=[],
         type=file_path,
         metavar="FILE",
-        help="NetCDF written by dpmc data, <model>/<set>.nc for each model (default: made on the spot)",
+        help="NetCDF written by dpmc data, <model>/<set>.nc for each model (default: generated)",
     )
     command.add_argument("--output", required=True, type=file_path, metavar="CSV")
 
 
 def _evaluate(command: argparse.ArgumentParser) -> None:
     _chains(command)
-    command.add_argument("--baselines", action="store_true", help="exact samples against each other")
+    command.add_argument(
+        "--baselines",
+        action="store_true",
+        help="evaluate the exact samples of the data file instead of chains",
+    )
     command.add_argument("--output", required=True, type=file_path, metavar="CSV")
 
 
@@ -193,13 +206,13 @@ def _plot(command: argparse.ArgumentParser) -> None:
 def _budget(command: argparse.ArgumentParser) -> None:
     _cell(command)
     command.add_argument(
-        "--epsilon", help="total budget: print the iterations it allows; or per iteration, as the study says"
+        "--epsilon", help="total budget: print the iterations it allows; or per iteration, as in the study"
     )
-    command.add_argument("--iterations", type=int, help="print the epsilon that they cost")
+    command.add_argument("--iterations", type=int, help="print the epsilon that these iterations cost")
     _chains_and_delta(command)
     command.add_argument("--n", type=int, help="number of rows (default: the model's)")
     _hyperparameters(command)
-    command.add_argument("--json", action="store_true", help="one object, accountant -> answer")
+    command.add_argument("--json", action="store_true", help="print a JSON object, accountant -> answer")
 
 
 def _hyperparameters(command: argparse.ArgumentParser) -> None:
@@ -207,7 +220,7 @@ def _hyperparameters(command: argparse.ArgumentParser) -> None:
         "--hyperparameters",
         type=file_path,
         metavar="FILE",
-        help="your own (YAML), or a file written by dpmc tune (default: the study's published ones)",
+        help="YAML file, or a file written by dpmc tune (default: the study's published ones)",
     )
 
 
@@ -233,7 +246,7 @@ COMMANDS = {
     ),
     "fetch": Command(
         "data",
-        "find or fetch the files of image data, and check them",
+        "find or download the files of image data, and check them",
         "dpmc fetch fashion",
         _fetch,
         reads_study=False,
@@ -330,6 +343,6 @@ def parser() -> argparse.ArgumentParser:
                 help="overwrite earlier results of this command, never inputs or other files",
             )
         said = one.add_mutually_exclusive_group()
-        said.add_argument("--quiet", action="store_true", help="errors and warnings only")
-        said.add_argument("--verbose", action="store_true", help="with the traceback of an error")
+        said.add_argument("--quiet", action="store_true", help="print only errors and warnings")
+        said.add_argument("--verbose", action="store_true", help="print the traceback of an error")
     return parser

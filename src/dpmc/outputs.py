@@ -1,8 +1,8 @@
-"""Where results may be written: never over an input, another output, or a file that is not a result of dpmc.
+"""Checks of outputs: never overwrite an input, another output, or a file that is not a result of dpmc.
 
-What is a result of dpmc is decided by the content of the file, and for each command apart: `dpmc sample
---force` overwrites chain files and nothing else. The tests are narrow on purpose; a file that somebody has
-given other columns or another first line is theirs.
+Results of dpmc are recognised by content, separately for each command: `dpmc sample --force` overwrites only
+chain files. The tests are narrow on purpose: a file with other columns or another first line belongs to the
+user.
 
 chain files, data files: NetCDF with root attributes and parts that `storage` and `problem` write.
 tables: CSV whose first line is the header of exactly this table.
@@ -38,10 +38,10 @@ class Output(NamedTuple):
 
 
 def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], force: bool) -> None:
-    """Refuse outputs that would destroy something or cannot be written; reads and creates nothing else.
+    """Refuse outputs that would overwrite something else or cannot be written; create no file.
 
-    `inputs`: the files that the command reads, each with its option; None stands for an option not given.
-    `force`: existing results of the same kind may be overwritten.
+    `inputs`: the files that the command reads, each with its option; None if the option is not given.
+    `force`: overwrite existing results of the same kind.
 
     Raises DpmcError naming option, file and rule.
     """
@@ -63,25 +63,25 @@ def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], forc
 
 
 def _check_place(output: Output) -> None:
-    """Refuse a folder, and what lies in a folder that cannot be made or written to."""
+    """Refuse a folder, and a file in a folder that cannot be made or written to."""
     if output.path.is_dir():
         _refuse(output, "is a folder, must be a file")
     folder = output.path.parent
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        _refuse(output, f"cannot be made: {folder} is no folder")
+        _refuse(output, f"cannot be made: {folder} is not a folder")
     if not os.access(folder, os.W_OK):
         _refuse(output, f"cannot be made: {folder} may not be written to")
 
 
 def _check_existing(output: Output, force: bool) -> None:
-    """Refuse to overwrite what is not a result of this kind, and without `force` anything."""
+    """Refuse to overwrite a file of another kind, and without `force` any file."""
     path = output.path
     if output.kind is STATE or not os.path.lexists(path):
         return
     if not path.exists():
-        _refuse(output, "is a link to a file that is not there, name that one")
+        _refuse(output, "is a link to a missing file, name that file")
     if not path.is_file():
         _refuse(output, "is not a regular file, which a result has to be")
     if not output.kind.recognises(path):
@@ -91,7 +91,7 @@ def _check_existing(output: Output, force: bool) -> None:
 
 
 def _identity(path: Path) -> object:
-    """What two names of one file have in common, by way of links too."""
+    """Return a value that is equal for all names of a file, also through links."""
     if path.exists():
         about = path.stat()
         return about.st_dev, about.st_ino
@@ -103,7 +103,7 @@ def _refuse(output: Output, rule: str) -> NoReturn:
 
 
 def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
-    """A test for NetCDF files with these root attributes and a group or variable."""
+    """Return a test for NetCDF files with these root attributes and this group or variable."""
 
     def recognises(path: Path) -> bool:
         from dpmc.storage import reading
@@ -118,7 +118,7 @@ def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
 
 
 def _first_lines(*patterns: str) -> Callable[[Path], bool]:
-    """A test for text whose first lines match these regular expressions from end to end."""
+    """Return a test for text files whose first lines fully match these regular expressions."""
 
     def recognises(path: Path) -> bool:
         with open(path, "rb") as file:
@@ -147,7 +147,7 @@ def _is_figure(path: Path) -> bool:
     return any(content.startswith(begin) and mark in content for begin, mark in marks.items())
 
 
-#: What a command goes on from, and itself refuses to overwrite if it is something else.
+#: A file that its command continues; the command itself refuses a file of another kind.
 STATE = Kind("state", lambda path: True)
 CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed"}, "posterior"))
 PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
@@ -156,17 +156,17 @@ FIGURE = Kind("a figure", _is_figure)
 
 
 def csv_table(columns: Iterable[str]) -> Kind:
-    """The kind of CSV tables with these columns, in this order."""
+    """Return the kind of CSV tables with these columns, in this order."""
     return Kind("a table of this kind", _first_lines(re.escape(",".join(columns))))
 
 
 def text_file(first: str) -> Kind:
-    """The kind of texts with this first line: tables as Markdown and LaTeX."""
+    """Return the kind of text files with this first line: tables as Markdown and LaTeX."""
     return Kind("a table of this kind", _first_lines(re.escape(first)))
 
 
 def checksums(names: Iterable[str]) -> Kind:
-    """The kind of lists of checksums of just these files."""
+    """Return the kind of lists of checksums of exactly these files."""
     wanted = sorted(names)
 
     def recognises(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A problem: model, private rows, tempering, start points, and what its exact posterior is known to be."""
+"""A problem: model, private rows, temperature, start points, and its exact posterior if known."""
 
 import functools
 import hashlib
@@ -24,57 +24,57 @@ def _none() -> Any:
 
 @dataclass
 class Problem:
-    """All that a sampler and its evaluation need; n rows, d parameters, s start points."""
+    """Input of a sampler and its evaluation; n rows, d parameters, s start points."""
 
     label: str  # name of the model in the study
     model_id: str  # catalogue id, or module:Class
-    dataset: str  # published, fresh-r, tuning, or a name of one's own
+    dataset: str  # published, fresh-r, tuning, or a name given by the user
     model: Any
     rows: np.ndarray  # (n, d_x), private
     temperature: float  # T
     starts: np.ndarray  # (s, d)
     true_theta: np.ndarray  # (d,)
-    reference: np.ndarray  # (draws, d) exact posterior draws; (0, d) where there are none
+    reference: np.ndarray  # (draws, d) exact posterior draws; (0, d) if there are none
     baselines: np.ndarray  # (samples, draws, d) further exact draws
     posterior_mean: np.ndarray  # (d,); NaN where unknown
     posterior_covariance: np.ndarray  # (d, d); NaN where unknown
-    # What only some models have; empty arrays where there is nothing.
+    # Only some models have these; empty arrays otherwise.
     test_rows: np.ndarray = _none()  # (m, d_x), public
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
-    histogram_counts: np.ndarray = _none()  # (e−1, …, e−1), of exact draws
-    caveat: str = ""  # what a guarantee for the rows does not cover
+    histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
+    caveat: str = ""  # a limit of the privacy guarantee for these rows
 
     @functools.cached_property
     def evaluator(self) -> Evaluator:
-        """What computes clipped sums over the rows; its layouts are made when first needed."""
+        """Return the evaluator of the rows; it makes its layouts when they are first needed."""
         from dpmc import evaluators  # numba is slow to import, and only samplers need it
 
         return evaluators.build(self.model, self.rows)
 
     @functools.cached_property
     def digest(self) -> str:
-        """A hash of rows and start points, in hexadecimal."""
+        """Return a SHA-256 hash of rows and start points, in hexadecimal."""
         digest = hashlib.sha256(np.ascontiguousarray(self.rows).data)
         digest.update(np.ascontiguousarray(self.starts).data)
         return digest.hexdigest()
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.rows)
 
     @property
     def dimension(self) -> int:
-        """Number of parameters d."""
+        """Return the number of parameters d."""
         return int(self.model.dimension)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters; () if the model does not name them."""
+        """Return the names of the parameters; () if the model does not name them."""
         return tuple(getattr(self.model, "parameters", ()))
 
     def check(self, source: str) -> None:
-        """Raise DpmcError, naming `source`, where arrays do not fit the model or are not finite."""
+        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
         d = self.dimension
         shapes = {
             "rows": (self.rows, (None, None)),
@@ -113,11 +113,11 @@ class Problem:
         self._check_prior(source)
 
     def _check_prior(self, source: str) -> None:
-        """Raise DpmcError where the prior of a model of one's own is no density at a start point."""
+        """Raise DpmcError if a user model's log prior at a start point is not a number or −∞."""
         for index, start in enumerate(self.starts if ":" in self.model_id else ()):
             try:
                 value: Any = float(self.model.log_prior(start.copy()))
-            except (TypeError, ValueError) as error:  # what it returns is no number
+            except (TypeError, ValueError) as error:  # it returned something else than a number
                 value = error
             if not isinstance(value, float) or not value < np.inf:
                 raise DpmcError(
@@ -126,7 +126,7 @@ class Problem:
                 )
 
     def _optional_shapes(self) -> dict[str, tuple[np.ndarray, tuple[int | None, ...]]]:
-        """Those of the optional arrays that are there, with the shapes that they must have."""
+        """Return the optional arrays that are present, with their required shapes."""
         d, columns = self.dimension, self.rows.shape[-1] if self.rows.ndim else 0
         bins = self.histogram_edges.shape[-1] - 1
         wanted: dict[str, tuple[int | None, ...]] = {
@@ -137,7 +137,7 @@ class Problem:
         return {name: (getattr(self, name), wanted[name]) for name in OPTIONAL if getattr(self, name).size}
 
     def _row_width(self) -> int | None:
-        """Columns of the model's rows; None if the model does not say."""
+        """Return the number of columns of the model's rows; None if the model does not fix it."""
         model: Any = self.model
         if ":" in self.model_id:
             return getattr(model, "columns", None)
@@ -182,14 +182,17 @@ class Problem:
 
 
 def _largest(array: np.ndarray) -> float:
-    """The largest absolute value; NaN if one is; 0 of none. Without an array of absolute values."""
+    """Return the largest absolute value, NaN if one is NaN, 0 of an empty array.
+
+    Makes no array of absolute values, since rows can be large.
+    """
     return float(np.maximum(array.max(initial=0.0), -array.min(initial=0.0)))
 
 
 def read_problem(path: str | Path) -> Problem:
     """Read a problem written by `Problem.write`.
 
-    Raises DpmcError for a file that is missing, cut off, of the wrong shape, or holds NaN.
+    Raises DpmcError for a file that is missing or truncated, has arrays of the wrong shape, or holds NaN.
     """
     names = (
         "rows",

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 def reporter(name: str, what: str = "iterations") -> Callable[..., None]:
-    """Return `report(done, total, word="")`: a line that rewrites itself, or one every 10 s.
+    """Return `report(done, total, word="")`: it rewrites one line on a terminal, else prints every 10 s.
 
-    `what` is counted; a report may carry a word on how it goes.
+    `what` names the things counted; `word` is added to the line.
     """
     began = last = time.monotonic()
     live = sys.stderr.isatty()

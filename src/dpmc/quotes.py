@@ -2,18 +2,18 @@
 
     python -m dpmc.quotes docs/results/index.md [page ...] [--results results]
 
-A comment behind numbers, which no reader sees, says where they stand:
+A hidden comment after numbers names their source:
 
     a median MMD of 0.23, 0.20 and 0.21<!--= metrics mmd tempered-banana-10d dp-hmc 4,5,6 -->
 
-It names a table of `TABLES` and one value for each of the table's key columns; `4,5,6` stands for
-several, `*` for all. Each combination is a cell, its number the median of the cell's rows. So many
-numbers before the comment are compared, each to the digits that the page gives; in per cent where ` %`
-stands behind them. `over=` makes one number of all: min, max, mean, median; two: range (min and max); or
-counts them (count; the page may say "five"). More words: `column=`, other columns of the table;
-`below=`, `least=`, only numbers below, of at least so much; `size`, without the sign. `<!--= text FILE
--->` says that the lines before it are those of a file, and `<!-- results of STUDY -->` whose results
-follow. A study without results is skipped, with a line that says so.
+It names a table of `TABLES` and one value for each of the table's key columns; `4,5,6` means several
+values, `*` all. Each combination is a cell, and its number is the median of the cell's rows. As many
+numbers before the comment are compared, each to the digits that the page gives; in per cent if ` %`
+follows them. `over=min`, `max`, `mean` or `median` reduces all numbers to one, `over=range` to two (min
+and max), `over=count` to their count (the page may say "five"). Further words: `column=`: other columns
+of the table; `below=`, `least=`: only numbers below, or of at least, this value; `size`: absolute values.
+`<!--= text FILE -->` declares that the lines before it are those of a file, `<!-- results of STUDY -->`
+to which study the following quotes belong. Quotes of a study without results are skipped and reported.
 """
 
 import argparse
@@ -55,7 +55,7 @@ PERCENT = re.compile(r"\s*%")
 
 
 class Finding(NamedTuple):
-    """A quoted number or text that is not as the results have it, or (`skipped`) that they cannot decide."""
+    """A quoted number or text that differs from the results, or (`skipped`) whose results are missing."""
 
     page: Path
     line: int
@@ -67,7 +67,7 @@ class Finding(NamedTuple):
 
 
 class Missing(DpmcError):
-    """A study's results are not there."""
+    """A study's results are missing."""
 
 
 @functools.lru_cache(maxsize=32)
@@ -94,9 +94,9 @@ def read_table(folder: Path, name: str) -> "DataFrame":
 
 
 def numbers_of(folder: Path, words: str) -> list[float]:
-    """Return the numbers that the words of a comment ask for.
+    """Return the numbers to which the words of a comment refer.
 
-    Raises DpmcError for words that ask for nothing that there is, Missing where there are no results.
+    Raises DpmcError for words that match nothing, and Missing if there are no results.
     """
     name, *rest = re.findall(r'(?:"[^"]*"|[^\s"])+', words)
     if name not in TABLES:
@@ -115,7 +115,7 @@ def numbers_of(folder: Path, words: str) -> list[float]:
 
 
 def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Iterator[list[float]]:
-    """The numbers of the rows of every cell, in the order of the keys; of several columns in turn."""
+    """Yield the numbers of the rows of every cell, in the order of the keys, column by column."""
     table, places = read_table(folder, name), _places(folder, name)
     if missing := [column for column in wanted if column not in table.columns]:
         raise DpmcError(f"no column {missing[0]}; there are {', '.join(table.columns)}")
@@ -131,7 +131,7 @@ def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Itera
 
 @functools.lru_cache(maxsize=32)
 def _places(folder: Path, name: str) -> dict[tuple[str, ...], list[int]]:
-    """Cell -> the places of its rows in a table."""
+    """Map each cell to the indices of its rows in a table."""
     table = read_table(folder, name)
     places: dict[tuple[str, ...], list[int]] = {}
     for place, cell in enumerate(zip(*(table[column] for column in TABLES[name][1]), strict=True)):
@@ -140,21 +140,21 @@ def _places(folder: Path, name: str) -> dict[tuple[str, ...], list[int]]:
 
 
 def _choices(column: "Series[str]", key: str) -> list[str]:
-    """The values of a column that a key stands for."""
+    """Return the values of a column that a key selects."""
     if key == "*":
         return list(dict.fromkeys(column))
     return [key] if key in set(column) else key.split(",")
 
 
 def _number_of(values: list[float]) -> float:
-    """The median of a cell's rows; NaN for none."""
+    """Return the median of a cell's rows; NaN for none."""
     from statistics import median
 
     return median(values) if values else float("nan")
 
 
 def _over(over: str, values: list[float], words: str) -> list[float]:
-    """One or two numbers of all, or all of them."""
+    """Reduce values as `over=` requires, or return all of them."""
     from statistics import fmean, median
 
     if over == "count":
@@ -175,7 +175,7 @@ def quoted(before: str, count: int, pattern: re.Pattern[str]) -> list[str]:
 
 
 def agrees(written: str, number: float, percent: bool) -> bool:
-    """Whether a number is the written one, to the digits that are written."""
+    """Return whether a number agrees with the written one, to the digits written."""
     plain = written.replace(",", "").replace("−", "-").lower()
     plain = str(COUNTS.index(plain)) if plain in COUNTS else plain
     digits = len(plain.partition(".")[2])
@@ -183,7 +183,7 @@ def agrees(written: str, number: float, percent: bool) -> bool:
 
 
 def check_page(page: Path, results: Path) -> tuple[int, list[Finding]]:
-    """Return how many numbers and texts of a page were checked, and what is wrong or skipped."""
+    """Return how many numbers and texts of a page were checked, and the findings."""
     text, checked, findings = page.read_text(encoding="utf-8"), 0, []
     for quote in QUOTE.finditer(text):
         line, words = text.count("\n", 0, quote.start()) + 1, " ".join(quote[1].split())
@@ -202,7 +202,7 @@ def check_page(page: Path, results: Path) -> tuple[int, list[Finding]]:
 
 
 def _check(before: str, words: str, folder: Path) -> tuple[int, list[str]]:
-    """How many numbers the comment speaks of, and what is wrong with them."""
+    """Return how many numbers a comment refers to, and the errors found."""
     if words.startswith("text "):
         path = folder / words.removeprefix("text ")
         if not path.is_file():
@@ -223,7 +223,7 @@ def _check(before: str, words: str, folder: Path) -> tuple[int, list[str]]:
 
 
 def main() -> int:
-    """Check pages; 1 where something is wrong."""
+    """Check pages; return 1 if something is wrong, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m dpmc.quotes", description="Check the numbers that pages quote."
     )

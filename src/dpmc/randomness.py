@@ -1,4 +1,4 @@
-"""Random streams keyed by names: the same names give the same numbers, other names independent ones."""
+"""Random streams keyed by names: equal names give equal numbers, different names independent ones."""
 
 import hashlib
 import json
@@ -11,7 +11,10 @@ from dpmc.values import real, shown
 
 
 def canonical_epsilon(epsilon: str | float) -> str:
-    """Return ε as the text used in names and paths: "4" for 4, 4.0 and "4.0"; "inf" without privacy."""
+    """Return ε as the text used in names and paths: "4" for 4, 4.0 and "4.0"; "inf" without privacy.
+
+    Raises DpmcError unless it is a number greater than 0.
+    """
     try:
         value = real(epsilon)
     except ValueError as error:
@@ -42,7 +45,7 @@ def get_state(generator: np.random.Generator) -> str:
 
 
 def set_state(generator: np.random.Generator, text: str) -> None:
-    """Put a generator back into a state saved by `get_state`."""
+    """Restore a generator's state from `get_state`."""
     state = json.loads(text)
     state["buffer"] = np.array(state["buffer"], dtype=np.uint64)
     state["state"] = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}

@@ -1,4 +1,4 @@
-"""One run, the chains of one cell and seed: its streams, its ledger, what it has drawn, its checkpoint."""
+"""One run, the chains of one cell and seed: its streams, ledger, draws and checkpoint."""
 
 import json
 import zipfile
@@ -15,18 +15,18 @@ from dpmc.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
 from dpmc.randomness import get_state, set_state, stream
 
-#: "component" names all uniform numbers: a name is a key, and stays so that draws stay.
+#: "component" is for all uniform numbers. Names are keys of streams: changing one changes the draws.
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 
 def counted(algorithm: Any) -> tuple[str, ...]:
-    """Names of what is counted in each iteration, in their order in `Record` and chain files."""
+    """Return the names of the counts of an iteration, in their order in `Record` and chain files."""
     random_rows = algorithm.public_clip is not None
     return tuple(name for name in storage.TOTALS if random_rows or name not in storage.RANDOM_ROWS)
 
 
 class Record(NamedTuple):
-    """What happened in m iterations of some chains; numbers of rows clipped are private diagnostics."""
+    """Positions and counts of m iterations of some chains; clip counts are private diagnostics."""
 
     theta: np.ndarray  # (m, chains, d)
     counts: np.ndarray  # (m, kinds, chains), kinds as `counted`
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 @dataclass
 class Run:
-    """The chains of one cell and seed, as far as they have come."""
+    """The chains of one cell and seed so far."""
 
     cell: Cell
     seed: int
@@ -43,12 +43,12 @@ class Run:
     ledger: Ledger
     start: np.ndarray  # (chains, d) θ_0
     streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
-    jitters: list[Any]  # per chain, its Halton sequence; none if the algorithm uses none
+    jitters: list[Any]  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
     counts: list[np.ndarray] = field(default_factory=list)  # blocks (kinds, chains, windows of thin)
 
     def keep(self, record: Record, chains: slice, done: int) -> None:
-        """Append these chains' part of a block: every thin-th draw, and counts in windows of thin."""
+        """Append these chains' part of a block: every thin-th draw, and counts summed in windows of thin."""
         m, thin = len(record.theta), self.thin
         self.draws.append(record.theta[thin - 1 - done % thin :: thin, chains].transpose(1, 0, 2).copy())
         counts = record.counts[:, :, chains].transpose(1, 2, 0)
@@ -61,7 +61,7 @@ class Run:
             self.counts.append(sums)
 
     def finish(self, evaluator: str) -> storage.Chains:
-        """Put the blocks together and describe the run; `evaluator` is a word for provenance."""
+        """Join the blocks and describe the run; `evaluator` is its name, for provenance."""
         cell, problem = self.cell, self.cell.problem
         names = counted(cell.algorithm)
         draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
@@ -108,9 +108,9 @@ class Run:
 
 
 def begin(cell: Cell, seed: int) -> Run:
-    """A run before its first iteration.
+    """Return a run before its first iteration.
 
-    Raises DpmcError for a seed without start points, and for a budget that cannot be kept.
+    Raises DpmcError for a seed without start points and for a budget that cannot be kept.
     """
     first, available = seed * cell.chains, len(cell.problem.starts)
     if first + cell.chains > available:
@@ -138,22 +138,22 @@ def begin(cell: Cell, seed: int) -> Run:
 
 
 def stream_names(cell: Cell, seed: int, chain: int, purpose: str) -> tuple[str | int, ...]:
-    """The names that key one random stream."""
+    """Return the names that key one random stream."""
     problem = cell.problem
     return (problem.dataset, problem.label, cell.method, cell.epsilon, seed, chain, purpose)
 
 
 def first_carried(run: Run) -> np.ndarray:
-    """What the run's chains carry into their first iteration (chains, e)."""
+    """Return what the run's chains carry into their first iteration (chains, e)."""
     algorithm, d = run.cell.algorithm, run.cell.problem.dimension
     generators = (stream(*stream_names(run.cell, run.seed, c, "state")) for c in range(run.cell.chains))
     return np.stack([algorithm.first_carried(d, generator) for generator in generators])
 
 
 def _halton(generator: np.random.Generator) -> Any:
-    """A scrambled Halton sequence on (0, 1): base 2, its digits permuted at random (Owen 2017).
+    """Return a scrambled Halton sequence on (0, 1): base 2, digits permuted at random (Owen 2017).
 
-    SciPy wants a generator that can spawn others, which one with a key of its own cannot: hence an integer.
+    The seed is an integer, because SciPy spawns generators, which one made from a Philox key cannot do.
     """
     from scipy.stats import qmc  # slow to import, and rarely needed
 
@@ -161,12 +161,12 @@ def _halton(generator: np.random.Generator) -> Any:
 
 
 class Checkpoint(NamedTuple):
-    """What a checkpoint says of a job beside its runs."""
+    """The state of a job in a checkpoint, without its runs."""
 
-    theta: np.ndarray  # (chains, d) of all runs that are left
+    theta: np.ndarray  # (chains, d) of all unfinished runs
     carried: np.ndarray  # (chains, e)
     done: int  # iterations
-    reserved: int  # iterations of the block that was begun
+    reserved: int  # iterations of the block under way
 
 
 def save(path: Path, runs: Sequence[Run], at: Checkpoint) -> None:
@@ -188,10 +188,10 @@ def save(path: Path, runs: Sequence[Run], at: Checkpoint) -> None:
 
 
 def resume(path: Path, runs: Sequence[Run]) -> tuple[list[Run], Checkpoint]:
-    """Put runs back to the last checkpoint; return those that were not finished, and where they are.
+    """Restore runs from a checkpoint; return the unfinished ones and the state of the job.
 
-    A reproducible chain repeats the block that was cut off with the same numbers, so its reservation is
-    performed rather than forfeited: nothing new is released. Raises DpmcError for a file that is broken.
+    A reproducible chain repeats the interrupted block with the same random numbers, so its reservation is
+    performed rather than forfeited: nothing new is released. Raises DpmcError for a broken file.
     """
     named = {(run.cell.epsilon, run.seed): run for run in runs}
     left = []

@@ -1,8 +1,8 @@
-"""The one loop: budget → iterations → chains, in blocks, with progress, checkpoints and resumption.
+"""The sampling loop: budget → iterations → chains, in blocks, with progress, checkpoints and resumption.
 
-All runs (ε and seeds) of a method on a model step together, and leave when they are done; each has its own
-ledger, its own random streams and its own arithmetic. So a run has the same bits whether it is computed alone
-or beside others, in blocks of any size, at one go or after a kill.
+All runs (ε and seeds) of a method on a model step together and leave when they are done. Each has its own
+ledger, random streams and arithmetic. So a run is bit-identical whether it is computed alone or with others,
+in blocks of any size, without interruption or after a kill.
 """
 
 import time
@@ -42,16 +42,17 @@ def sample(
 ) -> list[storage.Chains]:
     """Return the finished chains of each cell and seed; cells share problem, method and hyperparameters.
 
-    `checkpoint`: a file to which the state is saved every `checkpoint_seconds`, and from which a job that was
-    killed goes on; the caller deletes it. Runs that were finished then are left out: the caller keeps what
-    `finished(cell, chains)` gave it. `progress(done, total)` is called after every block.
-    `private_listener(sds)` is called after every block with the standard deviations of the log ratios' noise
-    (chains, iterations), NaN where none was drawn. They are private diagnostics: that of DP Barker is
-    √(2 − s²), a function of the rows in the batch, and no ε covers it. For generated or public data, as in
-    the search of hyperparameters.
+    `checkpoint`: file to which the state is saved every `checkpoint_seconds`, and from which a killed job is
+    resumed; the caller deletes it. Runs that had finished before the kill are not returned again: the caller
+    has got them by `finished(cell, chains)`. `progress(done, total)` is called after every block.
 
-    Raises DpmcError for a seed without a start point, for a budget that cannot be kept, and for a model whose
-    methods return what they must not.
+    `private_listener(sds)` is called after every block with the standard deviations of the log ratios' noise
+    (chains, iterations), NaN if none was drawn. They are private diagnostics: for DP Barker √(2 − s²) is a
+    function of the rows in the batch, and no ε covers it. Use it for generated or public data only, as the
+    search of hyperparameters does.
+
+    Raises DpmcError for a seed without a start point, a budget that cannot be kept, and a model whose methods
+    return wrong results (`model_checks`).
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread():
@@ -63,7 +64,7 @@ def sample(
 
 
 class Loop:
-    """All runs of some cells and seeds, as far as they have come."""
+    """The state of all runs of some cells and seeds."""
 
     def __init__(self, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
         first = cells[0]
@@ -85,7 +86,7 @@ class Loop:
             self.bounded_rows = bounded_rows(problem.model, problem.rows, problem.temperature, clip)
 
     def resume(self, checkpoint: Path) -> None:
-        """Go to where a job that was killed had come; its finished runs are left out."""
+        """Restore the state of a killed job; its finished runs are left out."""
         self.runs, at = resume(checkpoint, self.runs)
         no = np.zeros(len(at.theta), np.bool_)
         self.state = State(at.theta, at.carried, no, no)
@@ -122,18 +123,18 @@ class Loop:
             size = max(1, m // 2) if seconds > 2.0 * BLOCK_SECONDS else size
             size = 2 * size if seconds < BLOCK_SECONDS else size
             if self._leave(finished) and checkpoint is not None and self.runs and checkpoint.exists():
-                self.save(checkpoint)  # what is finished is no longer in it
+                self.save(checkpoint)  # without the finished runs
             if progress is not None:
                 progress(self.done, total)
 
     def _longest_block(self) -> int:
-        """Iterations whose random numbers, drawn beforehand, keep the limit."""
+        """Return the iterations whose random numbers, drawn beforehand, are within `BLOCK_NUMBERS`."""
         needs, d = self.needs, self.problem.dimension
         each = needs.normals + needs.uniforms + needs.words + (needs.noise_vectors + 2) * d + 5
         return max(1, BLOCK_NUMBERS // (each * len(self.state.theta)))
 
     def _reserve(self, m: int) -> None:
-        """Reserve a block in every ledger that has not reserved it already (after a resumption)."""
+        """Reserve a block in every ledger; after a resumption it is reserved already."""
         cost = self.runs[0].cell.cost(m, first=self.done == 0)
         for run in self.runs:
             if not run.ledger.outstanding_events:
@@ -141,7 +142,7 @@ class Loop:
         self.reserved = m
 
     def _advance(self, m: int, private_listener: Listener | None) -> None:
-        """Run m iterations of all runs, and keep what happened."""
+        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
         noise = (LabNoise if private_listener is None else RecordedNoise)(normals, gradients)
         words = self._numbers("batch", m)
@@ -157,7 +158,7 @@ class Loop:
         self.done, self.reserved = self.done + m, 0
 
     def _iterate(self, m: int, private: PrivateData) -> Record:
-        """Make m iterations of every chain."""
+        """Make m iterations of every chain; return positions and counts."""
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
             log_uniform = np.log(self._numbers("accept", m))
@@ -176,7 +177,7 @@ class Loop:
         return record
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
-        """The next random numbers (m, chains, …) of all chains for a purpose, in C order."""
+        """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""
         needs = self.needs
         shape: tuple[int, ...] = {
             "proposal": (needs.normals,),
@@ -204,7 +205,7 @@ class Loop:
         return drawn
 
     def _leave(self, finished: Finished | None) -> bool:
-        """Take out the runs that are done; whether there were any."""
+        """Take out the runs that are done; return whether there were any."""
         over = np.array([run.total == self.done for run in self.runs])
         if not over.any():
             return False

@@ -1,14 +1,13 @@
-"""Hyperparameters by search: the least median MMD at the tuning ε, among settings that clip little.
+"""Search of hyperparameters: the least median MMD at the tuning ε, among settings that clip little.
 
-A *trial* is one setting, tried on tuning data with a few seeds; a *search* is a sequence of trials, each
-proposed by an optimiser that knows the ones before. Free hyperparameters are searched as factors of the
-pinned setting, on a log scale; a list of lengths has one factor. Every trial is a row of a table as soon as
-it is done, and the table is all that a search remembers: one that was killed proposes the same settings again
-and finds their values in it.
+A *trial* is one setting, run on tuning data with a few seeds. A *search* is a sequence of trials, each
+proposed by an optimiser from the earlier ones. Free hyperparameters are searched as factors of the pinned
+setting on a log scale; a list of lengths has one factor. Every finished trial is a row of a table, which is
+the only state of a search: an interrupted search proposes the same settings again and reads their values from
+it.
 
-Settings are tried with the same seeds, hence the same noise, so that differences between them are less
-random than their values. The best few are tried again with seeds that no trial has seen, beside the pinned
-setting, and those seeds alone decide.
+Settings are run with the same seeds, hence the same noise, so that their differences are less random than
+their values. The best few and the pinned setting are run again with new seeds, and only those seeds decide.
 """
 
 from __future__ import annotations
@@ -38,38 +37,38 @@ from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 if TYPE_CHECKING:
     from dpmc.problem import Problem
 
-#: Whose clip bound follows from the batch: the rule on clipping does not apply.
+#: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
 WHOLE_NUMBERS = ("steps", "batch_size")
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
-DIGITS = 3  #: significant digits of a setting; what is tried is what is written down
-PILOT_SEEDS = 2  #: a hopeless setting is given up after so many seeds
+DIGITS = 3  #: significant digits of a setting
+PILOT_SEEDS = 2  #: number of seeds after which a hopeless setting is given up
 LEAST_FINAL_SEEDS = 2  #: of a finalist: a median of fewer has no standard error
-FINALISTS = 5  #: so many of the best trials have to keep the rule on clipping with other seeds as well
-MOST_FINALISTS = 15  #: so many are tried again at most, beside the pinned setting
-HOPELESS = 1.3  #: a pilot is given up where each seed's MMD is so many times that of the best trial
+FINALISTS = 5  #: number of best trials that must also keep the rule on clipping with other seeds
+MOST_FINALISTS = 15  #: largest number of trials run again, besides the pinned setting
+HOPELESS = 1.3  #: a pilot is given up if each seed's MMD is this many times that of the best trial
 LONGEST = 6.0  #: a setting may cost this many times the pinned one,
-LONGEST_BY_GRADIENTS = 3.0  #: or this many, where gradients are computed,
-MOST_ROWS = 3e8  #: or so many rows looked at by one chain, where that is more
-ITERATION = 5000.0  #: rows that an iteration costs beside those it looks at
-LEAST_ITERATIONS = 20  #: of a chain: a second half worth its name
+LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
+MOST_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
+ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
+LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
 
-#: Sources that a trial's value comes from beside the sampler, whose changes have versions of their own.
+#: Sources that determine a trial's value, besides the sampler, whose changes have versions of their own.
 VALUED_BY = ("metrics", "privacy/accountants")
 
-#: Objectives of settings that are no candidates, all above any MMD (at most √2), the worse the higher.
+#: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
-    """What a search may choose for a study's cell; () where there is nothing to search, or to search by.
+    """Return the hyperparameters that a search may choose for a study's cell.
 
-    What the method's label fixes by an option, or an ε per iteration decides, is not free. Without a budget
-    to tune at, or exact draws to compare chains with, nothing is.
+    Hyperparameters fixed by the method's options or by an ε per iteration are not free. Empty if there are no
+    free hyperparameters, no budget or no exact posterior.
 
-    Raises DpmcError where the study has no setting for the cell.
+    Raises DpmcError if the study has no setting for the cell.
     """
     spec, how, about = study.model(model), study.method(method), study.definition(model)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
@@ -83,9 +82,9 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
 
 def searched_pairs(study: Study) -> list[tuple[str, str]]:
-    """The (model, method) that a study's searches are about: what it tunes, where there is a choice.
+    """Return the (model, method) that a study searches: those it tunes that have free hyperparameters.
 
-    Raises DpmcError where the study has no setting for one of them.
+    Raises DpmcError if the study has no setting for one of them.
     """
     pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
     return [
@@ -98,32 +97,32 @@ def searched_pairs(study: Study) -> list[tuple[str, str]]:
 
 
 class Asking(Protocol):
-    """Whose hyperparameters are searched: a study, or a model given in Python (`first_setting.OneCell`)."""
+    """The interface of a study for searches; also of `first_setting.OneCell`, for a model given in Python."""
 
     @property
     def name(self) -> str:
-        """Keys random numbers."""
+        """Return the name that keys random streams."""
 
     def model(self, label: str) -> Any:
-        """What has a `tuning_epsilon`."""
+        """Return an object with the model's `tuning_epsilon`."""
 
     def method(self, label: str) -> Any:
-        """What has an `algorithm`."""
+        """Return an object with the method's `algorithm`."""
 
     def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """The setting that the search begins with, and where it stands."""
+        """Return the hyperparameters that the search starts from, and their source."""
 
     def cell(self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
-        """What runs with these hyperparameters."""
+        """Return the cell with these hyperparameters."""
 
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """What decides the draws beside hyperparameters and data."""
+        """Return what determines the draws besides hyperparameters and data."""
 
 
 class Bench:
-    """Where settings of one (study, model, method) are tried: tuning data, seeds, the pinned setting.
+    """Trial runs of settings of one (study, model, method): tuning data, pinned setting and limits.
 
-    `free`: what is searched, if it does not follow from a study.
+    `free`: the hyperparameters to search, if they do not follow from a study.
     """
 
     def __init__(
@@ -144,19 +143,19 @@ class Bench:
         self.longest = max(times * self.cost(pinned), MOST_ROWS)
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
-        """The free hyperparameters at ln(factor) each, rounded."""
+        """Return the free hyperparameters at these ln(factor), rounded."""
         return {
             name: _scaled(name, self.start[name], math.exp(x))
             for name, x in zip(self.free, logs, strict=True)
         }
 
     def cell(self, setting: dict[str, Any]) -> Any:
-        """The cell at the tuning ε with these free hyperparameters."""
+        """Return the cell at the tuning ε with these free hyperparameters."""
         epsilon = self.study.model(self.model).tuning_epsilon
         return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
 
     def cost(self, cell: Any) -> float:
-        """What one chain costs, in rows looked at; all n an iteration where their number is random."""
+        """Return the cost of one chain in rows used; n per iteration if their number is random."""
         rows, needs = (
             cell.algorithm.batch_size or self.problem.n,
             cell.algorithm.needs(self.problem.dimension),
@@ -164,7 +163,7 @@ class Bench:
         return float(cell.allowed_iterations() * ((needs.ratios + needs.gradients) * rows + ITERATION))
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
-        """The metric rows of these seeds' chains."""
+        """Run these seeds' chains; return their metric rows."""
         from dpmc.metrics.cell import seed_metrics
         from dpmc.storage import ChainFile
 
@@ -172,15 +171,16 @@ class Bench:
         return seed_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
-        """The chains of these seeds."""
+        """Run and return the chains of these seeds."""
         from dpmc.sampling import sample  # numba is slow to import
 
         return sample(cell, list(seeds), private_listener=private_listener)
 
     def one_run(self, setting: dict[str, Any], seed: int) -> dict[str, float]:
-        """What one run says of a setting, by name: `noise_sd`, the median sd of the noise of a log ratio in
-        its second half, and `ess` and `rhat`, the worst of any parameter. Those that are not defined are left
-        out.
+        """Run one seed of a setting; return its diagnostics by name, without undefined ones.
+
+        `noise_sd` is the median sd of a log ratio's noise in the second half, `ess` and `rhat` are the worst
+        of any parameter.
         """
         from dpmc.metrics.cell import convergence, second_half
 
@@ -201,14 +201,14 @@ class Bench:
         return {**found, "ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
 
     def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
-        """The cell of a setting, and objective and verdict if it need not be run at all.
+        """Return the cell of a setting, and objective and verdict if it cannot be chosen; else 0.0 and "ok".
 
-        Iterations follow from the accountant, so that these verdicts cost no chain.
+        Iterations follow from the accountant, so that this needs no chains.
         """
         try:
             cell = self.cell(setting)
             iterations = cell.allowed_iterations()
-            cell.releases()  # says where a guarantee cannot be given
+            cell.releases()  # raises if a guarantee cannot be given
         except DpmcError as error:
             return None, REFUSED, f"refused: {str(error).removeprefix(self.source)}"
         if iterations < LEAST_ITERATIONS:
@@ -218,7 +218,7 @@ class Bench:
         return cell, 0.0, "ok"
 
     def try_out(self, number: int, setting: dict[str, Any], seeds: int, best: Trial | None) -> Trial:
-        """Try a setting with the first `seeds` seeds; give up after a pilot that leaves no hope."""
+        """Run a setting with the first `seeds` seeds; give up after a hopeless pilot."""
         began = time.process_time()
         cell, objective, verdict = self.refusal(setting)
         if verdict != "ok":
@@ -234,7 +234,7 @@ class Bench:
         return replace(trial, seconds=time.process_time() - began)
 
     def decide(self, number: int, setting: dict[str, Any], seeds: range) -> Trial:
-        """Try a finalist with seeds of its own."""
+        """Run a finalist with the final seeds."""
         began = time.process_time()
         cell, objective, verdict = self.refusal(setting)
         if verdict != "ok":
@@ -245,7 +245,7 @@ class Bench:
     def judge(
         self, number: int, stage: str, setting: dict[str, Any], rows: list[dict[str, Any]], seeds: int
     ) -> Trial:
-        """The trial whose chains have these metrics."""
+        """Return the trial of chains with these metrics."""
         medians = medians_of(rows)
         values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
         clipped = clip_fraction(medians) or 0.0
@@ -260,7 +260,7 @@ class Bench:
 
 
 def _hopeless(trial: Trial, best: Trial | None) -> bool:
-    """Whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
+    """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
         return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
     if best is None:
@@ -269,9 +269,9 @@ def _hopeless(trial: Trial, best: Trial | None) -> bool:
 
 
 def _scaled(name: str, value: Any, factor: float) -> Any:
-    """A hyperparameter times a factor: a whole number stays one, a list keeps its proportions.
+    """Return a hyperparameter times a factor; whole numbers stay whole, lists keep their proportions.
 
-    Rounded, but for the factor 1: the pinned setting is tried to its last digit.
+    The result is rounded, except for factor 1, so that the pinned setting is tried exactly.
     """
     if factor == 1.0:
         return value
@@ -297,20 +297,18 @@ def search(
     begin: Callable[[Study, str, str, Problem], Bench] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Search the free hyperparameters of one cell; return the chosen setting and what is known of it.
+    """Search the free hyperparameters of one cell; return the chosen setting and its results.
 
-    Parameters
-    ----------
-    problem : tuning data, with exact draws to compare with; a model of one's own may lack them where no file
-        has hyperparameters for it.
-    table : CSV file of the trials; a search that was killed goes on from it.
-    trials : settings to try. The same number gives the same answer; a larger one goes on from the table.
-    seeds : runs of a trial, each of as many chains as the study's; finalists have the other seeds that the
-        data set has start points for.
-    begin : where to begin for a model of one's own that no file has hyperparameters for.
+    Parameters ---------- problem : tuning data with exact draws; a user's model without a file of
+    hyperparameters may lack them. table : CSV file of the trials; an interrupted search is resumed from it.
+    trials : number of settings to try. An equal number gives the same result; a larger one continues the
+    table. seeds : runs of a trial, each with the study's number of chains; finalists have the other seeds for
+    which
+        the data set has start points.
+    begin : function that returns the start of a search for a user's model without a file of hyperparameters.
 
-    Raises DpmcError where there is nothing to search, for data that chains are evaluated on, for
-    hyperparameters that are missing, and where no setting is feasible.
+    Raises DpmcError if there is nothing to search, for data used in evaluation, for missing hyperparameters,
+    and if no setting is feasible.
     """
     _check_data(study, model, problem.dataset)
     try:
@@ -326,7 +324,7 @@ def search(
 def searched(
     bench: Bench, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Search what is free on a bench; `search` has the rest. `total`: seeds that have start points."""
+    """Search the free hyperparameters of a bench, as `search`. `total`: number of seeds with start points."""
     if total - seeds < LEAST_FINAL_SEEDS:
         left = max(0, total - seeds)
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
@@ -339,19 +337,19 @@ def searched(
 
 
 def _check_data(study: Study, model: str, dataset: str) -> None:
-    """Raises DpmcError for data of ours other than the model's tuning data: chains are evaluated on them."""
+    """Raise DpmcError for a data set of dpmc other than the model's tuning data: it is used in evaluation."""
     evaluated = study.model(model).data
     tuning = datasets.tuning_set(evaluated)
     if tuning == evaluated:
         raise DpmcError(
-            f"{study.path}: models: {model}: data: {tuning}: a search would see what it is judged on"
+            f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
         )
     if datasets.is_public(dataset) and dataset != tuning:
         raise DpmcError(f"--data: {dataset}: a search of {model} takes {tuning}, which no evaluation uses")
 
 
 def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
-    """Fill the table up to `trials` search trials; those that are in it are told to the optimiser again."""
+    """Fill the table up to `trials` search trials; pass those already in it to the optimiser again."""
     for number, logs, tell in _proposals(bench, trials):
         setting, done = bench.setting(logs), known.searched()
         best = min((t for t in done[:number] if t.feasible), key=lambda t: t.objective, default=None)
@@ -362,7 +360,7 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
                     f"{known.path}: trial {number} is not what the search proposes; remove the file"
                 )
         else:
-            same = next((t for t in done if t.setting == setting), None)  # rounding met a setting again
+            same = next((t for t in done if t.setting == setting), None)  # rounding gave an earlier setting
             same = replace(same, number=number, seconds=0.0) if same else None
             trial = same or bench.try_out(number, setting, seeds, best)
             known.add(trial)
@@ -375,10 +373,10 @@ def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progre
 
 
 def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Callable[[float], Any]]]:
-    """Number, ln(factors) and a function to tell the objective, trial by trial: the optimiser's side.
+    """Yield number, ln(factors) and a function that takes the objective, trial by trial.
 
-    The pinned setting comes first, then settings around it at random, then what a tree-structured Parzen
-    estimator (Bergstra et al. 2011) proposes. All of it follows from the cell's names and what was told.
+    The pinned setting comes first, then random settings around it, then proposals of a tree-structured Parzen
+    estimator (Bergstra et al. 2011). All follow from the cell's names and the objectives.
     """
     import optuna
 
@@ -402,7 +400,7 @@ def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Ca
 
 
 def _finals(bench: Bench, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
-    """Try the pinned setting and the best trials again, with `seeds`, until enough of them are feasible."""
+    """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     full = sorted((t for t in known.searched()[:trials] if t.feasible), key=lambda t: (t.objective, t.number))
     others = {str(t.setting): t.setting for t in full if t.setting != bench.start}
     settings = [bench.start, *others.values()][: 1 + MOST_FINALISTS]
@@ -425,7 +423,7 @@ def _finals(bench: Bench, known: Table, trials: int, seeds: range, progress: Pro
 
 
 def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
-    """What is written down of a search."""
+    """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
     from importlib.metadata import version
 
     candidates = [trial for trial in finals if trial.feasible]
@@ -467,7 +465,7 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
 
 
 def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
-    """What is written down of a finalist; `seed` is one that no trial of the search proper has seen."""
+    """Return the results of a finalist for the file; `seed` is one that no trial of the search used."""
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
     values |= {"mmd_error": median_error(trial.values), **bench.one_run(trial.setting, seed)}
@@ -475,11 +473,11 @@ def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
 
 
 def warnings(found: dict[str, Any]) -> list[str]:
-    """What a user should know of the answer of a search before spending a budget with it."""
+    """Return warnings about the result of a search, to read before spending a budget with it."""
     from dpmc.summary import ESS_LEAST
 
     about = found["search"]
-    said = [f"{name} lies on the edge of what was searched: begin there" for name in about["at_bound"]]
+    said = [f"{name} is on the edge of the range searched: start there" for name in about["at_bound"]]
     ess = about["chosen"].get("ess")
     if ess is None or ess < ESS_LEAST:
         worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
@@ -491,13 +489,13 @@ def warnings(found: dict[str, Any]) -> list[str]:
 
 
 def _at_bound(pinned: Any, value: Any) -> bool:
-    """Whether a hyperparameter lies within 5 % (in logs) of the edge of what was searched."""
+    """Return whether a hyperparameter is within 5 % (in logs) of the edge of the range searched."""
     one, other = (item[0] if isinstance(item, list) else item for item in (value, pinned))
     return abs(math.log(one / other)) > 0.95 * math.log(FACTOR)
 
 
 def _key(bench: Bench, seeds: int) -> str:
-    """A hash of all that decides the trials of a search, but for their number."""
+    """Return a hash of everything that determines the trials of a search, except their number."""
     from importlib.metadata import version
 
     epsilon = bench.study.model(bench.model).tuning_epsilon

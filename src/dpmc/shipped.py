@@ -1,4 +1,4 @@
-"""Where the files lie that come with the project: its studies, published tables and workflow."""
+"""Paths of the files that come with dpmc: its studies, published tables and workflow."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(*parts: str) -> Path:
-    """Return the path of a file or folder that comes with the project, as `shipped("config", "studies")`.
+    """Return the path of a file or folder that comes with dpmc, for example `shipped("config", "studies")`.
 
-    An installed wheel has them in `dpmc/shipped_files`, a clone in the repository's root.
+    They are in `dpmc/shipped_files` of an installed wheel, and in the root of a clone.
     """
     packed = PACKAGE / "shipped_files"
     return (packed if packed.is_dir() else PACKAGE.parent.parent).joinpath(*parts)

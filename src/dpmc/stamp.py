@@ -1,6 +1,6 @@
-"""A stamp in a PNG: the digest of the files that the picture was drawn from.
+"""A stamp in a PNG: the digest of the files from which the picture was drawn.
 
-A copy of a picture, say in a gallery, can so be compared with the results that lie beside it today.
+With it a copy of a picture, for example in a gallery, can be compared with the current results.
 """
 
 import hashlib

@@ -1,10 +1,9 @@
 """Chain files: ArviZ's groups in NetCDF, written and read by xarray.
 
-`posterior/theta` (chain, draw, parameter), draw = iteration number; `constant_data/theta_0`, the start;
-`sample_stats` (chain, draw): what the chain itself shows, and public facts of its tests where the number of
-rows is random; `private_diagnostics` (chain, draw): exact functions of the rows, marked releasable = 0. Every
-group and the root carry attributes; nested ones are JSON text. Nothing in a file depends on when or where it
-was made.
+`posterior/theta` (chain, draw, parameter), draw = iteration number. `constant_data/theta_0`: the start.
+`sample_stats` (chain, draw): functions of the chain, and public facts of its tests if the number of rows is
+random. `private_diagnostics` (chain, draw): exact functions of the rows, marked releasable = 0. The root and
+every group have attributes; nested ones are JSON text. A file does not depend on when or where it was made.
 """
 
 import json
@@ -25,36 +24,36 @@ from dpmc.values import count, real, shown
 if TYPE_CHECKING:
     import xarray
 
-SCHEMA = 2  #: as which files are written
-SCHEMAS = (1, 2)  #: and read; chains of the first number each seed from 0, and count diverged proposals
-#: What is recorded of algorithms that look at a random number of rows, beside the rest.
+SCHEMA = 2  #: of files written
+SCHEMAS = (1, 2)  #: of files read; schema 1 numbers each seed's chains from 0 and counts diverged proposals
+#: Further counts of algorithms that use a random number of rows.
 RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 TOTALS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped", *RANDOM_ROWS)
 
 
 @dataclass
 class Chains:
-    """The chains of one run with all that is known of them; c chains, k kept draws, d parameters."""
+    """The chains of one run with their counts and attributes; c chains, k kept draws, d parameters."""
 
     start: np.ndarray  # (c, d) θ_0
     draws: np.ndarray  # (c, k, d)
-    accepted: np.ndarray  # (c, k) proposals accepted since the draw kept before
-    diverging: np.ndarray  # (c, k) proposals that were not finite or beyond 1e30; whether any, in a file
+    accepted: np.ndarray  # (c, k) proposals accepted since the previous kept draw
+    diverging: np.ndarray  # (c, k) proposals not finite or beyond 1e30; in a file: whether there were any
     ratio_clipped: np.ndarray  # (c, k) rows clipped in log ratios
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
-    totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, those after the last draw too
+    totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, also after the last kept draw
     attributes: dict[str, Any]
     random_rows: np.ndarray | None = (
-        None  # (3, c, k) as RANDOM_ROWS: rows looked at, tests with noise, on all rows
+        None  # (3, c, k) as RANDOM_ROWS: rows used, tests with noise, tests on all rows
     )
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path` and rename it to `path` at the end; nothing half-written stays.
+    """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
 
-    Raises DpmcError for a device or the like, in whose place there would be a file.
+    Raises DpmcError if `path` is a folder, a device or the like.
     """
     if path.is_dir():
         raise DpmcError(f"{path}: is a folder, must be a file")
@@ -63,7 +62,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     begin = f".{path.name}."
     for name in os.listdir(path.parent):
-        if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # of a process that was killed
+        if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # left by a killed process
             path.with_name(name).unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -74,10 +73,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def tree(chains: Chains) -> "xarray.DataTree":
-    """Chains in ArviZ's groups, as a chain file holds them.
+    """Return chains in ArviZ's groups, as in a chain file.
 
-    Chain numbers differ between seeds, so that `xarray.concat` along "chain" puts seeds together. Parameters
-    are labelled by name, or by 0, 1, … if they have none.
+    Chain numbers differ between seeds, so that `xarray.concat` along "chain" joins seeds. Parameters are
+    labelled by name, or by 0, 1, … if they have none.
     """
     import xarray
 
@@ -132,9 +131,10 @@ def write_chains(path: Path, chains: Chains) -> None:
 
 
 def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:
-    """How variables are written: no value stands for a missing one; large ones compressed, but for draws.
+    """Return the encoding of variables: no fill value; large ones compressed, except draws.
 
-    Counts shrink to a tenth and less, draws to a half or a fifth, which would take longer than all the rest.
+    Compression shrinks counts to a tenth or less. Draws shrink only to a half or a fifth, and compressing
+    them would take longer than everything else.
     """
     small = {"_FillValue": None}
     large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
@@ -146,20 +146,18 @@ def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str,
 
 @dataclass
 class ChainFile:
-    """What metrics and figures need of a chain file that was read: the chains of one run."""
+    """The chains of one run, read from a file for metrics and figures."""
 
     path: Path
     attrs: dict[str, Any]
     start: np.ndarray  # (chains, d)
     draws: np.ndarray  # (chains, k, d)
-    totals: dict[str, np.ndarray]  # (chains,) by the names of TOTALS, RANDOM_ROWS where recorded
-    rows_used: np.ndarray | None = (
-        None  # (chains, k) rows looked at since the draw kept before, where recorded
-    )
+    totals: dict[str, np.ndarray]  # (chains,) by the names of TOTALS; RANDOM_ROWS if recorded
+    rows_used: np.ndarray | None = None  # (chains, k) rows used since the previous kept draw, if recorded
 
     @classmethod
     def of(cls, chains: Chains, attributes: dict[str, Any]) -> "ChainFile":
-        """Finished chains as they would be read back from a file with further attributes."""
+        """Return finished chains as if read from a file with further attributes."""
         return cls(
             path=Path(),
             attrs={**chains.attributes, **attributes},
@@ -173,7 +171,7 @@ class ChainFile:
 def read_chain(path: str | Path) -> ChainFile:
     """Read one chain file.
 
-    Raises DpmcError for a file that is missing, cut off or not a chain file.
+    Raises DpmcError for a file that is missing, truncated or not a chain file.
     """
     with reading(path) as file:
         check_schema(path, file.attrs)
@@ -197,7 +195,7 @@ def read_chain(path: str | Path) -> ChainFile:
 
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
-    """Raise DpmcError for a file that is laid out otherwise than this version reads it."""
+    """Raise DpmcError for a file with a schema that this version cannot read."""
     schema = _plain(attributes["schema"])
     if isinstance(schema, str) or schema not in SCHEMAS:
         known = " or ".join(map(str, SCHEMAS))
@@ -206,7 +204,7 @@ def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
         )
 
 
-#: What metrics and figures need to know of a chain, and what else they ask for where it is known.
+#: Attributes that metrics and figures need; and those that they use if present (…_IF_KNOWN).
 _TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
 _COUNTS = {
     "seed": 0,
@@ -221,7 +219,7 @@ _TEXTS_IF_KNOWN = ("variant", "epsilon_kind", "algorithm", "caveat")
 
 
 def _check(chain: ChainFile) -> None:
-    """Raise DpmcError where what a chain file says of itself is damaged, or does not fit its draws."""
+    """Raise DpmcError if a chain file's attributes or counts are damaged, or do not fit its draws."""
 
     def refuse(key: str, rule: str) -> NoReturn:
         raise DpmcError(f"{chain.path}: {key}: {rule}")
@@ -266,7 +264,7 @@ def _check(chain: ChainFile) -> None:
 
 
 def _check_ledger(ledger: Any) -> None:
-    """Raise some error unless what is read of a ledger is there: see `dpmc.privacy.ledger`."""
+    """Raise an error if a part of the ledger that is read later is missing or wrong."""
     from dpmc.privacy.events import from_json
 
     if not isinstance(ledger, dict):
@@ -287,9 +285,9 @@ def _check_ledger(ledger: Any) -> None:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
-    """Open a NetCDF file for reading; what is missing or broken becomes one DpmcError.
+    """Open a NetCDF file for reading; raise DpmcError if it is missing or broken.
 
-    Values are as they lie in the file: nothing is decoded, no value stands for a missing one.
+    Values are not decoded, and no fill value is replaced.
     """
     import xarray
 
@@ -309,7 +307,7 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
 
 
 def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:
-    """All values of a variable of an open file or a group of it."""
+    """Return all values of a variable of an open file or group; raise TypeError if not numbers."""
     values = np.asarray(group.variables[name].values)
     if values.dtype.kind not in "fiu":
         raise TypeError(f"{name} holds no numbers")

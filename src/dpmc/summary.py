@@ -1,7 +1,7 @@
-"""What `dpmc sample` says at its end: a small table of how the chains went, and warnings with what to change.
+"""The summary at the end of `dpmc sample`: a small table of the chains, and warnings with remedies.
 
-R-hat and ESS are those of the second halves, as in the table of metrics. The fraction of clipped rows is a
-function of the rows: it is marked private, for whoever holds the data, and is no part of a release.
+R-hat and ESS are computed from the second halves, as in the table of metrics. The fraction of clipped rows is
+a function of the rows: it is marked private, is for the owner of the data only, and must not be released.
 """
 
 import decimal
@@ -15,38 +15,38 @@ import numpy as np
 from dpmc.metrics.cell import convergence, fractions, second_half
 from dpmc.storage import ChainFile
 
-#: Acceptance rates outside of these hardly ever come with a chain that mixes: the best of a random walk is
-#: about 0.23 to 0.45, less where the test is noisy, and that of HMC about 0.65 to 0.8.
+#: Chains with acceptance rates outside of these rarely mix. The best rate of a random walk is about 0.23 to
+#: 0.45, less if the test is noisy, and that of HMC about 0.65 to 0.8.
 ACCEPTED_LEAST, ACCEPTED_MOST = 0.02, 0.9
-#: With fewer independent draws the mean of a chain is off by a fifth of a posterior standard deviation.
+#: With fewer independent draws the error of a chain's mean exceeds a fifth of a posterior sd.
 ESS_LEAST = 25.0
-#: Several chains: 1.01 is the recommendation for long ones (Vehtari et al. 2021); a private budget buys short
-#: ones, whose R-hat differs from 1 by about the number of chains over the ESS.
+#: Several chains: 1.01 is recommended for long chains (Vehtari et al. 2021). A private budget allows only
+#: short ones, whose R-hat differs from 1 by about the number of chains over the ESS.
 RHAT_MOST = 1.05
-#: One chain: the two parts of its second half are compared, two "chains" only.
+#: One chain: only the two parts of its second half are compared.
 DRIFT_MOST = 1.2
-#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): more, and the chain samples another distribution.
+#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): with more the chain samples another distribution.
 CLIPPED_MOST = 0.10
-#: So many are clipped only if the log-likelihood is no number, or the bound is wrong by orders of magnitude.
+#: A larger share is clipped only if the log-likelihood is NaN or the bound is wrong by orders of magnitude.
 ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
 DIVERGING_MOST = 0.5
 
-#: What is clipped, and the metric that is its fraction.
+#: Kind of clipping -> the metric with its fraction.
 CLIPPED = {"log ratios": "ratio_clip_fraction", "gradients": "gradient_clip_fraction"}
 
-#: Hyperparameters by what they decide, as far as an algorithm has them.
+#: Names of hyperparameters by purpose; an algorithm has some of them.
 STEPS, NOISE, CLIPS = ("proposal_sd", "step_size"), ("tau", "tau_l", "tau_g"), ("clip", "clip_l", "clip_g")
 
 
 class _Result(NamedTuple):
-    """What is known of the finished chains of one cell."""
+    """Summary of the finished chains of one cell."""
 
     about: dict[str, Any]  # attributes of a chain file
     iterations: int
     values: dict[str, float]  # means over the seeds, by the names of `dpmc.metrics`; diverged: a share
-    ess: float | None  # the smallest of any parameter; None where it is not defined
-    rhat: float | None  # the largest; of the two parts of the second half, where there is one chain
+    ess: float | None  # the smallest of any parameter; None if undefined
+    rhat: float | None  # the largest of any parameter; of one chain: of the two parts of its second half
     chains: int  # of all seeds together
     spent: str
 
@@ -70,7 +70,7 @@ def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[s
     if any("*" in column for column in columns):
         said.append("  * private, not to be released")
     for result in results:
-        if result.iterations and result.about["status"] == "ok":  # else the status says what is wrong
+        if result.iterations and result.about["status"] == "ok":  # otherwise the status names the problem
             said += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
     return said
 
@@ -116,7 +116,7 @@ def _percent(share: float | None) -> str:
 
 
 def rounded_up(epsilon: float) -> str:
-    """Epsilon with four digits, never less than it is."""
+    """Format ε with four significant digits, rounded up."""
     upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
 
@@ -149,13 +149,13 @@ def _clipped(result: _Result) -> list[tuple[float, str, str]]:
 
 
 def _own(result: _Result, names: Sequence[str]) -> str:
-    """Return those of these hyperparameters that the algorithm has; "" for none."""
+    """Return the hyperparameters among `names` that the algorithm has; "" for none."""
     settings = json.loads(str(result.about.get("calibrated", result.about["hyperparameters"])))
     return " or ".join(name for name in names if name in settings)
 
 
 def _warnings(result: _Result) -> list[str]:
-    """Return what is wrong with the chains, and what may help."""
+    """Return warnings about the chains, with remedies."""
     step, noise = (_own(result, names) or "the step" for names in (STEPS, NOISE))
     accepted, all_clipped = result.values.get("acceptance_rate"), False
     warnings = []

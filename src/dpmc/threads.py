@@ -1,4 +1,4 @@
-"""One BLAS thread: the bits of a matrix product depend on how many there are."""
+"""One BLAS thread: the bits of a matrix product depend on the number of threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit every BLAS library to one thread; for `with`, or as a decorator.
 
-    So results typed by hand have the same bits as those of a rule, whose jobs have one thread.
+    Results of commands typed by hand are then bit-identical to those of the pipeline's jobs.
     """
     import scipy.linalg  # noqa: F401 - loads the library that numba calls; one loaded later is not limited
     from threadpoolctl import threadpool_limits

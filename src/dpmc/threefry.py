@@ -1,16 +1,16 @@
-"""Threefry-2x32 random numbers in the layout with which the published data sets were drawn.
+"""Threefry-2x32 random numbers in the layout used to draw the published data sets.
 
 The generator is the counter-based Threefry-2x32 with 20 rounds of J. K. Salmon, M. A. Moraes,
 R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11 (2011), Section 4.
 How counters become numbers follows JAX's original layout (``jax_threefry_partitionable = False``,
 64-bit mode), written here in NumPy and SciPy so that old data sets can be regenerated without JAX.
 
-This module serves published data only: a chain's own randomness comes from NumPy generators.
-Every number is a function of the key, its position and the size of the whole draw: working in
-chunks changes nothing, while a longer draw does not begin with a shorter one's numbers.
+This module is for published data only; chains use NumPy's generators. Every number is a function of
+the key, its position and the size of the whole draw: working in chunks changes nothing, but a longer
+draw does not begin with the numbers of a shorter one.
 Keys and uniforms on [0, 1) equal JAX's bit for bit. Normals agree within 1e-13 up to four standard
-deviations and within 2e-11 beyond, where XLA's inverse error function loses digits and SciPy's,
-used here, is exact to the last one or two.
+deviations and within 2e-11 beyond, where XLA's inverse error function loses digits. SciPy's, which is
+used here, is accurate to the last one or two digits.
 """
 
 import math
@@ -31,10 +31,10 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD_MASK = 0xFFFFFFFF
 
-# Counters hashed at a time: the working arrays (three of 128 KiB) then stay in a core's cache.
+# Counters hashed at a time, so that the working arrays (three of 128 KiB) stay in a core's cache.
 _CHUNK = 1 << 15
 
-# Beyond this many 32-bit words one key no longer has a counter for each of them.
+# One key has counters for at most this many 32-bit words.
 _MAX_WORDS = 1 << 32
 
 
@@ -126,7 +126,7 @@ def normal(key: Key, shape: int | Sequence[int]) -> Floats:
     ------
     ValueError : the shape has a negative length or asks for 2**31 numbers or more.
     """
-    # The open lower end keeps erfinv(-1) = -inf out.
+    # The open lower end excludes erfinv(-1) = -inf.
     draws = uniform(key, shape, low=np.nextafter(-1.0, 0.0), high=1.0)
     special.erfinv(draws, out=draws)
     draws *= math.sqrt(2.0)
@@ -211,7 +211,7 @@ def _hash_counters(key: Key, start: int, stop: int, total: int) -> tuple[Words, 
 
 
 def _require_counters(total: int) -> None:
-    """Raise ValueError where one key cannot give ``total`` 64-bit numbers in this layout."""
+    """Raise ValueError if one key cannot give ``total`` 64-bit numbers in this layout."""
     if 2 * total >= _MAX_WORDS:
         raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
 

@@ -1,4 +1,4 @@
-"""The trials of a search of hyperparameters, on disk: one row each, as soon as it is done."""
+"""The trials of a search of hyperparameters on disk: one row each, written when it is done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGINNING = "# trials of "
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting and what came of it; a row of the table."""
+    """One setting and its results; a row of the table."""
 
     number: int
     stage: str  # search | final
@@ -39,12 +39,12 @@ class Trial:
 
     @property
     def feasible(self) -> bool:
-        """Whether the setting may be chosen."""
+        """Return whether the setting may be chosen."""
         return self.verdict == "ok"
 
     @property
     def clip_fraction(self) -> float:
-        """Fraction of clipped log ratios; of gradients, where no ratio is asked for; NaN where none ran."""
+        """Return the fraction of clipped log ratios; without log ratios, of gradients; NaN if none ran."""
         ratios = self.ratio_clip_fraction
         return self.gradient_clip_fraction if math.isnan(ratios) else ratios
 
@@ -55,14 +55,14 @@ COLUMNS = ",".join(column.name for column in fields(Trial)) + "\n"
 class Table:
     """The trials of one search: written one by one, read back after a kill.
 
-    The first line names what they belong to, by a hash of all that decides them (`key`). The trials of
-    another search are set aside under its key, as <name>.<key>.old, and taken up again when that search
-    is; a last line that a kill cut off is dropped. Use within `open_table`.
+    The first line has a hash of everything that determines the trials (`key`). Trials of another search are
+    moved to <name>.<key>.old, with the key of that search, and moved back when it is run again. An incomplete
+    last line, left by a kill, is dropped. Use within `open_table`.
     """
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
-        self.set_aside: Path | None = None  #: where the trials of another search went
+        self.set_aside: Path | None = None  #: file to which trials of another search were moved
         self.trials: list[Trial] = []
         head = f"{BEGINNING}{key}\n{COLUMNS}"
         text = _text(path) if path.exists() else ""
@@ -77,11 +77,11 @@ class Table:
                 path.write_text(head)
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
-            os.truncate(path, len(whole.encode()))  # nothing is written again, so nothing can be lost
+            os.truncate(path, len(whole.encode()))  # truncating, unlike rewriting, cannot lose complete lines
         self.trials = read(path)
 
     def _make_room(self, text: str) -> None:
-        """Set aside what the file holds, if it holds trials; refuse a file that is something else."""
+        """Move trials of another search away; refuse a file that is not a table of trials."""
         if text and not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
             raise DpmcError(
                 f"{self.path}: is no table of trials, and would be overwritten; name another file"
@@ -91,19 +91,19 @@ class Table:
             self.path.replace(self.set_aside)
 
     def _aside(self, key: str) -> Path:
-        """Where the trials of the search with this key wait for it."""
+        """Return the file to which trials of the search with this key are moved."""
         return self.path.with_name(f"{self.path.name}.{key if key.isalnum() else 'other'}.old")
 
     def searched(self) -> list[Trial]:
-        """The trials of the search proper, without those of finalists."""
+        """Return the trials of the search, without those of finalists."""
         return [trial for trial in self.trials if trial.stage == "search"]
 
     def find(self, stage: str, setting: dict[str, Any]) -> Trial | None:
-        """The trial of this setting at this stage, if there was one."""
+        """Return the trial of this setting at this stage; None if there is none."""
         return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
 
     def add(self, trial: Trial) -> None:
-        """Append a trial; it outlives the process when this returns."""
+        """Append a trial to the file."""
         with open(self.path, "a", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
         self.trials.append(trial)
@@ -111,12 +111,14 @@ class Table:
 
 @contextmanager
 def open_table(path: Path, key: str) -> Iterator[Table]:
-    """The table of a search, for this process alone: another one that wants it waits.
+    """Open the table of a search with a lock; another process waits for it.
 
-    Raises DpmcError for a file that is no such table, or is damaged, and where no file can be locked.
+    Raises DpmcError if the file is not such a table or is damaged, and if it cannot be locked.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "w") as file:  # beside it: the table may be set aside
+    with open(
+        path.with_name(f".{path.name}.lock"), "w"
+    ) as file:  # a file of its own, since the table may be moved
         try:
             _lock(file, path)
         except OSError as error:
@@ -127,7 +129,7 @@ def open_table(path: Path, key: str) -> Iterator[Table]:
 
 
 def _lock(file: IO[str], path: Path) -> None:
-    """Lock a file; say so if that takes waiting."""
+    """Lock a file; print a line if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -136,7 +138,7 @@ def _lock(file: IO[str], path: Path) -> None:
 
 
 def read(path: Path) -> list[Trial]:
-    """The trials of a table on disk.
+    """Read the trials of a table on disk.
 
     Raises DpmcError for a row that cannot be read.
     """
@@ -160,7 +162,7 @@ def _text(path: Path) -> str:
 
 
 def _to_row(trial: Trial) -> list[str]:
-    """A trial as text; numbers in full, so that reading gives the same bits."""
+    """Return a trial as texts; numbers in full precision, so that reading is exact."""
     return [
         json.dumps(value) if isinstance(value, dict | list) else str(value)
         for value in asdict(trial).values()

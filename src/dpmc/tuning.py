@@ -1,4 +1,4 @@
-"""Hyperparameters of a cell: the pinned ones, tried on tuning data and written down with their verdict."""
+"""Pinned hyperparameters of a cell: trial runs on tuning data, and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
 
 
 def untried(study: Study, model: str, method: str) -> dict[str, Any]:
-    """The pinned setting of a cell that is not tried, because there is no budget or the study says so.
+    """Return the pinned setting of a cell that is not tried, for lack of a budget or by the study's choice.
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
@@ -38,9 +38,9 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
 def pinned(
     study: Study, model: str, method: str, problem: Problem, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Run the pinned setting on tuning data at the model's tuning ε; return it with what came out.
+    """Run the pinned setting on tuning data at the model's tuning ε; return it with the results.
 
-    The verdict on clipping is recorded, not enforced: some published settings fail it.
+    The verdict on clipping is recorded but not enforced: some published settings fail it.
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
@@ -67,7 +67,7 @@ def pinned(
 
 
 def medians_of(rows: list[Row]) -> dict[str, float]:
-    """Medians over seeds of what tells whether a setting is good; `rows` as of `dpmc.metrics.cell`."""
+    """Return the medians over seeds of the metrics `MEDIANS`; `rows` as of `dpmc.metrics.cell`."""
     return {
         name: float(np.median([row["value"] for row in rows if row["metric"] == name]))
         for name in MEDIANS
@@ -76,7 +76,7 @@ def medians_of(rows: list[Row]) -> dict[str, float]:
 
 
 def clip_fraction(medians: Mapping[str, float]) -> float | None:
-    """Median fraction of clipped log ratios; of gradients, where no ratio is asked for; None: of nothing."""
+    """Return the median fraction of clipped log ratios; without these, of gradients; None for neither."""
     return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction"))
 
 
@@ -91,7 +91,7 @@ def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dic
 
 
 def _verdict(medians: dict[str, float]) -> str:
-    """Whether fewer than 10 % of the log ratios were clipped; of the gradients, if no ratio is asked for."""
+    """Return whether fewer than 10 % of the log ratios were clipped; without log ratios, of the gradients."""
     kinds = {"ratio_clip_fraction": "log ratios", "gradient_clip_fraction": "gradients"}
     found = [(medians[key], what) for key, what in kinds.items() if key in medians]
     if not found:

@@ -1,4 +1,4 @@
-"""Values that users give: read strictly, shown in short, refused in one line that says where they stand."""
+"""Users' values: strict reading, short display, and one-line errors that name their place."""
 
 import math
 import re
@@ -6,15 +6,15 @@ from typing import Any
 
 from dpmc.errors import DpmcError
 
-#: Rows, iterations, seeds and other counts are at most so many: more is a slip, and fits no memory.
+#: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
 MOST = 10**9
-#: A model's parameters are at most so many: covariances have the square of it in numbers.
+#: Largest number of a model's parameters: covariances have its square.
 MOST_PARAMETERS = 10_000
 
-#: So many start points are made at most: one for each chain of each seed, whichever of them run.
+#: Largest number of start points: one for each chain of each seed up to the largest.
 MOST_STARTS = 1_000_000
 
-#: Chains of one run at most: a budget shared by more leaves none of them an iteration.
+#: Largest number of chains of one run: a budget shared by more leaves none of them an iteration.
 MOST_CHAINS = 1000
 
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 def whole(text: str) -> int:
     """Read a whole number in plain digits.
 
-    Raises ValueError for all else: `int` would take `1_0` and the digits of other scripts.
+    Raises ValueError otherwise; `int` would accept `1_0` and the digits of other scripts.
     """
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"{shown(text)} must be a whole number, in digits")
@@ -34,7 +34,7 @@ def whole(text: str) -> int:
 def decimal(text: str) -> float:
     """Read a number such as 2, 0.5 or 1e-5, or inf.
 
-    Raises ValueError for all else: `float` would take `1_0`, the digits of other scripts, and 1e400 for inf.
+    Raises ValueError otherwise; `float` would accept `1_0`, the digits of other scripts, and 1e400 as inf.
     """
     if text.lstrip("+-") == "inf":
         return float(text)
@@ -47,9 +47,9 @@ def decimal(text: str) -> float:
 
 
 def real(value: Any) -> float:
-    """A number of Python, NumPy or text as a float, NaN too.
+    """Return a number of Python, NumPy or text as a float, also NaN.
 
-    Raises ValueError for all else, also for true and false.
+    Raises ValueError otherwise, also for true and false.
     """
     if isinstance(value, str):
         return decimal(value)
@@ -64,7 +64,7 @@ def real(value: Any) -> float:
 
 
 def positive(value: Any, where: str) -> float:
-    """A finite number greater than 0; DpmcError naming `where` for all else."""
+    """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
     try:
         number = real(value)
     except ValueError as error:
@@ -75,9 +75,9 @@ def positive(value: Any, where: str) -> float:
 
 
 def count(value: Any, least: int = 1, most: int = MOST) -> int:
-    """A whole number of Python or NumPy in a range.
+    """Return a whole number of Python or NumPy in a range.
 
-    Raises ValueError for all else, also for 2.0, true and text.
+    Raises ValueError otherwise, also for 2.0, true and text.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
         raise ValueError(f"{shown(value)} must be a whole number")
@@ -88,9 +88,9 @@ def count(value: Any, least: int = 1, most: int = MOST) -> int:
 
 
 def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
-    """An array of finite real numbers of this shape; None: any length.
+    """Return an array of finite real numbers of this shape; None in `shape`: any length.
 
-    Raises DpmcError, which begins with `where`, for all else.
+    Raises DpmcError otherwise; its message begins with `where`.
     """
     import numpy as np
 
@@ -112,7 +112,7 @@ def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value as in Python's text, in one line of at most so many characters."""
+    """Return the `repr` of a value in one line of at most `most` characters."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
         return f"a number of more than {most} digits"
     try:

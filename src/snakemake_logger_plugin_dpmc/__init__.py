@@ -1,6 +1,6 @@
-"""What a run of the pipeline shows: percent and time left, warnings, failed jobs with the ends of their logs.
+"""Output of a pipeline run: progress and time left, warnings, failed jobs with the ends of their logs.
 
-A logger plugin of Snakemake (`snakemake --logger dpmc`), which workflow/run.py asks for.
+A logger plugin of Snakemake (`snakemake --logger dpmc`), used by workflow/run.py.
 """
 
 import logging
@@ -11,17 +11,17 @@ from pathlib import Path
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-EVERY = 10.0  #: seconds between two lines of progress; on a terminal one line rewrites itself
-WIDTH = 300  #: characters of a line; a command names all files that it makes
-LAST_LINES = 15  #: of the log of a job that failed
+EVERY = 10.0  #: seconds between two lines of progress; on a terminal one line is rewritten
+WIDTH = 300  #: largest number of characters of a line, since commands list all their files
+LAST_LINES = 15  #: lines shown of the log of a failed job
 
 
 class LogHandler(LogHandlerBase):
-    """Write to standard error; with Snakemake's `--quiet`, no progress."""
+    """Writes to standard error; with Snakemake's `--quiet` without progress."""
 
     writes_to_stream = True
     writes_to_file = False
-    has_filter = True  # none: `emit` chooses
+    has_filter = True  # so that Snakemake adds none; `emit` filters
     has_formatter = False  # Snakemake's own
     needs_rulegraph = False
 
@@ -32,7 +32,7 @@ class LogHandler(LogHandlerBase):
         self.failed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show progress, failed jobs, warnings and errors, and that there is nothing to do."""
+        """Show progress, failed jobs, warnings, errors, and the message that nothing is to be done."""
         event = getattr(record, "event", None)
         if event == LogEvent.JOB_INFO:
             self.began = self.began or time.monotonic()
@@ -55,7 +55,7 @@ class LogHandler(LogHandlerBase):
         self._say(text, end="" if self.live and done < total else "\n")
 
     def _failure(self, record: logging.LogRecord) -> None:
-        """Show which job failed, and the end of its log; Snakemake reports each more than once."""
+        """Show a failed job and the end of its log, once, since Snakemake reports it several times."""
         outputs = getattr(record, "output", None) or [""]
         if outputs[0] in self.failed:
             return

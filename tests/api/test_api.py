@@ -290,7 +290,7 @@ def test_a_model_may_refuse_rows() -> None:
 
 
 def test_tune_refuses_rows_that_may_be_private() -> None:
-    with pytest.raises(dpmc.DpmcError, match="data: hyperparameters chosen on private rows tell of them"):
+    with pytest.raises(dpmc.DpmcError, match="data: hyperparameters chosen on private rows reveal"):
         dpmc.tune(linear(), rows_of(linear()), epsilon=4)
 
 
@@ -339,7 +339,7 @@ def test_a_setting_at_the_edge_of_the_search_is_named(
     said = capfd.readouterr().err
     assert "tune LinearRegression dp-penalty: 1/1 trials" in said
     assert "finalist 1 of 1 runs with 6 other seeds" in said
-    assert "warning: tau lies on the edge of what was searched" in said
+    assert "warning: tau is on the edge of the range searched" in said
 
 
 def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(

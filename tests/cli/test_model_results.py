@@ -47,7 +47,7 @@ WRONG = {
     "a sum": (
         LINE,
         LINE.replace("return", "return np.sum(") + ")",
-        "shape (), must be (5,): a number for each",
+        "shape (), must be (5,): one number per row",
     ),
     "a scalar": (LINE, "return 0.0", "returned shape (), must be (5,)"),
     "the number of rows forgotten": (LINE, "return np.zeros(3)", "returned shape (3,), must be (5,)"),
@@ -59,12 +59,12 @@ WRONG = {
     "standardised by all rows": (
         LINE,
         "x = (x - x.mean()) / (x.std() + 1.0); " + LINE,
-        "changes with the rows beside it, must depend on that row alone",
+        "changes with the other rows, must depend on that row alone",
     ),
     "cumulative": (
         LINE,
         LINE.replace("return", "return np.cumsum(") + ")",
-        "changes with the rows beside it",
+        "changes with the other rows",
     ),
     "random": (
         LINE,

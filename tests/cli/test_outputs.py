@@ -198,9 +198,9 @@ def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
         (".", "'.'"),
         ("config", "config: is a folder"),
         ("..", "is a folder"),
-        ("rows.csv/new.nc", "rows.csv is no folder"),
-        ("rows.csv/deeper/new.nc", "rows.csv is no folder"),
-        ("nowhere.nc", "is a link to a file that is not there"),
+        ("rows.csv/new.nc", "rows.csv is not a folder"),
+        ("rows.csv/deeper/new.nc", "rows.csv is not a folder"),
+        ("nowhere.nc", "is a link to a missing file"),
     ],
 )
 def test_what_cannot_be_a_file(folder, capsys, output, words):

@@ -184,7 +184,7 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
 
 
 def test_rows_that_are_all_not_finite_are_a_mistake() -> None:
-    with pytest.raises(DpmcError, match="those of every row are not finite"):
+    with pytest.raises(DpmcError, match="statistics: not finite for any row"):
         ratio_and_gradient(MODELS["banana"], np.full((3, 2), np.nan), [1.0, 1.0], 1.0)
 
 

@@ -180,7 +180,7 @@ def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept
         if kept:
             ask()
         else:
-            with pytest.raises(DpmcError, match=r"classical noise multiplier .* in truth"):
+            with pytest.raises(DpmcError, match=r"classical noise multiplier .* exact delta"):
                 ask()
     tau = DPPenalty.calibrate({"calibration": "exact"}, epsilon, 1e-5, n)["tau"]
     release = GaussianRelease("ratio", tau * np.sqrt(n))

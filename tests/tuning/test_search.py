@@ -211,7 +211,7 @@ def test_data_that_chains_are_judged_on_are_refused(study: Study, tmp_path: Path
         run(study, published, tmp_path / "trials.csv")
     spec = study.models["flat-banana-2d"].model_copy(update={"data": "tuning"})
     same = study.model_copy(update={"models": {"flat-banana-2d": spec}})
-    with pytest.raises(DpmcError, match="data: tuning: a search would see what it is judged on"):
+    with pytest.raises(DpmcError, match="data: tuning: a search would use the data of its evaluation"):
         run(same, published, tmp_path / "trials.csv")
 
 
@@ -371,11 +371,11 @@ def test_private_rows_are_tuned_on_only_if_that_is_said(
     np.savetxt("tuning.csv", rows, delimiter=",")
     few = [*COMMAND, "--trials", "2", "--seeds", "2", "--output", "found.yaml", "--quiet", "--data"]
     assert main(("tune", *few, "patients.csv")) == 2
-    assert "patients.csv: hyperparameters chosen on private rows tell of them" in capsys.readouterr().err
+    assert "patients.csv: hyperparameters chosen on private rows reveal" in capsys.readouterr().err
     assert main(("tune", *few, "tuning.csv")) == 2  # a name must not make private rows public
     assert "call your own another" in capsys.readouterr().err
     assert main(("tune", *few, "patients.csv", "--leak-private-rows-into-hyperparameters")) == 0
-    assert "no epsilon covers that" in capsys.readouterr().err
+    assert "that no epsilon covers" in capsys.readouterr().err
     assert main(("tune", *few, "patients.csv", "--rows-are-public", "--force")) == 0
     assert "epsilon" not in capsys.readouterr().err
 

@@ -120,8 +120,8 @@ def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> No
         ),
         ({"data": "rows/tuning.csv"}, ["data: 'rows/tuning.csv'", "not that of a data set"]),
         ({"data": "my rows.csv"}, ["data: 'my rows.csv'", "must be of letters, digits"]),
-        ({"n": 100}, ["n: 100 is not said beside a file of rows"]),
-        ({"data": "fresh-0", "columns": ["x"]}, ["columns: only beside a file of rows"]),
+        ({"n": 100}, ["n: 100 must be left out with a file of rows"]),
+        ({"data": "fresh-0", "columns": ["x"]}, ["columns: only with a file of rows"]),
         ({"columns": "x"}, ["columns: 'x' must be a list"]),
     ],
 )

@@ -101,7 +101,7 @@ CIRCLE = OTHER["models"]["circle"]
         ),
         (
             {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
-            ["dp-hmc: accountant", "not beside from_study"],
+            ["dp-hmc: accountant", "not allowed with from_study"],
         ),
         ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "must be a text"]),
         ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),

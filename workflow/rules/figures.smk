@@ -3,17 +3,17 @@ from dpmc.tables import note as note_of_table
 
 
 def figure_chains(wildcards):
-    """The chains that a figure shows; none for most."""
+    """Return the chains that a figure shows; most figures show none."""
     return plots.chain_files(wildcards.figure, STUDIES[wildcards.study], Path("results"))
 
 
 def figure_caption(wildcards):
-    """Caption and text of a figure as declared; bars would be markup in the report's captions."""
+    """Return caption and text of a figure; bars are escaped, since they are markup in the report."""
     return plots.caption(wildcards.figure, STUDIES[wildcards.study]).replace("|", r"\|")
 
 
 def figure_declared(wildcards):
-    """All that is declared of a figure: it is drawn anew when that changes."""
+    """Return the declaration of a figure; a change draws it anew."""
     return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
 
 
@@ -75,7 +75,7 @@ rule table:
 
 
 def page_files(wildcards):
-    """The pictures and tables of a study, and how ours compare with the published boxes."""
+    """Return the pictures and tables of a study, and the comparison with published boxes."""
     files = study_files(wildcards.study)
     return [
         file
@@ -84,7 +84,7 @@ def page_files(wildcards):
     ]
 
 
-# All figures with captions in sight, and tables, on one page that needs no other file.
+# All figures with captions, and tables, on one self-contained page.
 rule page:
     input:
         script=f"{SCRIPTS}/page.py",

@@ -1,5 +1,5 @@
-# One job makes all ε and seeds of a method on a model, all seeds of a cell (one ε), or one chain: the setting
-# `job` of config/config.yaml. Each chain is a target of its own and has the same bits whatever made it.
+# One job makes all ε and seeds of a method on a model, all seeds of a cell (one ε), or one chain, by the setting
+# `job` of config/config.yaml. Each chain is a target of its own and is bit-identical for all settings.
 from functools import partial
 
 from dpmc import models
@@ -14,14 +14,14 @@ JOB = AUTO if config["job"] == "auto" else config["job"]
 
 
 def hyperparameters(study, model, wildcards):
-    """What tuning wrote; nothing for cells whose settings are not tried: `dpmc sample` reads the pinned ones."""
+    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones."""
     if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
         return TUNED.format(study=study.name, model=model, method=wildcards.method)
     return []
 
 
 def sampling_settings(study, model, methods, wildcards):
-    """Everything beside input files, ε and seed that decides the draws of a method, or of all that may share a job."""
+    """Return what determines the draws of a method, or of all that may share a job, besides inputs, ε and seed."""
     settings = ""
     for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
         settings += study.sampling_settings(model, method, epsilon="")
@@ -31,23 +31,23 @@ def sampling_settings(study, model, methods, wildcards):
 
 
 def sampling_priority(study, model, methods, wildcards):
-    """Long jobs first, so that none is left alone at the end: by gradients, dimension and ε."""
+    """Return a priority that runs long jobs first: by gradients, dimension and ε."""
     algorithm = study.method(wildcards.get("method", methods[0])).algorithm
     gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
     name = study.model(model).model
-    # A model of one's own is a program: planning a run does not run it.
+    # A user's model is a program: planning a run does not run it.
     dimension = 0 if ":" in name else len(models.definition(name).true_theta)
     epsilon = float(wildcards.get("epsilon", 0))
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
 
 
 def without_budget(study, model, method):
-    """Whether a method runs on a model without privacy and trial, for instance with one of several clip bounds."""
+    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
     return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
 
 
 def grids(study):
-    """(model, its list of ε, algorithm of methods without a budget) -> the methods that a study runs there itself."""
+    """Return (model, list of ε, algorithm of methods without a budget) -> the methods that the study runs there."""
     found = {}
     for model, method, _ in study.cells():
         algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
@@ -57,9 +57,9 @@ def grids(study):
     return found
 
 
-# Outputs cannot depend on wildcards, hence a rule for each model and list of ε. A job of chains without a budget makes
-# all methods of an algorithm: they take less time than the start of a process for each. `dpmc sample` reads method, ε
-# and seeds off the output names: as parameters they would make all chains anew when `job` changes.
+# Outputs cannot depend on wildcards, hence one rule for each model and list of ε. A job of chains without a budget
+# makes all methods of an algorithm, because one process for each would take longer to start. `dpmc sample` reads
+# method, ε and seeds from the output names: as parameters they would make all chains anew when `job` changes.
 for name, study in STUDIES.items():
     for (model, epsilons, algorithm), methods in grids(study).items():
         known = {"study": name, "model": model}

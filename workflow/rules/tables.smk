@@ -1,4 +1,4 @@
-# By the name of its caption in workflow/report: the script, the table that it writes and the text that it prints.
+# Name of the caption in workflow/report -> script, table that it writes, file of the text that it prints.
 TABLES = {
     "clipping": ("clipping_table.py", "clipping.csv", None),
     "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
@@ -53,7 +53,7 @@ rule spending:
         "results/{study}/spending.txt",
     log:
         "logs/{study}/tables/spending.log",
-    # Last, so that what it prints stands at the end.
+    # Last, so that its output is at the end.
     priority: -1
     localrule: True
     conda:

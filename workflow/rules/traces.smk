@@ -1,4 +1,4 @@
-# Metrics along the chains of a model: all its cells in one job, as their other metrics.
+# Metrics along the chains of a model, all cells in one job as in rule evaluate.
 rule traces:
     input:
         data=evaluation_data,
@@ -7,7 +7,7 @@ rule traces:
         "results/{study}/traces/{model}.csv",
     log:
         "logs/{study}/evaluation/{model}/traces.log",
-    # Before sampling, as evaluation.
+    # Before sampling, as in rule evaluate.
     priority: 10000
     conda:
         ENVIRONMENT
@@ -20,15 +20,15 @@ rule traces:
 
 
 def every_core(wildcards):
-    """All cores of a run on this machine; on a cluster one, for nobody knows how many a node has."""
+    """Return all cores of a run on this machine; on a cluster 1, since a node's number is unknown."""
     try:
         return workflow.cores
     except WorkflowError:  # not given
         return 1
 
 
-# Seconds per iteration, one method after another. It takes all cores so that nothing runs beside it, and differs
-# from machine to machine: no other result depends on it.
+# Seconds per iteration, one method after another. The job takes all cores, so that nothing else runs. The numbers
+# depend on the machine, and no other result depends on them.
 rule speed:
     input:
         data=lambda wildcards: [

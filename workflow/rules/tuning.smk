@@ -5,7 +5,7 @@ SEARCHED = "results/{study}/search/{model}/{method}.yaml"
 
 
 def tuning_settings(wildcards):
-    """Everything that decides a tuning result; a change tunes anew."""
+    """Return everything that determines a tuning result; a change tunes anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
     settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
@@ -14,7 +14,7 @@ def tuning_settings(wildcards):
 
 
 def search_settings(wildcards):
-    """Everything that decides a search's result; a change searches anew, more trials go on from those made."""
+    """Return everything that determines a search's result; a change searches anew, more trials continue it."""
     trials = STUDIES[wildcards.study].tuning.trials
     return json.dumps(
         [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
@@ -22,7 +22,7 @@ def search_settings(wildcards):
 
 
 def searches(wildcards):
-    """What the searches of a study find: for each model and method that there is something to search for."""
+    """Return the outputs of a study's searches, one for each model and method with free hyperparameters."""
     study = STUDIES[wildcards.study]
     try:
         return [
@@ -34,13 +34,13 @@ def searches(wildcards):
 
 
 def searched_data(wildcards):
-    """The data on which a study's searches tried their settings."""
+    """Return the data on which a study's searches try settings."""
     models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
     return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
 
 
 def search_found(wildcards):
-    """What a search found, in a study whose settings are searched; nothing in others."""
+    """Return the result of a search if the study's settings are searched, else nothing."""
     found = SEARCHED.format(**wildcards)
     searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
     return [found] if searched else []
@@ -60,15 +60,15 @@ rule tuning:
         ENVIRONMENT
     params:
         settings=tuning_settings,
-    # In mode `search` what was found is the setting; otherwise the pinned one is tried.
+    # In mode `search` the setting is the one found; otherwise the pinned one is tried.
     shell:
         'if [ -n "{input.found}" ]; then cp {input.found} {output} 2> {log}; else '
         "dpmc tune --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
         "--data {input.data} --output {output} 2> {log}; fi"
 
 
-# `make tune`. The table of trials is no output: Snakemake would delete it when a job is killed, and the search
-# goes on from it.
+# `make tune`. The table of trials is not an output, because Snakemake deletes the outputs of a killed job, and the
+# search is resumed from this table.
 rule search:
     input:
         data="data/{study}/{model}/tuning.nc",
@@ -83,7 +83,7 @@ rule search:
         ),
     log:
         "logs/{study}/search/{model}/{method}.log",
-    # Long searches first: those of trajectories.
+    # Long searches first: those of algorithms with trajectories.
     priority: lambda wildcards: 1000 * ("hmc" in wildcards.method)
     conda:
         ENVIRONMENT
@@ -97,7 +97,7 @@ rule search:
 
 
 def tried(wildcards):
-    """What tuning wrote, of all methods and models of a study whose hyperparameters are tried."""
+    """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
     study = STUDIES[wildcards.study]
     files = [
         TUNED.format(study=study.name, model=model, method=method)
@@ -108,15 +108,15 @@ def tried(wildcards):
 
 
 def budget_settings(wildcards):
-    """Everything in the study that decides its budgets; a change computes them anew."""
+    """Return everything in the study that determines its budgets; a change computes them anew."""
     study = STUDIES[wildcards.study]
     cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
     own = [study.number_of_rows(label) for label, spec in study.models.items() if spec.rows_file]
     return json.dumps([*cells, *own], sort_keys=True)
 
 
-# For people. A chain takes its number of iterations from the same accountant: if it read this table, a change
-# of any row would make all chains anew.
+# For readers only. Chains get their iterations from the accountant: if they read this table, a change of any row
+# would make all chains anew.
 rule budgets:
     input:
         tried,
@@ -149,7 +149,7 @@ rule tuned:
         "python {input.script} {input.found} > {output} 2> {log}"
 
 
-# What `make tune` asks for beside the settings.
+# The figure of `make tune`.
 rule lessons:
     input:
         script=f"{SCRIPTS}/lessons.py",

@@ -1,10 +1,10 @@
-"""Compare pictures and tables in docs/gallery/<study> with the results of today.
+"""Compare pictures and tables in docs/gallery/<study> with the current results.
 
     python workflow/scripts/check_gallery.py <study> ...
 
-A picture is as old as the files whose digest is its stamp (`dpmc.stamp`); a table is compared with the one
-in figures/ or results/. Prints what is older than its data or missing, and exits with 1 if anything is. A
-study without results here is not checked.
+A picture is up to date if its stamp (`dpmc.stamp`) is the digest of the current results; a table is compared
+with the one in figures/ or results/. Prints files that are outdated or missing, and exits with 1 if there are
+any. A study without results is not checked.
 """
 
 import sys
@@ -20,9 +20,9 @@ RESULTS = Path("results")
 
 
 def outdated(study: Study, gallery: Path) -> Iterator[str]:
-    """Names of files in the gallery of a study that are not of today's results, and why."""
+    """Yield a line for each file of a study's gallery that is outdated or missing, with the reason."""
     for picture in sorted(gallery.glob("*.png")):
-        if picture.stem == "lessons":  # of searches, whose files also say how long they took: no stamp
+        if picture.stem == "lessons":  # it shows searches, whose files contain run times: no stamp
             continue
         mark = stamp.read(picture)
         try:
@@ -43,7 +43,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 
 
 def inputs(study: Study, figure: str) -> list[Path]:
-    """The files that a figure is drawn from."""
+    """Return the files from which a figure is drawn."""
     metrics = RESULTS / study.name / "metrics.csv"
     return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
 

@@ -1,4 +1,4 @@
-"""Verdicts on what a study's source claims, from the study's metrics.
+"""Write the verdicts on the claims of a study's source, from the study's metrics.
 
     python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv <output>
 
@@ -18,7 +18,7 @@ from dpmc.studies import load_study
 def main() -> None:
     """Write the verdicts and print them."""
     study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[4])
-    claims.claims_of(study.name)  # before the tables are read, which takes longer
+    claims.claims_of(study.name)  # raises for a study without claims, before tables are read
     budgets = pd.read_csv(sys.argv[3], dtype=str, keep_default_na=False)
     verdicts = claims.judge(study, read_metrics(metrics), budgets)
     claims.write(verdicts, output)

@@ -1,4 +1,4 @@
-"""The clipping experiment as a table of its own (thesis, Section 6.2; DP-HMC paper, Section 4.2).
+"""Write the table of the clipping experiment (thesis, Section 6.2; DP-HMC paper, Section 4.2).
 
     python workflow/scripts/clipping_table.py <study> results/<study>/metrics.csv clipping.csv
 

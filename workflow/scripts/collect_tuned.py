@@ -1,8 +1,8 @@
-"""What the searches of a study found, in the form of config/hyperparameters/<study>.tuned.yaml.
+"""Print the results of a study's searches in the form of config/hyperparameters/<study>.tuned.yaml.
 
     python workflow/scripts/collect_tuned.py results/<study>/search/<model>/<method>.yaml ... > tuned.yaml
 
-A line of comment for each setting says how it did beside the pinned one, on seeds no trial had seen.
+A comment compares each setting with the pinned one, on seeds that no trial used.
 """
 
 import sys

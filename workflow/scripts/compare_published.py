@@ -3,9 +3,9 @@
     python workflow/scripts/compare_published.py <study> results/<study>/metrics.csv data/published table.csv
 
 z = (our median − published median) / standard error of the difference. The standard error of a median
-over m chains is 1.2533 σ/√m with σ = interquartile range / 1.349 (a normal law's; exact values for the
-published chains are not available), m = 20 for the published boxes. Prints how many agree, and a summary
-per metric and method.
+over m chains is 1.2533 σ/√m with σ = interquartile range / 1.349, as for a normal distribution (exact values
+for the published chains are not available); m = 20 for the published boxes. Prints how many agree, and a
+summary per metric and method.
 """
 
 import math
@@ -28,7 +28,7 @@ LIMIT = 3.0  # standard errors within which medians are said to agree
 
 
 def compare(study: Study, results: Results, published: Path) -> pd.DataFrame:
-    """One row for each cell and metric that was published and that the study has chains of."""
+    """Return one row for each published cell and metric of which the study has chains."""
     rows = []
     for metric in METRICS:
         for cell, box in read_published(published, metric, study).items():
@@ -42,7 +42,7 @@ def compare(study: Study, results: Results, published: Path) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> Iterator[str]:
-    """How many boxes agree, which do not, and the table by metric and method."""
+    """Yield the numbers of boxes that agree, those that do not, and the table by metric and method."""
     known = table.dropna(subset="z")
     beyond = known[known.z.abs() > LIMIT]
     yield f"{len(table)} published boxes compared; of {len(known)} whose difference has a standard error,"

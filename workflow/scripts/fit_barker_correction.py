@@ -1,17 +1,17 @@
-"""The table of `dpmc.privacy.barker_correction`: fitted, measured, and compared with the package's.
+"""Fit the table of `dpmc.privacy.barker_correction`, measure its errors, and compare it with the package's.
 
     python workflow/scripts/fit_barker_correction.py
 
-Prints a lower bound for the error of any correction V, the fitted table, its errors, and whether it is the
-package's; exit status 1 if it is not. A second or two; nothing is random.
+Prints a lower bound for the error of any correction V, the fitted table, its errors, and whether it equals
+the package's table; exit status 1 if it does not. Takes a second or two; nothing is random.
 
-The CDF of N(0, 2) + V is linear in the law of V, so the best law on a grid of values is a linear programme:
-minimise M subject to |P(N(0, 2) + V ≤ x) − Logistic(x)| ≤ M tolerance(x) at many x. An optimum has as few
-values as the error has peaks. It is found on a coarse grid, then on a fine one about the values found; on
-a grid each value comes as a pair of neighbours, which are merged and rounded, and the programme is solved
-again for the probabilities alone.
+The CDF of N(0, 2) + V is linear in the distribution of V, so the best distribution on a grid of values is a
+linear programme: minimise M subject to |P(N(0, 2) + V ≤ x) − Logistic(x)| ≤ M tolerance(x) at many x. An
+optimum has as few values as the error has peaks. It is computed on a coarse grid, then on a fine grid around
+the values found. On a grid each value appears as a pair of neighbours. These are merged and rounded, and the
+programme is solved again for the probabilities only.
 
-Everything is symmetric, so that values v ≥ 0 stand for ±v with equal probabilities, and x > 0 is enough.
+By symmetry, values v ≥ 0 represent ±v with equal probabilities, and x > 0 is enough.
 """
 
 import sys
@@ -24,15 +24,15 @@ from scipy.special import expit, ndtr
 
 from dpmc.privacy import barker_correction
 
-#: Where the CDFs are compared. The error is smooth: its peaks are met to less than 1e-6.
+#: Points at which the CDFs are compared. The error is smooth: its peaks are found to within 1e-6.
 POINTS = np.arange(1, 1201) / 50.0
 #: Candidates for |V|, and how much finer the second grid is.
 GRID = np.arange(0, 321) / 20.0
 FINER = 10
 NEGLIGIBLE = 1e-7  # a probability
 
-#: What is aimed at, in one unit. A smaller CDF error (down to 5.9e-4) costs detailed balance: 7e-4 goes
-#: with 0.08 nats at |log ratio| = 6 in place of 0.01.
+#: Target errors. A smaller CDF error (down to 5.9e-4) increases the error of detailed balance: with 7e-4 it
+#: is 0.08 nats at |log ratio| = 6 instead of 0.01.
 CDF_ERROR = 8e-4
 BALANCE_ERROR = 1e-2  # nats
 BALANCED = 6.0  # log ratios up to this
@@ -51,15 +51,15 @@ class Solution:
 
 
 def pair_cdf(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """P(N(0, 2) ± v ≤ x), the sign a fair coin: shape (points, values)."""
+    """Return P(N(0, 2) ± v ≤ x), the sign a fair coin: shape (points, values)."""
     x = np.asarray(x)[:, None]
     return 0.5 * (ndtr((x - values) / np.sqrt(2.0)) + ndtr((x + values) / np.sqrt(2.0)))
 
 
 def solve(values: np.ndarray, tolerance: np.ndarray) -> Solution:
-    """The probabilities of `values` (≥ 0) whose largest error over POINTS, per tolerance, is smallest."""
+    """Return the probabilities of `values` (≥ 0) with the smallest largest error/tolerance over POINTS."""
     count = len(values)
-    # Both sides less ½, which loses nothing and keeps small tails from being differences of ones.
+    # ½ is subtracted from both sides, to avoid differences of numbers near 1 in the tails.
     left = (pair_cdf(POINTS, values) - 0.5) / tolerance[:, None]
     right = (expit(POINTS) - 0.5) / tolerance
     bound = -np.ones((len(POINTS), 1))
@@ -78,7 +78,7 @@ def solve(values: np.ndarray, tolerance: np.ndarray) -> Solution:
 
 
 def solve_on_grids(tolerance: np.ndarray) -> Solution:
-    """The programme on GRID, then also on a finer grid about the values that came out."""
+    """Solve the programme on GRID, then on a grid refined around the values found."""
     coarse = solve(GRID, tolerance)
     step = GRID[1] / FINER
     near = np.arange(-FINER, FINER + 1) * step
@@ -87,7 +87,7 @@ def solve_on_grids(tolerance: np.ndarray) -> Solution:
 
 
 def merged(solution: Solution) -> np.ndarray:
-    """The values in use, groups of neighbours replaced by their rounded mean."""
+    """Return the values in use, groups of neighbours replaced by their rounded mean."""
     used = np.flatnonzero(solution.probabilities > NEGLIGIBLE)
     groups = np.split(used, np.flatnonzero(np.diff(used) > 1) + 1)
     means = [np.average(solution.values[g], weights=solution.probabilities[g]) for g in groups]
@@ -95,9 +95,9 @@ def merged(solution: Solution) -> np.ndarray:
 
 
 def tolerances() -> np.ndarray:
-    """The tolerance of the CDF's error at each point: the aims above in one unit.
+    """Return the tolerance of the CDF's error at each point, from both target errors.
 
-    a(ℓ)/a(−ℓ) = e^ℓ is missed by the CDF's error over the logistic density, up to second order.
+    The relative error of a(ℓ)/a(−ℓ) = e^ℓ is the CDF's error over the logistic density, up to second order.
     """
     density = expit(POINTS) * expit(-POINTS)
     balance = np.where(POINTS <= BALANCED, BALANCE_ERROR * density, np.inf)
@@ -105,7 +105,7 @@ def tolerances() -> np.ndarray:
 
 
 def fit() -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The table: values in ascending order and their probabilities, symmetric about 0."""
+    """Return the table: values in ascending order and their probabilities, symmetric about 0."""
     values = merged(solve_on_grids(tolerances()))
     if values[0] != 0.0:
         raise RuntimeError("the fit has no value at 0, which this table needs to be symmetric")
@@ -118,18 +118,18 @@ def fit() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def noisy_cdf(x: np.ndarray, values: Sequence[float], probabilities: Sequence[float]) -> np.ndarray:
-    """P(N(0, 2) + V ≤ x) of a table."""
+    """Return P(N(0, 2) + V ≤ x) of a table."""
     return ndtr((x[:, None] - np.array(values)) / np.sqrt(2.0)) @ np.array(probabilities)
 
 
 def cdf_error(values: Sequence[float], probabilities: Sequence[float]) -> float:
-    """Largest |P(N(0, 2) + V ≤ x) − Logistic(x)|, on a grid of 1/1000 up to ±40."""
+    """Return the largest |P(N(0, 2) + V ≤ x) − Logistic(x)| on a grid of step 1/1000 up to ±40."""
     x = np.arange(-40_000, 40_001) / 1000.0
     return float(np.abs(noisy_cdf(x, values, probabilities) - expit(x)).max())
 
 
 def balance_error(values: Sequence[float], probabilities: Sequence[float], furthest: float) -> float:
-    """Largest |ln a(ℓ) − ln a(−ℓ) − ℓ| up to |ℓ| = furthest: how far detailed balance is missed, in nats.
+    """Return the largest |ln a(ℓ) − ln a(−ℓ) − ℓ| up to |ℓ| = furthest: detailed balance's error in nats.
 
     a(ℓ) = P(ℓ + N(0, 2) + V > 0), which is the CDF at ℓ because V is symmetric.
     """
@@ -140,22 +140,22 @@ def balance_error(values: Sequence[float], probabilities: Sequence[float], furth
 
 @dataclass(frozen=True)
 class Certificate:
-    """Why no V can do better: a signed measure on points x > 0 of total mass 1.
+    """Proof of a lower bound for all V: a signed measure on points x > 0 of total mass 1.
 
-    For every V (made symmetric, which increases no error) the largest error is at least the average of
-    P(N(0, 2) + V ≤ x) − Logistic(x) under the measure, and that is an average over V of the same at a fixed
-    v: at least its smallest value over v.
+    V may be taken symmetric, since this increases no error. The largest error is at least the average of
+    P(N(0, 2) + V ≤ x) − Logistic(x) under the measure. That is an average over V of the value at fixed v,
+    hence at least the smallest value over v.
     """
 
     points: np.ndarray
     masses: np.ndarray
 
     def bound(self) -> float:
-        """A number that the sup-norm CDF error of no V is below.
+        """Return a lower bound for the sup-norm CDF error of every V.
 
-        The minimum over v is taken on a grid of step h up to 60; beyond it nothing changes, the points
-        lying below 25. Between two neighbours f is at least the smaller less h²/8 max|f''|, and here
-        |f''| ≤ max|φ'|/2 = φ(1)/2, the masses being 1 in total.
+        The minimum over v is taken on a grid of step h up to 60; beyond it nothing changes, since the points
+        are below 25. Between two neighbours f is at least the smaller value minus h²/8 max|f''|, and
+        |f''| ≤ max|φ'|/2 = φ(1)/2, since the masses sum to 1.
         """
         masses = self.masses / np.abs(self.masses).sum()
         step = 1e-3
@@ -168,7 +168,7 @@ class Certificate:
 
 
 def certificate(solution: Solution) -> Certificate:
-    """The dual of a solution whose tolerance is the same at all points."""
+    """Return the dual of a solution with the same tolerance at all points."""
     used = np.flatnonzero(np.abs(solution.dual) > 1e-9)
     return Certificate(POINTS[used], solution.dual[used])
 

@@ -1,4 +1,4 @@
-"""The figure of what all searches of a study found.
+"""Draw the figure of the results of all searches of a study.
 
 python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<model>/<method>.yaml ...
 """
@@ -12,7 +12,7 @@ from dpmc.studies import load_study, read_yaml
 
 
 def main() -> None:
-    """Draw it."""
+    """Draw the figure."""
     study, output, *files = sys.argv[1:]
     found = [read_yaml(Path(name)) for name in files]
     for one in found:

@@ -1,8 +1,8 @@
-"""One page of a study that needs no other file: figures with captions, tables, ours against published.
+"""Write a self-contained page of a study: figures with captions, tables, comparison with published results.
 
     python workflow/scripts/page.py <study> page.html <figure>.png ... [published_comparison.csv]
 
-Tables are those that the study asks for; their numbers are read from the folder results.
+Tables are those listed in the study; their numbers are read from the folder results.
 """
 
 import base64
@@ -40,7 +40,7 @@ tr.beyond { font-weight: bold; } summary { cursor: pointer; }
 
 
 class Section(NamedTuple):
-    """A part of the page: where the contents list points, its title, and its HTML."""
+    """A part of the page: its anchor for the list of contents, title and HTML."""
 
     anchor: str
     title: str
@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 
 def figure_section(picture: Path, study: Study) -> Section:
-    """A figure with its caption in sight, and the longer text to unfold."""
+    """Return a figure with its caption, and the longer text to unfold."""
     declared = declared_figure(study.path, picture.stem)
     title = declared.title or picture.stem.replace("-", " ")
     data = base64.b64encode(picture.read_bytes()).decode()
@@ -61,7 +61,7 @@ def figure_section(picture: Path, study: Study) -> Section:
 
 
 def table_section(name: str, study: Study) -> Section:
-    """A table of the study, with what it says."""
+    """Return a table of the study with its note."""
     table = tables.table(name, study, Path("results"))
     parts = "".join(
         (f"<h3>{html.escape(part.title)}</h3>" if part.title else "") + html_table(part.heads, part.rows)
@@ -71,7 +71,7 @@ def table_section(name: str, study: Study) -> Section:
 
 
 def comparison_section(path: Path, study: Study) -> Section:
-    """Our medians against the published ones: how many agree, then all of them by metric."""
+    """Return the comparison of medians with the published ones: numbers that agree, then all by metric."""
     table = pd.read_csv(path, dtype={"epsilon": str})
     styles = method_styles(dict(study.methods))
     agree = table.z.abs() <= LIMIT
@@ -96,7 +96,7 @@ def comparison_section(path: Path, study: Study) -> Section:
 def html_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] | None = None
 ) -> str:
-    """A table; `marked` rows are bold."""
+    """Return a table; `marked` rows are bold."""
     head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
     lines = []
     for row, beyond in zip(rows, marked or [False] * len(rows), strict=True):
@@ -107,7 +107,7 @@ def html_table(
 
 
 def page(study: Study, sections: Sequence[Section]) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     contents = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>\n' for s in sections)
     body = "\n".join(f'<h2 id="{s.anchor}">{html.escape(s.title)}</h2>\n{s.body}' for s in sections)
     title = html.escape(study.title)

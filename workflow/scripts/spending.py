@@ -1,4 +1,4 @@
-"""Print what all runs of a study on rows of one's own spent together, a line for each file of rows.
+"""Print the total ε of all runs of a study on the user's own rows, one line for each file of rows.
 
 python workflow/scripts/spending.py <study> results/<study>/chains/.../seed-<seed>.nc ...
 """
@@ -16,14 +16,14 @@ from dpmc.summary import rounded_up
 
 
 def line(rows: Path, chains: list[ChainFile], study: Study) -> str:
-    """Return what these runs on a file of rows spent together, at the delta of one of them."""
+    """Return a line with the total ε of these runs on a file of rows, at the delta of one of them."""
     ledgers = [json.loads(str(chain.attrs["ledger"])) for chain in chains]
     releases = [event for one in ledgers for event in (*one["performed"], *one["forfeited"])]
     delta = study.delta_for(int(chains[0].attrs["n"]))
     try:
         spent = f"epsilon {rounded_up(tight_epsilon(merge(from_json(releases)), delta))}"
     except DpmcError:
-        spent = "an epsilon that no accountant of ours bounds"
+        spent = "an epsilon that no accountant of dpmc bounds"
     methods = ", ".join(dict.fromkeys(str(chain.attrs["method"]) for chain in chains))
     return f"{rows.name}: {len(chains)} runs of {methods} spent {spent} together, at delta {delta:.3g}"
 

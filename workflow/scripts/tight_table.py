@@ -1,16 +1,16 @@
-"""What tight accounting changes, algorithm by algorithm: iterations, spent ε, MMD, both ways, paired.
+"""Write the table of the effect of tight accounting: iterations, ε spent and MMD by both accountings, paired.
 
     python workflow/scripts/tight_table.py <study> results/<study>/metrics.csv table.csv > table.md
 
-One row for each model, algorithm and ε. `thesis_` and `tight_` columns: the cell accounted for as in the
-thesis, and tightly; equal for algorithms that read all rows. The error of a median is
+One row for each model, algorithm and ε. Columns `thesis_` and `tight_`: the cell accounted for as in the
+thesis, and tightly; they are equal for algorithms that use all rows. The error of a median is
 1.2533 σ/√m over m chains with σ = interquartile range / 1.349, as in the comparison with published boxes.
 Differences are means over pairs of chains from the same start point on the same rows, with their standard
 errors: `difference` is tight minus thesis, `thesis_against_full` and `tight_against_full` are the algorithm
-minus its counterpart that reads all rows (`FULL`), at the same claimed ε. What cannot be said is "none".
+minus its counterpart that uses all rows (`FULL`), at the same claimed ε. Unknown values are "none".
 
-Models that are one catalogue model on several data sets (labels with data: fresh-r) have a further row,
-`data_sets` > 1: means over data sets of what their rows say, with standard errors between data sets.
+A catalogue model on several data sets (labels with data: fresh-r) has a further row with `data_sets` > 1:
+means over its data sets, with standard errors between data sets.
 """
 
 import sys
@@ -52,7 +52,7 @@ COLUMNS = (
 
 
 def rows(study: Study, results: Results) -> Iterator[Row]:
-    """One row for each model, algorithm and ε of the study."""
+    """Yield one row for each model, algorithm and ε of the study."""
     partner = two_accountings(study)
     shown = [label for label in study.methods if label not in partner.values()]
     for model in private_models(study):
@@ -63,7 +63,7 @@ def rows(study: Study, results: Results) -> Iterator[Row]:
 
 
 def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, tight: str) -> Row:
-    """One row: a method accounted for as in the thesis, and the same algorithm accounted for tightly."""
+    """Return one row: a method accounted for as in the thesis, and the same algorithm tightly."""
     algorithm = study.methods[thesis].algorithm
     found: Row = {"model": model, "algorithm": algorithm, "epsilon": epsilon, "data_sets": 1}
     mmd = {}
@@ -89,13 +89,13 @@ def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, t
 
 
 def allowed_iterations(results: Results, model: str, method: str, epsilon: str) -> int | None:
-    """Return the iterations that the budget allows a cell, or those that it made if that is not said."""
+    """Return the iterations that the budget allows a cell; if unknown, the iterations made."""
     allowed = results.values(model, method, epsilon, "budget_iterations")
     return int(max(allowed)) if allowed else results.iterations(model, method, epsilon)
 
 
 def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
-    """For models that run on several data sets: means over these, errors between them."""
+    """Yield rows for models on several data sets: means over these, errors between them."""
     groups: dict[tuple[str, object, object], list[Row]] = {}
     for one in single:
         key = (study.models[str(one["model"])].model, one["epsilon"], one["algorithm"])
@@ -115,7 +115,7 @@ def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
 
 
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
-    """The table for readers: one part per model, then places by median MMD."""
+    """Yield the lines of the table for readers: one part per model, then ranks by median MMD."""
     styles = style.method_styles(dict(study.methods))
     named = {spec.algorithm: label for label, spec in reversed(study.methods.items())}
     title = {
@@ -133,7 +133,7 @@ def markdown(study: Study, table: list[Row]) -> Iterator[str]:
 
 
 def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
-    """Iterations, spent ε and MMD of one model, thesis → tight."""
+    """Yield iterations, ε spent and MMD of one model, thesis → tight."""
     heads = ("ε", "algorithm", "iterations", "ε spent", "median MMD")
     lines = []
     for one in part:

@@ -1,14 +1,14 @@
-"""What tuning changes, method by method: iterations, acceptance, clipping and MMD, before and tuned.
+"""Write the table of the effect of tuning: iterations, acceptance, clipping and MMD, before and tuned.
 
     python workflow/scripts/tuned_table.py <study> results/<study>/metrics.csv table.csv > table.md
 
-One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. `before_` and
-`tuned_` columns, chains of ours with the settings before the search and with those found: iterations of the
+One row for each model, pair (a method and the one called `<its label>-tuned`) and ε. Columns `before_` and
+`tuned_` are for our chains with the settings before the search and with those found: iterations of the
 shortest chain; medians over chains of MMD, acceptance rate and fraction clipped (of log ratios, or of
-gradients where there are none). The error of a median is 1.2533 σ/√m over m chains with σ = interquartile
-range / 1.349. `difference` is the tuned median minus the one before, its error the root of the sum of both
-squared, z their quotient. `chains`: those with an MMD, on the side with fewer. `tuned_at`: the ε that the
-search tuned at. What cannot be said is "none".
+gradients if there are no log ratios). The error of a median is 1.2533 σ/√m over m chains with σ =
+interquartile range / 1.349. `difference` is the tuned median minus the one before, its error the root of the
+sum of both errors squared, z their quotient. `chains`: those with an MMD, on the side with fewer. `tuned_at`:
+the ε of the search. Unknown values are "none".
 
 Raises DpmcError for a study without pairs and a metrics file that cannot be read.
 """
@@ -46,7 +46,7 @@ VERDICTS = {
 
 
 def rows(study: Study, results: Results) -> Iterator[Row]:
-    """One row for each model, pair and ε of the study; DpmcError where it has no pairs."""
+    """Yield one row for each model, pair and ε of the study; raise DpmcError if it has no pairs."""
     tuned_pairs(study)
     for model in private_models(study):
         for pair in pairs_on(study, model).items():
@@ -55,7 +55,7 @@ def rows(study: Study, results: Results) -> Iterator[Row]:
 
 
 def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[str, str]) -> Row:
-    """One row: a method with its settings before the search, and with those that it found."""
+    """Return one row: a method with its settings before the search, and with those found."""
     tuned_at = study.models[model].tuning_epsilon
     found: Row = {"model": model, "method": pair[0], "epsilon": epsilon, "tuned_at": tuned_at}
     chains = []
@@ -80,12 +80,12 @@ def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[st
 
 
 def median(values: Sequence[float]) -> float:
-    """A median; NaN for no values."""
+    """Return the median; NaN for no values."""
     return float(np.median(values)) if values else math.nan
 
 
 def verdict(one: Row) -> str:
-    """A key of VERDICTS."""
+    """Return a key of VERDICTS."""
     z = float(str(one["z"]))
     if math.isnan(z):
         return "unknown"
@@ -93,7 +93,7 @@ def verdict(one: Row) -> str:
 
 
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
-    """The table for readers: the summary, then by model its cells and the places by median MMD."""
+    """Yield the lines for readers: the summary, then by model its cells and the ranks by median MMD."""
     titles = {label: look.title for label, look in looks(study).items()}
     yield from summary(study, table, titles)
     for model in dict.fromkeys(str(one["model"]) for one in table):
@@ -105,7 +105,7 @@ def markdown(study: Study, table: list[Row]) -> Iterator[str]:
 
 
 def summary(study: Study, table: list[Row], titles: dict[str, str]) -> Iterator[str]:
-    """How many cells are better, equal and worse, at all ε and at those tuned at; and which are worse."""
+    """Yield the numbers of cells that are better, equal and worse, at all ε and at the ε of the search."""
     yield "\n## Summary\n"
     at_tuned = [one for one in table if one["epsilon"] == one["tuned_at"]]
     parts = {"at all ε": table, "at the ε tuned at": at_tuned}
@@ -120,17 +120,17 @@ def summary(study: Study, table: list[Row], titles: dict[str, str]) -> Iterator[
 
 
 def name(study: Study, model: str) -> str:
-    """A model's title."""
+    """Return a model's title."""
     return model_title(model, study.models[model].model)
 
 
 def epsilon(one: Row) -> str:
-    """A row's ε, bold where it was tuned at."""
+    """Return a row's ε, bold if it is the ε of the search."""
     return f"**{one['epsilon']}**" if one["epsilon"] == one["tuned_at"] else str(one["epsilon"])
 
 
 def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
-    """The cells of one model, before → tuned."""
+    """Yield the table of the cells of one model, before → tuned."""
     heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − before", "z")
     lines = [
         (

@@ -1,11 +1,11 @@
 #!/bin/bash
-# A whole study inside one Slurm job, on the cores of one node: no job waits in the queue again, and
-# none pays Slurm's seconds. The better way for studies of minutes to an hour.
+# Run a whole study inside one Slurm job, on the cores of one node: its jobs neither wait in the queue nor
+# need seconds of Slurm to start. Recommended for studies of minutes to an hour.
 #
 #     sbatch [--partition=... --account=...] workflow/slurm/one_allocation.sh [study ...]
 #
-# What it prints goes to dpmc-<job>.log in the folder where sbatch was typed: the project's. When the
-# time is over, the same command goes on where this job was stopped.
+# Its output goes to dpmc-<job>.log in the folder where sbatch was called, which must be the project's. When
+# the time is over, the same command resumes the run.
 #SBATCH --job-name=dpmc
 #SBATCH --nodes=1
 #SBATCH --ntasks=1

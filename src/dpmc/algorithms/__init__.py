@@ -1,9 +1,10 @@
-"""The samplers, one a file, by their ids.
+"""The samplers by id, one per file.
 
-An algorithm is a frozen dataclass of hyperparameters (`hyperparameters`) that keeps the contract of
-`dpmc.base.Algorithm`. To add one: a file here, and a line below. One that asks for no log ratio (`needs`) has
-no acceptance test: `accepted` then means that a step did not diverge. `calibrate(values, epsilon, delta, n)`,
-where there is one, returns the hyperparameters `values` with noise such that one iteration is (ε, δ).
+An algorithm is a frozen dataclass of hyperparameters (`hyperparameters`) that implements
+`dpmc.base.Algorithm`. To add one, add a file here and a line below. An algorithm whose `needs` have
+`ratios=0` has no acceptance test; `accepted` then means that a step did not diverge. The optional class
+method `calibrate(values, epsilon, delta, n)` returns the hyperparameters `values` with noise such that one
+iteration is (ε, δ)-differentially private.
 """
 
 import sys
@@ -32,7 +33,7 @@ _CLASSES = {
 
 ALGORITHMS = tuple(_CLASSES)
 
-#: Hyperparameters that `dpmc tune` searches; the others stay as they are pinned. `mass` is a matter of units.
+#: Hyperparameters that `dpmc tune` searches; the others keep their pinned values. `mass` only sets units.
 FREE: dict[str, tuple[str, ...]] = {
     "dp-penalty": ("tau", "clip", "proposal_sd"),
     "dp-penalty-guided": ("tau", "clip", "proposal_sd"),
@@ -43,17 +44,14 @@ FREE: dict[str, tuple[str, ...]] = {
     "dp-barker": ("batch_size", "proposal_sd"),
     "dp-sgld": ("batch_size", "clip", "step_size"),
     "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
-    # With a public bound of the rows, hence corrected.
+    # `clip`: only the corrected variant has one.
     "dp-fast-mh": ("proposal_sd", "batch_mean", "most_rows_per_epsilon", "clip"),
     "dp-fast-mh-full": ("proposal_sd", "clip"),
 }
 
 
 def algorithm_class(name: str) -> Any:
-    """Return the class of an algorithm id.
-
-    Raises DpmcError for an id that does not exist.
-    """
+    """Return the class of an algorithm id; raise DpmcError for an unknown id."""
     if name not in _CLASSES:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
@@ -61,7 +59,7 @@ def algorithm_class(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """This package; called, as `dpmc.algorithms()`, it lists the algorithms."""
+    """This package, made callable: `dpmc.algorithms()` lists the algorithms."""
 
     def __call__(self) -> Any:
         from dpmc.algorithms.listing import listing

@@ -7,7 +7,7 @@ from dpmc.algorithms.hyperparameters import describe
 
 
 def page() -> str:
-    """Return the page, from the declarations alone."""
+    """Return the page as Markdown."""
     parts = [
         "# Algorithms and their hyperparameters\n\n"
         "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`.\n"

@@ -1,4 +1,4 @@
-"""Acceptance: where chains go, given their proposals and the outcome of their tests."""
+"""Acceptance tests and the moves that follow from them."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from dpmc.base import Draws, Model, State, has_diverged
 
 
 def metropolis(state: State, proposal: np.ndarray, log_ratio: np.ndarray, draws: Draws) -> State:
-    """Move chains to their proposals where ln u < log_ratio (chains,); NaN: they stay."""
+    """Move chains to their proposals (chains, d) where ln u < `log_ratio` (chains,); NaN rejects."""
     return settle(state, proposal, draws.log_uniform < log_ratio)
 
 
 def settle(state: State, proposal: np.ndarray, accepted: np.ndarray) -> State:
-    """Move chains to their proposals (chains, d) where accepted (chains,)."""
+    """Move chains to their proposals (chains, d) where `accepted` (chains,) is true."""
     theta = np.where(accepted[:, None], proposal, state.theta)
     return State(theta, state.carried, accepted, has_diverged(proposal))
 
 
 def prior_ratio(model: Model, theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
-    """ln p(θ') − ln p(θ) (chains,)."""
+    """Return ln p(θ') − ln p(θ) of the prior, (chains,)."""
     return model.log_prior(proposal) - model.log_prior(theta)

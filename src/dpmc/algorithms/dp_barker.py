@@ -1,4 +1,4 @@
-"""DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): the noise of a batch makes the test random."""
+"""DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): batch noise supplies the test's randomness."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +18,9 @@ from dpmc.privacy.events import BarkerRelease
 class DPBarker(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if λ + N(0, 2 − s²) + ln p(θ') − ln p(θ) + V > 0.
 
-    λ is the log ratio of a batch of b rows without replacement and s² its variance; batch noise and
-    N(0, 2 − s²) make N(0, 2), and the correction V, which knows nothing of the rows, nearly a
-    Logistic(0, 1) of it: Barker's test. One release per iteration.
+    λ is the log ratio of a batch of b rows without replacement and s² its variance. Batch noise and
+    N(0, 2 − s²) together have variance 2. Adding the correction V, which is independent of the rows, gives
+    approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
     """
 
     batch_size: int = whole("rows b of a batch")
@@ -29,10 +29,10 @@ class DPBarker(RandomWalk):
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """Return the hyperparameters `values` with the largest batch of which one test is (ε, δ).
+        """Return the hyperparameters `values` with the largest batch size for which one test is (ε, δ)-DP.
 
-        That is by `barker-pld`. A batch size among the values stays if it is so. Raises DpmcError if no batch
-        is.
+        The accountant is `barker-pld`. A given batch size is kept if its test is (ε, δ)-DP. Raises DpmcError
+        if no batch size is small enough.
         """
         from dpmc.privacy.accountants.profiles import SMALLEST_BARKER_BATCH as LEAST
 
@@ -51,7 +51,7 @@ class DPBarker(RandomWalk):
         return {**values, "batch_size": low}
 
     def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes; the uniform is the correction's."""
+        """Return what one iteration consumes; the uniform number is for the correction."""
         return Needs(normals=dimension, uniforms=1, words=self.batch_size)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -65,8 +65,8 @@ class DPBarker(RandomWalk):
 
 
 def fits(batch_size: int, n: int, epsilon: float, delta: float) -> bool:
-    """Whether one test on a batch is (ε, δ) by the accountant `barker-pld`."""
-    from dpmc.privacy import accountants  # few samplers need them
+    """Return whether one test on a batch is (ε, δ)-DP by the accountant `barker-pld`."""
+    from dpmc.privacy import accountants  # slow to import, and few samplers need them
 
     release = BarkerRelease("batch log-ratio", batch_size, n)
     return accountants.get("barker-pld").delta((release,), epsilon) <= delta

@@ -1,4 +1,4 @@
-"""DP-Fast MH (Zhang and Zhang 2023, Algorithm 2): TunaMH on few rows, all rows where these are not enough."""
+"""DP-Fast MH (Zhang and Zhang 2023, Algorithm 2): TunaMH on a minibatch, or a test on all rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,29 +12,31 @@ from dpmc.privacy.fast_rule import FastRule
 
 @dataclass(frozen=True, kw_only=True)
 class DPFastMH(DPFastMHFull):
-    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on a minibatch or all rows, with noise or not.
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on a minibatch or on all rows.
 
-    The variants are those of `DPFastMHFull`, and: `published`: minibatch where the number drawn B < K.
-    `as_coded`: minibatch where λ + CM < K. `corrected`: likewise, with rows drawn uniformly.
+    The variants are those of `DPFastMHFull`. They choose the minibatch as follows. `published`: if the
+    number of rows drawn B < K. `as_coded`: if λ + CM < K. `corrected`: if λ + CM < K, with rows drawn
+    uniformly. Noise is added if the sensitivity is above its limit.
     """
 
-    batch_mean: float = positive("λ, rows of a minibatch beyond those that a move needs")
-    most_rows: int = whole("K: from this number on, all rows")
+    batch_mean: float = positive("λ, expected rows of a minibatch in addition to CM")
+    most_rows: int = whole("K: with this number of rows or more, the test is on all rows")
     inverted_sensitivity: bool = flag(
-        "sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as one script has it", when=("variant", "as_coded")
+        "sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script",
+        when=("variant", "as_coded"),
     )
 
     @dataclass(frozen=True)
     class Calibration:
-        """What only `calibrate` reads."""
+        """Hyperparameters that only `calibrate` reads."""
 
         most_rows_per_epsilon: float = positive("K is this times ε, rounded up", 1.0)
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """Return the hyperparameters `values` for an iteration that is to be (ε, δ).
+        """Return the hyperparameters `values` with ε and δ of one iteration.
 
-        `most_rows_per_epsilon` among them, in place of K itself, says that K is that times ε, rounded up.
+        If `values` has `most_rows_per_epsilon` and no `most_rows`, K is that number times ε, rounded up.
         """
         values = super().calibrate(values, epsilon, delta, n)
         per_epsilon = values.pop("most_rows_per_epsilon", None)
@@ -44,7 +46,7 @@ class DPFastMH(DPFastMHFull):
 
     @property
     def rule(self) -> FastRule:
-        """What decides which test is made, and with how much noise."""
+        """Return the rule that chooses the test and its noise."""
         return super().rule._replace(
             batch_mean=self.batch_mean, most_rows=self.most_rows, inverted=self.inverted_sensitivity
         )

@@ -16,14 +16,13 @@ from dpmc.privacy.fast_rule import FastRule
 
 @dataclass(frozen=True, kw_only=True)
 class DPFastMHFull(Sampler):
-    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on all rows, with noise where it is needed.
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on all rows, with noise if needed.
 
-    That is where the sensitivity 2 max c_i ‖θ − θ'‖ is above ε.
+    Noise is needed if the sensitivity 2 max c_i ‖θ − θ'‖ is above ε.
 
-    `published`: Metropolis' test, with normal noise where the sensitivity is above its limit, and the
-    correction there only. `as_coded`: the authors' scripts: noise uniform on [0, sd). `corrected`: rows
-    clipped to a public bound; Barker's test where no noise is drawn. The only one that keeps what it
-    promises, and declares what that is.
+    `published`: Metropolis' test; normal noise and its correction only if the sensitivity is above its limit.
+    `as_coded`: as the authors' scripts, with noise uniform on [0, sd). `corrected`: rows clipped to a public
+    bound, and Barker's test if no noise is drawn. Only `corrected` has a privacy guarantee and declares it.
     """
 
     variant: str = choice(
@@ -38,17 +37,17 @@ class DPFastMHFull(Sampler):
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """Return the hyperparameters `values` for an iteration that is to be (ε, δ)."""
+        """Return the hyperparameters `values` with ε and δ of one iteration."""
         return {**values, "epsilon": epsilon, "delta": delta}
 
     @property
     def public_clip(self) -> float:  # type: ignore[override]
-        """Clip of every row in nats per unit distance; ∞: rows have bounds of their own."""
+        """Return the clip bound of every row in nats per unit distance; ∞: each row has its own bound."""
         return np.inf if self.clip is None else self.clip
 
     @property
     def rule(self) -> FastRule:
-        """What decides on noise, and how much; K = 0: always all rows."""
+        """Return the rule that decides on noise; K = 0: always all rows."""
         return FastRule(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -76,9 +75,10 @@ class DPFastMHFull(Sampler):
         return Needs(normals=dimension, words=1)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration; exact ones where nothing is guaranteed.
+        """Return the events before the first iteration, and those of one iteration.
 
-        Raises DpmcError where the calibration of Theorem 2 is not valid.
+        Variants without a guarantee declare a non-private release. Raises DpmcError if the calibration of
+        Theorem 2 is not valid at these ε and δ.
         """
         if self.variant != "corrected":
             return (), (NonPrivateRelease("acceptance test"),)
@@ -98,7 +98,7 @@ def fast_step(
     private: PrivateData,
     draws: Draws,
 ) -> State:
-    """One iteration of every chain: a walk, and the test that `rule` describes."""
+    """Make one iteration of every chain: a random-walk proposal, and the test that `rule` describes."""
     proposal = walk(state.theta, proposal_sd, draws)
     ratio = prior_ratio(model, state.theta, proposal)
     accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)

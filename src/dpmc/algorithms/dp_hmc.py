@@ -13,18 +13,19 @@ from dpmc.privacy.events import GaussianRelease
 
 @dataclass(frozen=True, kw_only=True)
 class DPHMC(Hamiltonian):
-    """p ~ N(0, M); L leapfrog steps of size η with noisy clipped gradients; then the penalty test.
+    """Draw p ~ N(0, M); take L leapfrog steps of size η with noisy clipped gradients; make the penalty test.
 
     Accept if ln u < T(R + σz) − ½T²σ² + ½pᵀM⁻¹p − ½p'ᵀM⁻¹p' + ln p(θ') − ln p(θ). (The thesis's listing
     writes u for ln u and drops η from the θ-update.) Each iteration releases one log ratio of noise
-    multiplier τ_l√n and L + 1 gradients of multiplier τ_g√n.
+    multiplier τ_l√n and L + 1 gradients of noise multiplier τ_g√n.
 
-    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence on (0, 1), a sequence of
-    its own for each chain, so that no trajectory turns back on itself time and again; η is then the largest
-    step (the DP-HMC paper, its Section 3). It costs no privacy and leaves the posterior invariant.
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence on (0, 1), one sequence
+    per chain, so that trajectories do not keep returning to their start. η is then the largest step (Section
+    3 of the DP-HMC paper). Jitter costs no privacy and leaves the posterior invariant.
 
-    `reuse_gradients` takes the gradient at the start of a trajectory from the iteration before: kL + 1
-    gradient releases. It exists for comparison only: it is not known to leave the posterior invariant.
+    `reuse_gradients` takes the gradient at the start of a trajectory from the previous iteration, so that k
+    iterations release kL + 1 gradients. It exists for comparison only: it is not known to leave the
+    posterior invariant.
     """
 
     tau_l: float = positive("noise multiplier of a log ratio over √n")
@@ -34,7 +35,7 @@ class DPHMC(Hamiltonian):
     mass: np.ndarray = lengths("diagonal of the mass matrix M")
     clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance")
     clip_g: float = positive("clip bound of the norm of a row's gradient")
-    reuse_gradients: bool = flag("take the first gradient from the iteration before")
+    reuse_gradients: bool = flag("take the first gradient from the previous iteration")
     jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
 
     @property
@@ -42,7 +43,7 @@ class DPHMC(Hamiltonian):
         return "reuses gradients: not known to be a Markov chain" if self.reuse_gradients else ""
 
     def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes: noise for L + 1 gradients, used or not."""
+        """Return what one iteration consumes: always noise for L + 1 gradients, used or not."""
         return replace(super().needs(dimension), noise_vectors=self.steps + 1)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

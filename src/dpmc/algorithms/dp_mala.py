@@ -8,10 +8,11 @@ from dpmc.algorithms.hyperparameters import fixed
 
 @dataclass(frozen=True, kw_only=True)
 class DPMALA(DPHMC):
-    """p ~ N(0, M); one leapfrog step of size η with noisy clipped gradients; then the penalty test.
+    """Draw p ~ N(0, M); take one leapfrog step of size η with noisy clipped gradients; make the penalty test.
 
-    Each iteration releases one log ratio of noise multiplier τ_l√n and two gradients of multiplier τ_g√n, at
-    both ends of the step, like DP-HMC (Theorem 4.3) and unlike an unpublished draft's sensitivity bound.
+    Each iteration releases one log ratio of noise multiplier τ_l√n and two gradients of noise multiplier
+    τ_g√n, one at each end of the step. The accounting is that of DP-HMC (Theorem 4.3), not the sensitivity
+    bound of an unpublished draft.
     """
 
     steps: int = fixed(1)

@@ -17,7 +17,7 @@ from dpmc.privacy.fast_rule import multiplier
 class DPPenalty(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy log ratio + ln p(θ') − ln p(θ).
 
-    The noisy log ratio is T(R + σz) − ½T²σ², whose correction makes the posterior exactly invariant when
+    The noisy log ratio is T(R + σz) − ½T²σ². The correction −½T²σ² makes the posterior exactly invariant if
     nothing is clipped. One release per iteration, of noise multiplier τ√n.
     """
 
@@ -27,16 +27,16 @@ class DPPenalty(RandomWalk):
 
     @dataclass(frozen=True)
     class Calibration:
-        """What only `calibrate` reads."""
+        """Hyperparameters that only `calibrate` reads."""
 
         calibration: str = choice("noise for an ε per iteration", "classical", "exact")
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """Return the hyperparameters `values` with τ such that one iteration is (ε, δ).
+        """Return the hyperparameters `values` with τ such that one iteration is (ε, δ)-DP.
 
-        `calibration` among them says how: "classical", noise multiplier √(2 ln(1.25/δ))/ε, or "exact", the
-        smallest that is (ε, δ). Raises DpmcError where the classical one is not (ε, δ).
+        `values["calibration"]` is "classical", the default, for the noise multiplier √(2 ln(1.25/δ))/ε, or
+        "exact" for the smallest that is (ε, δ)-DP. Raises DpmcError if the classical one is not (ε, δ)-DP.
         """
         from dpmc.privacy.fast_mh import check_classical  # loads accountants, which few samplers need
 
@@ -59,7 +59,7 @@ class DPPenalty(RandomWalk):
 
 
 def exact_multiplier(epsilon: float, delta: float) -> float:
-    """The smallest noise multiplier of a Gaussian release that is (ε, δ), rounded up."""
+    """Return the smallest noise multiplier with which a Gaussian release is (ε, δ)-DP, rounded up."""
     from dpmc.privacy.accountants.tight import TightGaussian  # loads accountants, which few samplers need
 
     accountant = TightGaussian()

@@ -8,7 +8,7 @@ from dpmc.algorithms.walks import GuidedWalk
 
 @dataclass(frozen=True, kw_only=True)
 class DPPenaltyGuided(GuidedWalk, DPPenalty):
-    """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; turn around on rejection.
+    """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; reverse on rejection.
 
     Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in
     DP penalty.

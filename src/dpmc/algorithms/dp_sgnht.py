@@ -15,36 +15,36 @@ from dpmc.base import Draws, Model, Needs, PrivateData, State, has_diverged
 class DPSGNHT(Langevin):
     """Move (θ, p, ξ) by steps of h = η/n from p_0 ~ N(0, I), ξ_0 = A; no acceptance test.
 
-    p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, 2hA), and then, by the new momentum,
-    θ' = θ + hp' and ξ' = ξ + h(‖p'‖²/d − 1): the thermostat ξ takes away what heat batches bring,
-    on average over directions only: stiff ones stay too wide where batch noise is large beside 2A.
+    p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, 2hA), and then, with the new momentum,
+    θ' = θ + hp' and ξ' = ξ + h(‖p'‖²/d − 1). The thermostat ξ removes the heat of batch noise on average over
+    directions: stiff directions stay too wide if batch noise is large compared with 2A.
 
-    The batch B is b rows without replacement, anew in each iteration. One release per iteration: the sum with
-    N(0, 2A/h) noise, of sensitivity 2nC/b, C the clip bound: noise multiplier b√(2A)/(2C√(ηn)) on the batch.
-    The DP-HMC paper's code (`order: published`) moves θ and ξ by the old p: explicit Euler steps, which feed
-    energy to the stiffest directions.
+    The batch B is b rows drawn without replacement in each iteration. One release per iteration: the sum
+    with N(0, 2A/h) noise. Its sensitivity is 2nC/b, C the clip bound, so its noise multiplier on the batch is
+    b√(2A)/(2C√(ηn)). The DP-HMC paper's code (`order: published`) moves θ and ξ with the old p. These are
+    explicit Euler steps, which add energy to the stiffest directions.
 
-    A step to where θ, p or ξ has diverged is not made: the chain keeps all three, which is counted and paid
-    for.
+    A step that would make θ, p or ξ diverge is not made: the chain keeps all three. The step is counted and
+    its privacy spent.
     """
 
     diffusion: float = positive("diffusion A")
-    order: str = choice("move by the new momentum, or by the old as published", "correct", "published")
+    order: str = choice("move with the new momentum, or with the old as published", "correct", "published")
 
     @property
     def note(self) -> str:  # type: ignore[override]
         return "moves by the old momentum, as published" if self.order == "published" else ""
 
     def needs(self, dimension: int) -> Needs:
-        """What one iteration consumes; momentum p and thermostat ξ are carried along."""
+        """Return what one iteration consumes; momentum p and thermostat ξ are carried."""
         return replace(super().needs(dimension), carried=dimension + 1)
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        """p_0 ~ N(0, I) and ξ_0 = A (d + 1,)."""
+        """Draw p_0 ~ N(0, I) and append ξ_0 = A, (d + 1,)."""
         return np.append(generator.standard_normal(dimension), self.diffusion)
 
     def noise_multiplier(self, n: int) -> Any:
-        """Of the batch gradient, such that h times its noise is N(0, 2hA); its sensitivity is 2nC/b."""
+        """Return the noise multiplier of the batch gradient with which h times its noise is N(0, 2hA)."""
         return self.batch_size * np.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

@@ -13,10 +13,10 @@ from dpmc.privacy.events import NonPrivateRelease
 
 @dataclass(frozen=True, kw_only=True)
 class HMC(Hamiltonian):
-    """p ~ N(0, M); L leapfrog steps of size η with exact gradients; accept by the change of energy.
+    """Draw p ~ N(0, M); take L leapfrog steps of size η with exact gradients; accept by the change of energy.
 
-    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC. Without
-    noise the gradient at the start of a trajectory is known from the iteration before.
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC. Gradients
+    have no noise, so the first one of a trajectory is taken from the previous iteration.
     """
 
     steps: int = whole("leapfrog steps L")
@@ -37,7 +37,7 @@ class HMC(Hamiltonian):
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
+        """Return the events before the first iteration and of one iteration: exact answers, ε = ∞."""
         once = (NonPrivateRelease("gradient"),)
         return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))
 

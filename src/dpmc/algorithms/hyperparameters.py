@@ -1,8 +1,8 @@
-"""Hyperparameters, declared once as fields of an algorithm's dataclass: reading, checks and documentation.
+"""Hyperparameters as fields of an algorithm's dataclass, and how they are read, checked and documented.
 
     tau: float = positive("noise multiplier of a log ratio over √n")
 
-A field's name is its key in studies and files of hyperparameters.
+A field's name is its key in studies and hyperparameter files.
 """
 
 import dataclasses
@@ -17,12 +17,12 @@ from dpmc.values import MOST, real, shown
 
 
 class Rule(NamedTuple):
-    """What a hyperparameter must be."""
+    """The rule that a hyperparameter must satisfy."""
 
-    check: Callable[[Any, int | None], Any]  # (value, d or None) -> value; ValueError with the rule broken
+    check: Callable[[Any, int | None], Any]  # (value, d or None) -> value; raises ValueError naming the rule
     words: str  # for documentation
     meaning: str
-    when: tuple[str, str] | None  # (key, value): only asked for where that hyperparameter has that value
+    when: tuple[str, str] | None  # (key, value): applies only if hyperparameter `key` has that value
 
 
 def _declared(
@@ -38,7 +38,7 @@ def _declared(
 def positive(
     meaning: str, default: Any = MISSING, infinite: bool = False, when: tuple[str, str] | None = None
 ) -> Any:
-    """A number > 0, finite unless `infinite`."""
+    """Declare a number > 0, finite unless `infinite`."""
 
     def check(value: Any, _: int | None) -> float:
         number = _in_range(real(value))
@@ -50,7 +50,7 @@ def positive(
 
 
 def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> Any:
-    """A number in (0, 1], or in (0, 1)."""
+    """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
 
     def check(value: Any, _: int | None) -> float:
         number = _in_range(real(value))
@@ -64,7 +64,7 @@ def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> A
 
 
 def whole(meaning: str) -> Any:
-    """A whole number ≥ 1."""
+    """Declare a whole number ≥ 1."""
 
     def check(value: Any, _: int | None) -> int:
         number = real(value)
@@ -76,7 +76,7 @@ def whole(meaning: str) -> Any:
 
 
 def lengths(meaning: str) -> Any:
-    """Positive numbers (d,); a scalar stands for the same in every component."""
+    """Declare positive numbers (d,); a scalar is used for every component."""
 
     def check(value: Any, dimension: int | None) -> np.ndarray:
         items = value if isinstance(value, list | np.ndarray) else [value] * (dimension or 1)
@@ -93,12 +93,12 @@ def lengths(meaning: str) -> Any:
 
 
 def fixed(value: Any) -> Any:
-    """What is a hyperparameter of the algorithm derived from, and always `value` here."""
+    """Fix a hyperparameter of the base class at `value`; it can no longer be given."""
     return dataclasses.field(default=value, init=False)
 
 
 def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
-    """True or false; false if not given."""
+    """Declare true or false; false if not given."""
 
     def check(value: Any, _: int | None) -> bool:
         if not isinstance(value, bool):
@@ -109,7 +109,7 @@ def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
 
 
 def choice(meaning: str, *known: str) -> Any:
-    """One of the known words; the first if none is given."""
+    """Declare one of the `known` words; the first is the default."""
 
     def check(value: Any, _: int | None) -> str:
         if value not in known:
@@ -120,7 +120,7 @@ def choice(meaning: str, *known: str) -> Any:
 
 
 def _in_range(number: float) -> float:
-    """A number > 0 whose square neither overflows nor vanishes, or infinity."""
+    """Return a number > 0 whose square neither overflows nor underflows, or infinity; else ValueError."""
     if not number > 0:
         raise ValueError(f"{number:g} must be greater than 0")
     if np.isfinite(number) and not 1e-100 < number < 1e100:
@@ -129,13 +129,13 @@ def _in_range(number: float) -> float:
 
 
 class Values(NamedTuple):
-    """Hyperparameters to be read, and where they come from, for errors."""
+    """Hyperparameters to read, and their sources for error messages."""
 
     given: dict[str, Any]
     source: str
-    options: dict[str, Any] = {}  # overrule `given`, and have a source of their own
+    options: dict[str, Any] = {}  # override `given`; their source is `options_source`
     options_source: str = ""
-    partial: bool = False  # what is missing will be given later: only what is there is checked
+    partial: bool = False  # check only the given ones; the others are given later
 
     def refuse(self, key: str, rule: str) -> NoReturn:
         """Raise DpmcError naming source, key and rule."""
@@ -145,8 +145,8 @@ class Values(NamedTuple):
 def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = False) -> Any:
     """Return an algorithm with these hyperparameters; None if `values` are partial.
 
-    `dimension` d, None if it is not known yet. `calibrated`: those are allowed, too, that only `calibrate`
-    reads. Raises DpmcError for a value that is missing, unknown or against its rule.
+    `dimension` is d, None if not known yet. `calibrated` also allows hyperparameters that only `calibrate`
+    reads. Raises DpmcError for a value that is missing, unknown or breaks its rule.
     """
     if not isinstance(values.given, dict):
         raise DpmcError(f"{values.source}: {shown(values.given)} must be a mapping of hyperparameters")
@@ -173,12 +173,12 @@ def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = Fal
 
 
 def declared(cls: Any) -> list[Field[Any]]:
-    """The hyperparameters of an algorithm."""
+    """Return the hyperparameters of an algorithm."""
     return [field for field in dataclasses.fields(cls) if field.init]
 
 
 def describe_missing(cls: Any, given: Collection[str]) -> list[str]:
-    """Name, meaning and rule of each hyperparameter of an algorithm that has no default and is not given."""
+    """Describe each hyperparameter of an algorithm without default that is not given, for an error."""
     fields = [
         field for field in dataclasses.fields(cls) if field.default is MISSING and field.name not in given
     ]
@@ -191,13 +191,13 @@ def describe_missing(cls: Any, given: Collection[str]) -> list[str]:
 
 
 def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
-    """The hyperparameters that only `calibrate` reads, where ε is per iteration."""
+    """Return the hyperparameters that only `calibrate` reads, used if ε is per iteration."""
     extra = getattr(cls, "Calibration", None)
     return dataclasses.fields(extra) if extra else ()
 
 
 def describe(cls: Any) -> list[tuple[str, str, str, str]]:
-    """Key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
+    """Return key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
     found = []
     for field in (*declared(cls), *calibration_fields(cls)):
         rule: Rule = field.metadata["rule"]

@@ -1,4 +1,4 @@
-"""Steps by the noisy gradient of a batch, whose privacy noise is the noise that the dynamics inject."""
+"""Base of samplers that step by a noisy batch gradient; its privacy noise is the dynamics' injected noise."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dpmc.privacy.events import SubsampledGaussianRelease
 
 @dataclass(frozen=True, kw_only=True)
 class Langevin(Sampler):
-    """Steps of h = η/n, each by one release about a batch of b rows; no acceptance test."""
+    """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
 
     batch_size: int = whole("rows b of a batch")
     clip: float = positive("clip bound C of the norm of a row's tempered gradient")
@@ -22,7 +22,7 @@ class Langevin(Sampler):
 
     @abstractmethod
     def noise_multiplier(self, n: int) -> Any:
-        """Of the batch gradient, whose sensitivity is 2nC/b."""
+        """Return the noise multiplier of the batch gradient, whose sensitivity is 2nC/b."""
 
     def needs(self, dimension: int) -> Needs:
         return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1)
@@ -36,6 +36,6 @@ class Langevin(Sampler):
         )
 
     def gradient(self, state: State, model: Model, private: PrivateData) -> np.ndarray:
-        """∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ)) + noise (chains, d)."""
+        """Return ∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ)) + noise, (chains, d)."""
         gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
         return gradient + model.log_prior_gradient(state.theta)

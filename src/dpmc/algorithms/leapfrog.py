@@ -1,7 +1,7 @@
-"""Hamiltonian dynamics (Section 4.1), for all chains at once; M is diagonal.
+"""Hamiltonian dynamics (Section 4.1) for all chains at once; M is diagonal.
 
-A trajectory may take its steps at a *pace* u of its own, with uη for η. It then carries q = p/u:
-q += ½η∇ and θ += u²ηM⁻¹q, so that u enters in `drift` alone.
+With jitter each trajectory has a *pace* u: its step size is uη. The code carries q = p/u, with
+q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in `drift`.
 """
 
 from abc import abstractmethod
@@ -16,9 +16,10 @@ from dpmc.base import Draws, Model, Needs, PrivateData, State
 
 
 class Hamiltonian(Sampler):
-    """p ~ N(0, M); L leapfrog steps of size η; accept by the change of energy.
+    """Base of samplers with p ~ N(0, M), L leapfrog steps of size η and a test by the change of energy.
 
-    With reuse the gradient at the start of a trajectory comes from the iteration before (`State.carried`).
+    With `reuse_gradients` the first gradient of a trajectory comes from the previous iteration
+    (`State.carried`).
     """
 
     steps: int  # L
@@ -29,11 +30,11 @@ class Hamiltonian(Sampler):
 
     @abstractmethod
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
-        """Gradient of the log-likelihood (chains, d), the `stage`-th of the iteration, from a mechanism."""
+        """Return the iteration's `stage`-th log-likelihood gradient (chains, d), by a mechanism."""
 
     @abstractmethod
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
-        """Log-likelihood ratio (chains,) from a mechanism."""
+        """Return the log-likelihood ratio (chains,), by a mechanism."""
 
     def needs(self, dimension: int) -> Needs:
         return Needs(
@@ -45,7 +46,7 @@ class Hamiltonian(Sampler):
         )
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        """The gradient at the current position and a mark whether there is one: none yet."""
+        """Return zeros (d + 1,): a gradient, and 0 to mark that it is not known yet; (0,) without reuse."""
         return np.zeros(self.needs(dimension).carried)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
@@ -70,7 +71,7 @@ class Hamiltonian(Sampler):
 
 
 class Path(NamedTuple):
-    """How a trajectory goes."""
+    """Length, step size, mass and pace of a trajectory."""
 
     steps: int  # L
     step_size: np.ndarray  # (d,) η
@@ -79,22 +80,22 @@ class Path(NamedTuple):
 
 
 def draw_momentum(mass: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """p = M^½ z (chains, d), z standard normals (chains, d)."""
+    """Return p = M^½ z (chains, d), z standard normals (chains, d)."""
     return np.sqrt(mass) * normal
 
 
 def kinetic_energy(momentum: np.ndarray, mass: np.ndarray) -> Any:
-    """½ pᵀM⁻¹p (chains,)."""
+    """Return ½ pᵀM⁻¹p (chains,)."""
     return 0.5 * (momentum**2 / mass).sum(axis=1)
 
 
 def kick(momentum: np.ndarray, fraction: float, step_size: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """p + fraction · η ∇ (chains, d)."""
+    """Return p + fraction · η ∇ (chains, d)."""
     return momentum + fraction * step_size * gradient
 
 
 def drift(theta: np.ndarray, momentum: np.ndarray, path: Path) -> np.ndarray:
-    """θ + u² η M⁻¹(p/u) (chains, d); `momentum` is p/u."""
+    """Return θ + u² η M⁻¹(p/u) (chains, d); `momentum` is p/u."""
     return theta + path.pace**2 * (path.step_size * momentum / path.mass)
 
 
@@ -105,9 +106,9 @@ def trajectory(
     path: Path,
     gradient_at: Callable[[np.ndarray, int], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """θ, p and ∇ (chains, d) after L leapfrog steps from θ, p and ∇.
+    """Return θ, p and ∇ (chains, d) after L leapfrog steps from θ, p and ∇.
 
-    `gradient_at(theta, step)` is asked once a step, from step 1 on.
+    `gradient_at(theta, step)` is called once per step, for step 1 to L.
     """
     momentum = momentum / path.pace
     for step in range(1, path.steps + 1):

@@ -1,4 +1,4 @@
-"""The algorithms with their hyperparameters as objects that print well: what `dpmc.algorithms()` returns."""
+"""Printable descriptions of algorithms and hyperparameters, as `dpmc.algorithms()` returns them."""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dpmc.algorithms.hyperparameters import describe
 
 
 class Hyperparameter(NamedTuple):
-    """One hyperparameter: its meaning with its unit, what it must be, and its default ("": none)."""
+    """One hyperparameter: its meaning with unit, its rule, and its default ("" if it has none)."""
 
     name: str
     meaning: str
@@ -23,7 +23,7 @@ class Hyperparameter(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Entry:
-    """One algorithm: what it does in a line, and its hyperparameters by name."""
+    """One algorithm: a line about it, and its hyperparameters by name."""
 
     name: str
     about: str
@@ -41,11 +41,11 @@ class Listing(dict[str, Entry]):
 
 
 def listing(classes: Mapping[str, Any]) -> Listing:
-    """Return these algorithms, by name, from their declarations."""
+    """Return the descriptions of algorithm classes by name."""
     found = Listing()
     for name, cls in classes.items():
         about = (sys.modules[cls.__module__].__doc__ or "").strip().split("\n")[0]
-        own = {field.name for field in fields(cls)}  # without those that only an ε per iteration reads
+        own = {field.name for field in fields(cls)}  # without those that only `calibrate` reads
         known = {entry[0]: Hyperparameter(*entry) for entry in describe(cls) if entry[0] in own}
         found[name] = Entry(name, about, known)
     return found

@@ -1,4 +1,4 @@
-"""Minibatch DP penalty (Section 3.4): DP penalty whose log ratio comes from a small batch of rows."""
+"""Minibatch DP penalty (Section 3.4): DP penalty with the log ratio of a small batch of rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
 from dpmc.privacy.events import SubsampledGaussianRelease
 
-#: Sensitivity of half the batch variance, in units of (1 − 1/b)(nTc/b)²: Lemma 3.4, and exactly.
+#: Sensitivity of half the batch variance in units of (1 − 1/b)(nTc/b)²: by Lemma 3.4, and the exact one.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
 
 
@@ -18,16 +18,18 @@ VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
 class MinibatchPenalty(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy batch log ratio + ln p(θ') − ln p(θ).
 
-    The batch is b rows without replacement, anew in each iteration. Its variance is corrected like the
-    privacy noise, as if the batch mean were normal: the posterior is invariant up to that, and up to
-    clipping. One release per iteration, of noise multiplier √τ on the batch.
+    The batch is b rows drawn without replacement in each iteration. Batch noise is corrected like the
+    privacy noise, as if the batch mean were normal. The posterior is invariant up to that approximation and
+    up to clipping. One release per iteration, of noise multiplier √τ on the batch.
     """
 
     tau: float = positive("squared noise multiplier on the batch")
     batch_size: int = whole("rows b of a batch")
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
-    sensitivity: str = choice("of half the batch's variance: by Lemma 3.4, or exactly", "thesis", "tight")
+    sensitivity: str = choice(
+        "sensitivity of half the batch's variance: Lemma 3.4 or exact", "thesis", "tight"
+    )
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         multiplier = float(np.sqrt(self.tau))

@@ -17,7 +17,7 @@ from dpmc.privacy.fast_rule import barker_threshold
 class RWMH(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < T R + ln p(θ') − ln p(θ), R exact.
 
-    With Barker's acceptance, ln(u/(1 − u)) stands in place of ln u.
+    With Barker's acceptance, ln(u/(1 − u)) replaces ln u.
     """
 
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance", np.inf, infinite=True)
@@ -25,7 +25,7 @@ class RWMH(RandomWalk):
     clip_distance: str = choice(
         "clip by ‖θ − θ'‖, or by |Σ(θ − θ')| as the code behind Figure 6.2", "text", "as_coded"
     )
-    acceptance: str = choice("test", "metropolis", "barker")
+    acceptance: str = choice("acceptance test", "metropolis", "barker")
 
     @property
     def note(self) -> str:  # type: ignore[override]
@@ -33,7 +33,7 @@ class RWMH(RandomWalk):
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration: exact answers, ε = ∞."""
+        """Return the events before the first iteration and of one iteration: exact answers, ε = ∞."""
         return (), (NonPrivateRelease("log-ratio"),)
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:

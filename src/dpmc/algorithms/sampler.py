@@ -1,4 +1,4 @@
-"""What algorithms have in common unless they say otherwise."""
+"""Defaults that algorithms share."""
 
 import numpy as np
 
@@ -6,15 +6,15 @@ from dpmc.base import Algorithm
 
 
 class Sampler(Algorithm):
-    """Defaults of an algorithm that looks at all rows and carries nothing along."""
+    """Defaults of an algorithm that uses all rows and carries nothing between iterations."""
 
     draws_version = 1
-    note = ""  # what must be said wherever its output is shown
+    note = ""  # a remark to show with its output
     batch_size = 0
-    #: Of algorithms that draw rows with replacement: clip of every row in nats per unit distance; ∞: rows
-    #: have bounds of their own. None for all others.
+    #: For algorithms that draw rows with replacement: the clip bound of every row in nats per unit distance;
+    #: ∞: each row has its own bound. None for all other algorithms.
     public_clip: float | None = None
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        """What one chain carries into its first iteration (e,): nothing."""
+        """Return what one chain carries into its first iteration: nothing, (0,)."""
         return np.zeros(0)

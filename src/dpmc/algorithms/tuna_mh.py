@@ -1,4 +1,4 @@
-"""TunaMH without privacy (Zhang, Cooper and De Sa 2020; DP-Fast MH paper, Algorithm 1): exact on few rows."""
+"""TunaMH, exact on few rows, no privacy (Zhang, Cooper and De Sa 2020; DP-Fast MH paper, Algorithm 1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ from dpmc.privacy.fast_rule import FastRule
 class TunaMH(Sampler):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on Poisson(λ + C‖θ − θ'‖) rows.
 
-    C is the sum of the rows' bounds. Where λ + C‖θ − θ'‖ is n or more the test is made on all rows, which
-    costs less; the rule is symmetric in θ and θ', so the posterior stays exactly invariant.
+    C is the sum of the rows' bounds. If λ + C‖θ − θ'‖ is n or more, the test uses all rows, which costs
+    less. This rule is symmetric in θ and θ', so the posterior stays exactly invariant.
     """
 
-    batch_mean: float = positive("λ, rows of a minibatch beyond those that a move needs")
+    batch_mean: float = positive("λ, expected rows of a minibatch in addition to C‖θ − θ'‖")
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
 
     public_clip = np.inf
@@ -30,7 +30,7 @@ class TunaMH(Sampler):
         return Needs(normals=dimension, words=1)
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Events before the first iteration, and of one iteration: no noise, ε = ∞."""
+        """Return the events before the first iteration and of one iteration: no noise, ε = ∞."""
         return (), (NonPrivateRelease("acceptance test"),)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

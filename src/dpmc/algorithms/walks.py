@@ -1,4 +1,4 @@
-"""Random walks: a proposal, a log ratio of the rows, a test."""
+"""Random walks: a proposal, the rows' log ratio, an acceptance test."""
 
 from abc import abstractmethod
 
@@ -10,16 +10,16 @@ from dpmc.base import Draws, Model, Needs, PrivateData, State
 
 
 class RandomWalk(Sampler):
-    """Propose θ' ~ N(θ, diag(proposal_sd²)), and test the log ratio with the prior's."""
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); test the log ratio of likelihood and prior."""
 
     proposal_sd: np.ndarray  # (d,)
 
     @abstractmethod
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
-        """Log-likelihood ratio (chains,) as a mechanism releases it."""
+        """Return the log-likelihood ratio (chains,), by a mechanism."""
 
     def decide(self, state: State, proposal: np.ndarray, log_ratio: np.ndarray, draws: Draws) -> State:
-        """Make the acceptance test, Metropolis' unless an algorithm has its own."""
+        """Make the acceptance test, by default Metropolis'."""
         return metropolis(state, proposal, log_ratio, draws)
 
     def needs(self, dimension: int) -> Needs:
@@ -33,7 +33,7 @@ class RandomWalk(Sampler):
 
 
 class GuidedWalk(RandomWalk):
-    """Move one component in its direction, and turn that direction around on rejection.
+    """Move one component in its direction; reverse that direction on rejection.
 
     Each component keeps a direction ±1, random at the start (`State.carried`).
     """
@@ -54,7 +54,7 @@ class GuidedWalk(RandomWalk):
 
 
 def walk(theta: np.ndarray, proposal_sd: np.ndarray, draws: Draws) -> np.ndarray:
-    """θ' ~ N(θ, diag(proposal_sd²)) (chains, d)."""
+    """Draw θ' ~ N(θ, diag(proposal_sd²)) (chains, d)."""
     return theta + proposal_sd * draws.normal
 
 
@@ -63,7 +63,7 @@ def guided_walk(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Move one random component of each chain by direction × |N(0, proposal_sd²)|.
 
-    `direction` (chains, d) is ±1. Returns θ' (chains, d), and which component moved (chains, d), as bool.
+    `direction` (chains, d) is ±1. Returns θ' (chains, d) and a mask of the moved component (chains, d).
     """
     d = theta.shape[1]
     component = (d * draws.uniform[:, :1]).astype(np.int64) == np.arange(d)

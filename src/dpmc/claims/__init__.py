@@ -1,10 +1,10 @@
-"""Claims: sentences of a source that a study's numbers can decide, with a verdict computed from them.
+"""Claims: sentences of a source that a study's numbers can decide, with verdicts computed from them.
 
 The claims of a study are data, in `<study>.yaml` of this folder: sentence, section, figure, and the numbers
-that decide it, each of a kind (`kinds.py`, `overall.py`, `clipping.py`) with its parameters and what `holds`.
-A claim is decided case by case (each model, metric, version of a method that it speaks of): it `holds` where
-all of its cases hold, `fails` where none does, `depends` otherwise. A case whose number is missing decides
-nothing and is listed with `holds: null`; a claim of such cases alone is `undecided`.
+that decide it, each of a kind (`kinds.py`, `overall.py`, `clipping.py`) with its parameters and the rule
+`holds`. A claim is decided case by case (model, metric, version of a method). It `holds` if all of its cases
+hold, `fails` if none does, and otherwise `depends`. A case whose number is missing is not counted and is
+listed with `holds: null`; a claim with only such cases is `undecided`.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ AnyKind = Annotated[
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that a claim speaks of: the number that decides it, None where it is missing."""
+    """One case of a claim and the number that decides it, None if missing."""
 
     name: str
     number: float | None
     holds: bool | None
-    asks: str = ""  # what the number must be
+    asks: str = ""  # rule for the number
 
 
 class Claim(Keys):
@@ -89,7 +89,7 @@ class Claim(Keys):
                 yield replace(one, asks=kind.holds)
 
     def tested(self) -> str:
-        """Return what the test is; with the rule that its numbers must meet, if all cases have the same."""
+        """Return the text of the test, with the rule for its numbers if all cases have the same rule."""
         asked = {kind.holds for kind in self.cases}
         return f"{self.test}: {asked.pop()}" if len(asked) == 1 else self.test
 
@@ -98,12 +98,12 @@ class Source(Keys):
     """A file of claims."""
 
     source: str
-    words: dict[str, str] = {}  # what words that leave room mean, as names that the file uses
+    words: dict[str, str] = {}  # meanings of vague words, as YAML anchors used in the file
     claims: dict[str, Claim]
 
 
 def case(name: str, number: float | None, holds: Any) -> Case:
-    """Return a case whose number, where there is one, decides it by `holds`."""
+    """Return a case, decided by `holds` if its number is known."""
     if number is None or not math.isfinite(number):
         return Case(name, None, None)
     return Case(name, number, bool(holds(number)))
@@ -118,7 +118,7 @@ def verdict(cases: Sequence[Case]) -> str:
 
 
 def claims_of(study: str) -> Source:
-    """Return the claims of a study; DpmcError for a study without."""
+    """Return the claims of a study; raise DpmcError for a study without claims."""
     if study not in CLAIMS:
         raise DpmcError(f"study {study}: it has no claims; studies that have: {', '.join(CLAIMS)}")
     return Source.model_validate(read_yaml(CLAIMS[study]))
@@ -127,8 +127,8 @@ def claims_of(study: str) -> Source:
 def judge(study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> dict[str, Any]:
     """Return the verdicts on a study's claims as plain mappings and lists.
 
-    `budgets`: the table of iterations by accountant, for claims about these. Raises DpmcError for a study
-    without claims.
+    `budgets` is the table of iterations by accountant, for claims about iterations. Raises DpmcError for a
+    study without claims.
     """
     source = claims_of(study.name)
     numbers = Numbers(study, metrics, budgets)
@@ -138,7 +138,7 @@ def judge(study: Study, metrics: DataFrame, budgets: DataFrame | None = None) ->
 
 
 def _entry(name: str, claim: Claim, numbers: Numbers) -> dict[str, Any]:
-    """One claim as a mapping."""
+    """Return one claim with its verdict as a mapping."""
     cases = list(claim.judged(numbers))
     return {
         "name": name,
@@ -155,19 +155,19 @@ def _entry(name: str, claim: Claim, numbers: Numbers) -> dict[str, Any]:
 
 
 def _rounded(number: float | None) -> float | None:
-    """A number to four significant digits: more would be noise."""
+    """Round to four significant digits: further digits are noise."""
     return None if number is None else float(f"{number:.4g}")
 
 
 def write(verdicts: dict[str, Any], output: Path) -> None:
-    """Write the verdicts as YAML, a case a line."""
+    """Write the verdicts as YAML, one line per case."""
     import yaml
 
     from dpmc.storage import replacing
 
     class Dumper(yaml.SafeDumper):
         def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
-            """Cases and counts on one line each, all else in blocks."""
+            """Write cases and counts on one line each, other mappings as blocks."""
             short = all(not isinstance(value, (dict, list)) for value in mapping.values())
             return super().represent_mapping(tag, mapping, short and "section" not in mapping)
 

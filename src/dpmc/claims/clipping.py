@@ -1,6 +1,6 @@
 """Kinds of numbers of a clipping experiment: samplers without privacy under growing clip bounds.
 
-A case is an algorithm on a model of the experiment; a model's id in `model` asks for those that run it.
+A case is an algorithm on a model of the experiment; `model` limits them to models with this id.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLIPPED, DISTANCE, CONVERGENCE = "ratio_clip_fraction", "mmd", "rhat_max"
 class Experiment(Kind):
     """A number for each algorithm and model of the experiment."""
 
-    model: str = ""  # an id; every model
+    model: str = ""  # id of a model; "": every model
 
     def cases(self, numbers: Numbers) -> Cases:
         """Return the number of every algorithm on every model."""
@@ -27,7 +27,7 @@ class Experiment(Kind):
         }
 
     def parts(self, numbers: Numbers) -> Iterator[tuple[str, str, dict[float, str]]]:
-        """Model label, algorithm, and clip bound -> method."""
+        """Yield model label, algorithm, and clip bound -> method."""
         for label in numbers.clipping_models(self.model):
             for algorithm, by_bound in numbers.clip_bounds(label).items():
                 yield label, algorithm, by_bound
@@ -56,10 +56,10 @@ class AtLargestBound(Experiment):
 
 
 class MostIncrease(Experiment):
-    """The largest increase of the median MMD among the bounds asked for, against that at the largest.
+    """The largest increase of the median MMD over that at the largest bound, among some bounds.
 
-    Asked for are bounds of at least `least`, the `last` ones below the largest (0: all), with a median
-    fraction clipped below `clipped`.
+    These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
+    below `clipped`.
     """
 
     number: Literal["most-increase"]
@@ -79,7 +79,7 @@ class MostIncrease(Experiment):
 
 
 class LateBounds(Experiment):
-    """The share of bounds without convergence in the lower half of the bounds less that in the upper half.
+    """The share of bounds without convergence in the lower half, minus that in the upper half.
 
     Chains that never moved have no R-hat and count as not converged.
     """
@@ -100,13 +100,13 @@ class LateBounds(Experiment):
 
 
 class ChosenBound(Experiment):
-    """The increase of the MMD at the largest bound that is not above the one of the comparison."""
+    """The increase of the MMD at the largest bound not above that of a method of the comparison."""
 
     number: Literal["chosen-bound"]
     methods: dict[str, tuple[str, str]]  # algorithm -> (method of the comparison, name of its clip bound)
 
     def cases(self, numbers: Numbers) -> Cases:
-        """Return the number of every algorithm on every model that the comparison has too."""
+        """Return the number of every algorithm on every model; None if the comparison lacks it."""
         found: Cases = {}
         for label, algorithm, by_bound in self.parts(numbers):
             model = numbers.study.models[label].model
@@ -158,9 +158,10 @@ class StrayBounds(Experiment):
 
 
 class OverFree(Kind):
-    """The least median MMD of private methods beside that of samplers without privacy or clipping.
+    """The ratio of the least median MMD of private methods to that of samplers without privacy or clipping.
 
-    `less`: the difference, in place of the ratio. `free`: the model id of the latter; the same model.
+    `less`: the difference instead of the ratio. `free`: the model id of the samplers without privacy;
+    default: the same model.
     """
 
     number: Literal["over-free"]

@@ -1,6 +1,6 @@
-"""Kinds of numbers that decide a claim: comparisons of cells. Their fields are what a file of claims gives.
+"""Kinds of numbers that decide a claim: comparisons of cells. Their fields are the keys of a file of claims.
 
-Each kind returns a number for every case that it speaks of; `holds` says which numbers are as claimed.
+Each kind returns a number for each of its cases; `holds` is the rule for a number that agrees with the claim.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from dpmc.claims.numbers import Numbers
 from dpmc.randomness import canonical_epsilon
 
-Cases = dict[str, float | None]  # name -> number, None where it is missing
+Cases = dict[str, float | None]  # name -> number, None if missing
 Over = Literal["mean", "largest", "smallest", "range"]
 
 TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
@@ -24,7 +24,7 @@ COMPARED = {"below": operator.lt, "above": operator.gt, "at most": operator.le, 
 
 
 def comparison(text: str) -> Callable[[float], bool]:
-    """Return the test that a text such as `below 1` or `between 0.8 and 1.25` asks for."""
+    """Return the test of a text such as `below 1` or `between 0.8 and 1.25`; ValueError for another."""
     if match := re.fullmatch(r"between (\S+) and (\S+)", text):
         low, high = (float(bound) for bound in match.groups())
         return lambda number: low <= number <= high
@@ -51,7 +51,7 @@ Holds = Annotated[str, AfterValidator(_checked)]
 
 
 def reduced(over: Over, values: list[float | None]) -> float | None:
-    """Return the geometric mean, largest, smallest or range of the numbers that there are."""
+    """Return the geometric mean, largest, smallest or range of the known numbers; None for none."""
     known = [value for value in values if value is not None]
     if over == "mean":
         logs = [math.log(value) for value in known if value > 0.0]
@@ -62,12 +62,12 @@ def reduced(over: Over, values: list[float | None]) -> float | None:
 
 
 class Kind(BaseModel):
-    """What all kinds have; a file of claims gives no other keys."""
+    """Base of all kinds; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     holds: Holds
-    version: str = ""  # what tells the cases apart from those of another entry, part of their names
+    version: str = ""  # part of the cases' names, to distinguish them from those of another entry
 
     def cases(self, numbers: Numbers) -> Cases:
         """Return the number of every case."""
@@ -97,7 +97,7 @@ class Cells(Kind):
         raise NotImplementedError
 
     def grid(self, numbers: Numbers, model: str, method: str) -> tuple[str, ...]:
-        """The budgets at which a method is looked at."""
+        """Return the budgets `at` which a method is evaluated."""
         if isinstance(self.at, tuple):
             return self.at
         grid = tuple(numbers.epsilons(model, method))
@@ -119,17 +119,17 @@ class Level(Cells):
 
 
 class Compared(Cells):
-    """A method's median or spread beside the best or worst of `to`, at the same budget or at `to_at`."""
+    """A method's median or spread compared with the best or worst of `to`, at the same budget or `to_at`."""
 
     to: Several
-    to_models: Several = ()  # the same model
-    to_at: str = ""  # the same budget
+    to_models: Several = ()  # (): the same model
+    to_at: str = ""  # "": the same budget
     best: Literal["least", "most"] = "least"
     of: Literal["median", "spread"] = "median"
     over: Over = "mean"
 
     def pairs(self, numbers: Numbers, model: str, method: str, metric: str) -> Iterator[tuple[float, float]]:
-        """The method's number and the other's, at every budget at which all are known."""
+        """Yield the method's number and the other's, at every budget at which all are known."""
         value = numbers.median if self.of == "median" else numbers.spread
         for epsilon in self.grid(numbers, model, method):
             one = value(model, method, epsilon, metric)
@@ -149,13 +149,13 @@ class Compared(Cells):
 
 
 class Ratio(Compared):
-    """The ratio of a method's number to the other's; `inverse`: of the other's to it."""
+    """The ratio of a method's number to the other's; `inverse`: the inverse ratio."""
 
     number: Literal["ratio"]
     inverse: bool = False
 
     def pairs(self, numbers: Numbers, model: str, method: str, metric: str) -> Iterator[tuple[float, float]]:
-        """What is divided by what."""
+        """Yield numerator and denominator."""
         for one, other in super().pairs(numbers, model, method, metric):
             yield (other, one) if self.inverse else (one, other)
 
@@ -195,7 +195,7 @@ class Growth(Compared):
 
 
 class Gain(Cells):
-    """The smallest gain over the budgets: a method's median less the largest of those of `to` that ran."""
+    """The smallest gain over the budgets: a method's median minus the largest of those of `to` that ran."""
 
     number: Literal["gain"]
     to: Several
@@ -227,7 +227,7 @@ class Ends(Cells):
 
 
 class Falling(Cells):
-    """How far the median falls from the smallest budget to the largest, in standard errors."""
+    """The decrease of the median from the smallest budget to the largest, in standard errors."""
 
     def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
         """Return the number of one case."""
@@ -238,7 +238,7 @@ class Falling(Cells):
 
 
 class Fall(Falling):
-    """The same, one number for each model and method."""
+    """The decrease of `Falling`, one number for each model and method."""
 
     number: Literal["fall"]
 

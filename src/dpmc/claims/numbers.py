@@ -1,4 +1,4 @@
-"""The numbers of a study by cell, as claims ask for them. None: there is no such number."""
+"""The numbers of a study by cell, for claims. None: there is no such number."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-TEXTS = ("status", "variant")  # metrics that are no numbers
+TEXTS = ("status", "variant")  # metrics that are not numbers
 INF = "inf"
 #: columns of budgets.csv that count iterations
 ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
 
 
 class Numbers:
-    """A study's metrics; iterations that an accountant allows are the metric `<accountant>_iterations`."""
+    """A study's metrics; the iterations that an accountant allows are `<accountant>_iterations`."""
 
     def __init__(self, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> None:
         self.study = study
@@ -48,20 +48,20 @@ class Numbers:
         self._epsilons.setdefault((model, method), set()).add(epsilon)
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
-        """The metric's values over the runs of a cell."""
+        """Return the metric's values over the runs of a cell."""
         return self._values.get((model, method, epsilon, metric), [])
 
     def median(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
-        """The median over the runs of a cell; for a metric of the cell, its value."""
+        """Return the median over the runs of a cell; for a metric of the whole cell, its value."""
         values = self.values(model, method, epsilon, metric)
         return median(values) if values else None
 
     def error(self, model: str, method: str, epsilon: str, metric: str) -> float:
-        """The standard error of the median; NaN for fewer than two runs."""
+        """Return the standard error of the median; NaN for fewer than two runs."""
         return median_error(self.values(model, method, epsilon, metric))
 
     def spread(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
-        """The interquartile range over the runs of a cell; None for fewer than four."""
+        """Return the interquartile range over the runs of a cell; None for fewer than four."""
         values = self.values(model, method, epsilon, metric)
         if len(values) < 4:
             return None
@@ -69,20 +69,20 @@ class Numbers:
         return float(high - low)
 
     def epsilons(self, model: str, method: str) -> list[str]:
-        """The budgets at which a method ran on a model, in ascending order."""
+        """Return the budgets at which a method ran on a model, in ascending order."""
         return sorted(self._epsilons.get((model, method), set()) - {INF, ""}, key=float)
 
     def clipping_models(self, model_id: str = "") -> list[str]:
-        """The labels of the clipping experiment: models that run without a budget, with clip bounds."""
+        """Return the model labels of the clipping experiment: no budget, several clip bounds."""
         labels = clipping_models(self.study)
         return [label for label in labels if model_id in ("", self.study.models[label].model)]
 
     def clip_bounds(self, model: str) -> dict[str, dict[float, str]]:
-        """Algorithm without privacy -> clip bound in ascending order -> method."""
+        """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
         return clip_bounds(self.study, model)
 
 
-@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
+@functools.lru_cache(maxsize=1024)  # a table has few different ε in tens of thousands of rows
 def _canonical(epsilon: str) -> str:
-    """The name of an ε read from a table; "" for none."""
+    """Return the canonical text of an ε read from a table; "" for ""."""
     return canonical_epsilon(epsilon) if epsilon else ""

@@ -27,9 +27,9 @@ class OfAll(Cells):
 
 
 class Inconsistent(Compared):
-    """How surely a method is `good` on one of the models and `bad` on another, by its ratio: above 1 if so.
+    """The margin by which a method's ratio is `good` on one model and `bad` on another: above 1 if it is.
 
-    The smaller of two margins: `good` over the least ratio, and the largest ratio over `bad`.
+    The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
     """
 
     number: Literal["inconsistent"]
@@ -48,7 +48,7 @@ class Inconsistent(Compared):
 
 
 class Extreme(Compared):
-    """The least or the largest, over the models, of a method's mean ratio."""
+    """The least or largest mean ratio of a method over the models."""
 
     number: Literal["over-models"]
     which: Literal["smallest", "largest"]
@@ -121,7 +121,7 @@ class Models(Falling):
 
 
 class AboveFloor(Cells):
-    """The least median of the methods at the budgets `at` less the median of the exact samples."""
+    """The least median of the methods at the budgets `at` minus the median of the exact samples."""
 
     number: Literal["above-floor"]
 

@@ -1,1 +1,1 @@
-"""What the commands of the command line do: by purpose, each a function of the parsed options."""
+"""The commands of the command line, by purpose; each is a function of the parsed options."""

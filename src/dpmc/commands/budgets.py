@@ -1,4 +1,4 @@
-"""Commands that say what a budget allows and what iterations cost."""
+"""Commands that print what a budget allows and what iterations cost."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from dpmc.studies import Study, load_study, read_yaml
 def budget(options: argparse.Namespace) -> None:
     """Print the iterations that ε allows, or the ε that iterations cost, by each accountant that applies.
 
-    An ε per iteration sets the noise; then the total cost of the iterations is printed.
+    If ε is per iteration, it sets the noise, and the total ε of the iterations is printed.
     """
     from dpmc import budgets
     from dpmc.privacy.events import repeat
@@ -59,7 +59,7 @@ def budgets(options: argparse.Namespace) -> None:
 
 
 def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
-    """Return ε per iteration ("inf": not set), and the iterations whose cost is asked for (None: none)."""
+    """Return ε per iteration ("inf" if total), and the iterations whose ε is wanted (None if none)."""
     k = at_least(1, "iterations", options.iterations)
     if study.epsilon_kind == "total":
         if (options.epsilon is None) == (k is None):

@@ -1,4 +1,4 @@
-"""Commands that read chains: metrics, traces, figures; and the measurement of speed."""
+"""Commands that read chains (metrics, traces, figures), and the measurement of speed."""
 
 import argparse
 import itertools

@@ -1,4 +1,4 @@
-"""What several commands make of their options."""
+"""Options that several commands share: study, data, hyperparameters and outputs."""
 
 import argparse
 import csv
@@ -17,7 +17,7 @@ from dpmc.values import MOST_CHAINS
 def study_as_asked(options: argparse.Namespace) -> Study:
     """Read the study; `--chains` and `--delta` replace its own numbers.
 
-    Raises DpmcError for an impossible number.
+    Raises DpmcError for a number out of range.
     """
     study = load_study(options.study)
     delta, chains = options.delta, at_least(1, "chains", options.chains, study.chains)
@@ -38,7 +38,10 @@ def problem_of(
     rows: Path | None = None,
     starts: int = 20,
 ) -> Any:
-    """Return the problem of a model: from a file, from a user's rows, or generated as the study says."""
+    """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
+
+    Raises DpmcError for a file with another model or another number of rows than the study's.
+    """
     from dpmc.problem import read_problem
 
     spec = study.model(label)
@@ -48,7 +51,7 @@ def problem_of(
     elif file is None and rows is None and dataset in (None, spec.data):
         rows = spec.rows_file
     if rows is not None or file is None:
-        from dpmc import datasets  # a job reads its data: it need not load what makes them
+        from dpmc import datasets  # slow to import; a job that reads a problem file does not need it
     if rows is not None:
         definition = study.definition(label)
         problem = datasets.from_rows(
@@ -99,7 +102,7 @@ def at_least(least: int, key: str, *values: int | None) -> int | None:
 def check_output(
     options: argparse.Namespace, kind: outputs.Kind, inputs: Sequence[tuple[str, Path | None]] = ()
 ) -> None:
-    """Refuse an `--output` that would destroy something; see `outputs.check`."""
+    """Refuse an `--output` that would overwrite something else; see `outputs.check`."""
     if options.output is not None:
         outputs.check([Output("--output", options.output, kind)], inputs, options.force)
 

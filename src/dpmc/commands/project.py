@@ -1,4 +1,4 @@
-"""The command that writes a project of one's own."""
+"""The command that writes a new project."""
 
 import argparse
 import shutil
@@ -19,7 +19,7 @@ INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of 
 def init(options: argparse.Namespace) -> None:
     """Write the files of the template and simulated data.
 
-    Raises DpmcError if a file exists already; nothing is written then.
+    Raises DpmcError, and writes nothing, if a file exists already.
     """
     folder: Path = options.folder
     parts = sorted(path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if _belongs(path))
@@ -40,7 +40,7 @@ def init(options: argparse.Namespace) -> None:
 
 
 def _belongs(path: Path) -> bool:
-    """Whether a path of the template is one of its files, not what Python made of one."""
+    """Return whether a path of the template is one of its files, not Python's compiled cache."""
     return path.is_file() and "__pycache__" not in path.parts
 
 

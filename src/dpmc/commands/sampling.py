@@ -19,7 +19,7 @@ from dpmc.values import MOST_STARTS
 
 
 def sample(options: argparse.Namespace) -> None:
-    """Run chains; write one file a run, then a summary on standard error."""
+    """Run chains; write one file per run, then a summary on standard error."""
     from dpmc import jobs
 
     study = study_as_asked(options)
@@ -49,7 +49,7 @@ def sample(options: argparse.Namespace) -> None:
 
 
 def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:
-    """Return the options of each method alone, with its outputs; without `--method`, off output names."""
+    """Return the options of each method with its outputs; without `--method`, from the output names."""
     if options.method is not None:
         return [options]
     where = r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$"
@@ -95,7 +95,7 @@ def _jobs(
 
 
 def _say_how_it_went(cells: list[list[Path]], quiet: bool) -> None:
-    """Print which budgets were too small and, unless `quiet`, a summary. A cell is the files of its seeds."""
+    """Print too small budgets and, unless `quiet`, a summary. A cell is the list of its seeds' files."""
     from dpmc import storage, summary
 
     runs = [[storage.read_chain(file) for file in files[: 1 if quiet else None]] for files in cells]
@@ -108,7 +108,7 @@ def _say_how_it_went(cells: list[list[Path]], quiet: bool) -> None:
 
 
 def _say_what_runs_cost(cells: list[Any], seeds: int) -> None:
-    """Warn what several runs on private data cost together."""
+    """Print a warning with the total ε of several runs on private data."""
     from dpmc import datasets
     from dpmc.privacy.events import repeat
     from dpmc.summary import rounded_up
@@ -139,8 +139,8 @@ def _runs_and_outputs(
 ) -> tuple[list[str], list[int], dict[tuple[str, int], Path]]:
     """Return every ε, every seed, and the file of each (ε, seed).
 
-    `names` is a pattern with {epsilon} and {seed}, or a list of files, ε by ε. ε and seeds that are not given
-    are read off the file names, eps-<epsilon>/seed-<seed>.nc.
+    `names` is a pattern with {epsilon} and {seed}, or a list of files, ε by ε. Without `epsilons` or `seeds`
+    they are read from the file names, eps-<epsilon>/seed-<seed>.nc.
     """
     read: list[tuple[str | None, int | None]] = [(None, None)] * len(names)
     if epsilons is None:
@@ -156,7 +156,7 @@ def _runs_and_outputs(
         seeds = list(dict.fromkeys(seed for _, seed in read if seed is not None))
     if min(seeds) < 0 or len(set(seeds)) != len(seeds):
         raise DpmcError(f"--seed: {seeds} must be different whole numbers, at least 0")
-    if max(seeds) >= MOST_STARTS:  # every seed below the largest has its start point made
+    if max(seeds) >= MOST_STARTS:  # start points are made for all seeds up to the largest
         raise DpmcError(f"--seed: {max(seeds)} must be below {MOST_STARTS}")
     runs = list(itertools.product(epsilons, seeds))
     if len(names) == 1 and ("{seed}" in names[0] or "{epsilon}" in names[0]):

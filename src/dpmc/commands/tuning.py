@@ -43,7 +43,7 @@ def tune(options: argparse.Namespace) -> None:
 
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
-    """Search hyperparameters; draw the search if a figure is asked for. Returns what `tune` writes."""
+    """Search hyperparameters; draw the search if `--figure` is given. Returns what `tune` writes."""
     from dpmc import first_setting, search
     from dpmc.plots import FORMATS
 
@@ -91,12 +91,13 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
     if datasets.is_public(problem.dataset) or options.rows_are_public:
         return problem
     warning = (
-        f"{options.data}: hyperparameters chosen on private rows tell of them, and no epsilon covers that; "
+        f"{options.data}: hyperparameters chosen on private rows reveal information about them that no "
+        "epsilon covers; "
     )
     if not options.leak_private_rows_into_hyperparameters:
         raise DpmcError(
-            warning + "tune on generated rows (no --data), or say --rows-are-public, "
+            warning + "tune on generated rows (no --data), or give --rows-are-public, "
             "or --leak-private-rows-into-hyperparameters"
         )
-    print(f"dpmc: warning: {warning}as you said", file=sys.stderr)
+    print(f"dpmc: warning: {warning}allowed by an option", file=sys.stderr)
     return problem

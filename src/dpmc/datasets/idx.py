@@ -19,9 +19,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked where they are a gzip file, whatever its name.
+    """Return the bytes of a file, unpacked if they are gzip data, for any file name.
 
-    Raises DpmcError for a file that is missing, cannot be read, or is cut off or broken as gzip.
+    Raises DpmcError for a file that is missing, cannot be read, or is truncated or broken gzip data.
     """
     try:
         raw = path.read_bytes()
@@ -37,7 +37,7 @@ def content(path: Path) -> bytes:
 def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
     """Return the array of an IDX file's bytes.
 
-    Raises DpmcError, naming `source`, for bytes that are no IDX file or not as long as their header says.
+    Raises DpmcError, naming `source`, for bytes that are not an IDX file or have the wrong length.
     """
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in TYPES or raw[3] == 0:
         raise DpmcError(f"{source}: is no IDX file: begins with {raw[:4].hex() or 'nothing'}")
@@ -55,7 +55,7 @@ def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
 def read(path: Path) -> npt.NDArray[Any]:
     """Read the array of an IDX file, plain or gzip.
 
-    Raises DpmcError for what is no such file.
+    Raises DpmcError for any other file.
     """
     return parse(content(path), str(path))
 

@@ -1,9 +1,9 @@
-"""Two classes of pictures for logistic regression: 7 against 9, as in Section 6 of the DP-fast MH paper.
+"""Two classes of pictures for logistic regression: 7 against 9, as in Section 6 of the DP-Fast MH paper.
 
 A row is a label, 1 for the second class, and the picture (pixel / 255) in the first 50 principal components:
-centred, not whitened, no intercept, clipped to a public norm. The paper fits centre and components on
-the very rows that are to be protected, and its guarantee covers neither. Here they are fitted on the eight
-other classes, taken as public; data sets whose name ends in `-own` are fitted as the paper's, and say so.
+centred, not whitened, no intercept, clipped to a public norm. The paper fits centre and components on the
+private rows themselves, which its guarantee does not cover. Here they are fitted on the eight other classes,
+which are public. Data sets whose name ends in `-own` are fitted as in the paper, and have a caveat.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Pictures = npt.NDArray[np.uint8]  # (n, pixels)
 
 COMPONENTS = 50
 LARGEST_PIXEL = 255.0
-BLOCK = 4096  # pictures that are turned into floating-point numbers at once
+BLOCK = 4096  # pictures converted to floating point at once
 OWN, TUNING = "-own", "-tuning"
 NAMES = tuple(f"{name}{ending}" for name in sources.table()["sets"] for ending in ("", OWN))
 PATTERN = "|".join(NAMES)
@@ -44,7 +44,7 @@ class ImageSet:
 
     @property
     def caveat(self) -> str:
-        """What a privacy guarantee for the rows does not cover; empty if nothing."""
+        """Return the limit of a privacy guarantee for the rows; "" if there is none."""
         return NOT_COVERED if self.own else ""
 
 
@@ -77,7 +77,7 @@ def image_set(name: str) -> ImageSet | None:
 
 
 def missing(dataset: str, root: Path = sources.DOWNLOADS) -> str | None:
-    """Reason why an image data set is unavailable, in one line, else None; None for other data sets."""
+    """Return the reason why an image data set is unavailable, in one line; None otherwise."""
     wanted = image_set(dataset)
     return sources.missing(wanted.source, root) if wanted else None
 
@@ -85,7 +85,7 @@ def missing(dataset: str, root: Path = sources.DOWNLOADS) -> str | None:
 def build(wanted: ImageSet, root: Path = sources.DOWNLOADS) -> Rows:
     """Return the rows of a data set.
 
-    Raises DpmcError for files that are missing or wrong, or hold other numbers of rows than the table says.
+    Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
     """
     train, labels, test, test_labels = _pictures(wanted.source, root)
     private = np.isin(labels, sources.table()["sets"][_base(wanted.name)]["classes"])
@@ -97,7 +97,7 @@ def build(wanted: ImageSet, root: Path = sources.DOWNLOADS) -> Rows:
         return np.column_stack([labels[chosen] == wanted.classes[1], x])
 
     found = rows(train, labels)
-    if len(test) == 0:  # no test pictures of their own: the last rows in a random order
+    if len(test) == 0:  # no separate test pictures: the last rows in a random order
         found = stream("split", _base(wanted.name), *wanted.classes).permutation(found)
         found, tested = found[: wanted.train], found[wanted.train :]
     else:
@@ -131,7 +131,7 @@ def principal_components(pictures: Pictures, number: int) -> tuple[Floats, Float
 
 
 def clipped(x: Floats, norm: float) -> Floats:
-    """Return rows (n, d) shortened to at most `norm`."""
+    """Return rows (n, d) scaled down to at most `norm`."""
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     shortened: Floats = x * (norm / np.maximum(norms, norm))
     return shortened
@@ -144,7 +144,7 @@ def _base(name: str) -> str:
 def _pictures(
     source: sources.Source, root: Path
 ) -> tuple[Pictures, npt.NDArray[np.uint8], Pictures, npt.NDArray[np.uint8]]:
-    """Pictures (n, pixels) and labels (n,) for training, then for testing, empty where there are none."""
+    """Return pictures (n, pixels) and labels (n,) for training, then for testing, empty if there are none."""
     arrays = {
         name: idx.parse(raw, str(root / source.name / name))
         for name, raw in sources.contents(source, root).items()

@@ -1,13 +1,13 @@
-"""The thesis's own data sets, reference draws and starting points, regenerated number by number.
+"""The thesis's data sets, reference draws and start points, regenerated exactly.
 
 Räisä, "Differentially Private MCMC" (the thesis), draws them from fixed integer seeds with the
-Threefry-2x32 generator (Salmon et al. 2011; :mod:`dpmc.threefry`); the DP-HMC paper reuses
-the thesis's rules with other constants. On these data a chain with randomness of its own agrees
-with the published figures within sampling error. The seeds are facts of the published experiments,
-not settings: rows from other seeds are fresh data sets.
+Threefry-2x32 generator (Salmon et al. 2011; :mod:`dpmc.threefry`). The DP-HMC paper uses the same rules
+with other constants. On these data, chains with other random numbers agree with the published figures
+within sampling error. The seeds are constants of the published experiments; rows from other seeds are
+fresh data sets.
 
-All arrays are float64. What depends on the rows (an exact posterior's parameters, the spread of its
-draws) belongs to the models and is passed in.
+All arrays are float64. Quantities that depend on the rows (an exact posterior's parameters, the spread
+of its draws) are computed by the models and passed in.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ CIRCLE_SEED = 742983
 START_SEED = 4236482  # chain i uses START_SEED + i
 
 REFERENCE_KEYS = {"banana": 56437, "gaussian": 434927}
-"""Integer seed of the reference draws of each family: pass ``threefry.key(...)`` of it on."""
+"""Integer seed of the reference draws of each family, an argument of ``threefry.key``."""
 
 BASELINE_SEED = 4623878
 CLIPPING_BASELINE_SEED = 46237  # baselines of the clipping experiment (thesis, Figure 6.2)
@@ -37,8 +37,8 @@ def banana_rows(n: int, sigma2: npt.ArrayLike, true_theta: npt.ArrayLike, a: flo
     """Return the thesis's banana rows (Section 5.1), or with a = 0 its uncorrelated Gaussian's.
 
     x_1 ~ N(theta_1, sigma2_1), x_2 ~ N(theta_2 + a theta_1^2, sigma2_2) and x_i ~ N(theta_i,
-    sigma2_i) for the rest (Theorem 5.2 with b = m = 0). Rows for another n or d are other numbers,
-    not a part of the same ones.
+    sigma2_i) for the rest (Theorem 5.2 with b = m = 0). Rows for another n or d are different numbers,
+    not a subset.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def gaussian_posterior_draws(key: Key, size: int, mean: npt.ArrayLike, covarianc
 def baseline_keys(seed: int = BASELINE_SEED) -> list[Key]:
     """Return the ten keys of the baselines: further exact samples, the figures' black lines.
 
-    Each takes the place of the reference key.
+    Each is used like the reference key.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def baseline_keys(seed: int = BASELINE_SEED) -> list[Key]:
 
 
 def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
-    """Return the starting point of each chain: true_theta + scale z, z ~ N(0, I) (Section 5.2).
+    """Return the start point of each chain: true_theta + scale z, z ~ N(0, I) (Section 5.2).
 
-    Chain i has a key of its own, so more chains leave the first ones as they are; models of one
+    Chain i has its own key, so that adding chains does not change the first ones; models of the same
     dimension share z.
 
     Parameters
@@ -182,7 +182,7 @@ def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
     true_theta : (d,) true parameters; (0, 1) for the circle.
     scale : mean over components of the standard deviation (divisor n) of the model's own 1,000
         reference draws; 1 for the circle. It depends on the rows: in a private analysis it would
-        have to be paid for.
+        cost privacy.
     chains : number of chains; the thesis has 20, the DP-HMC paper 40 (four for each of ten runs).
 
     Returns

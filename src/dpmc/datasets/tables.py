@@ -1,4 +1,4 @@
-"""Rows from a user's table: an array, a data frame, a data set of xarray, or a file with named columns."""
+"""Rows from a user's table: an array, a data frame, an xarray data set, or a file."""
 
 import csv
 import io
@@ -21,10 +21,10 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
     ----------
     source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
         one dimension shared by its variables, or the path of a .csv, .parquet (needs pyarrow) or .nc file.
-    columns : names of those wanted, in this order; None: all. Other columns may hold anything. Where the
-        table has no names, these are given to its columns, which must be as many.
+    columns : names of the columns to read, in this order; None: all. Other columns may hold anything. If the
+        table has no names, these are the names of its columns, which must be as many.
 
-    Raises DpmcError naming place, row and column of what is missing, infinite or no number.
+    Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
     if isinstance(source, str | Path):
         return _file(Path(source), columns)
@@ -48,7 +48,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
 
 
 def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Rows and names of a file, by its suffix."""
+    """Read rows and names of a file, by its suffix."""
     try:
         path.open("rb").close()
     except OSError as error:
@@ -75,7 +75,7 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
 
 
 def _frame(data: Any, where: str) -> Any:
-    """The data frame of a DataArray (rows, columns) or a Dataset with one variable a column."""
+    """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
         if len(sizes) != 1 or len(next(iter(sizes))) != 1:
@@ -87,7 +87,7 @@ def _frame(data: Any, where: str) -> Any:
 
 
 def _from_frame(frame: Any, columns: Sequence[str] | None, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Rows and names of a data frame; columns that are only numbered have no names."""
+    """Return rows and names of a data frame; numbered columns have no names."""
     named = any(isinstance(name, str) for name in frame.columns)
     names = tuple(map(str, frame.columns)) if named else ()
     chosen, names = _chosen(names, frame.shape[1], columns, where)
@@ -103,12 +103,12 @@ def _from_frame(frame: Any, columns: Sequence[str] | None, where: str) -> tuple[
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Rows and names of a CSV file without header or with one header line, of names.
+    """Read rows and names of a CSV file with or without a header line.
 
     Numbers are read strictly. Raises DpmcError naming the first line that cannot be read.
     """
     read: list[tuple[int, list[str]]] = []
-    line = 1  # where a row begins: a quotation mark that is not closed is noticed much later
+    line = 1  # first line of a row: an unclosed quotation mark is noticed much later
     try:
         text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
         lines = csv.reader(text, skipinitialspace=True, strict=True)
@@ -116,7 +116,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
             read.append((line, [item.strip() for item in items]))
             line = lines.line_num + 1
     except UnicodeDecodeError:
-        raise DpmcError(f"{path}: is no text in UTF-8, must be rows as CSV") from None
+        raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     except csv.Error as error:
         raise DpmcError(f"{path}: line {line}: is not CSV ({error})") from None
     table = [(number, items) for number, items in read if items not in ([], [""])]
@@ -146,10 +146,10 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
 
 
 def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], where: str) -> list[float]:
-    """The numbers of a line, from the chosen columns; DpmcError naming the first that is none."""
+    """Return the numbers of a line in the chosen columns; raise DpmcError for the first that is not one."""
     found = []
     for i, label in zip(chosen, labels, strict=True):
-        try:  # `float` reads 1_0 and the digits of other scripts, too, and is much faster for plain ones
+        try:  # `float` is much faster, but also accepts 1_0 and the digits of other scripts
             plain = items[i].isascii() and "_" not in items[i]
             found.append(float(items[i]) if plain else decimal(items[i]))
         except ValueError:
@@ -159,9 +159,9 @@ def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], whe
 
 
 def _is_header(number: int, items: list[str], path: Path) -> bool:
-    """Whether a line holds names: each begins with a letter or _, and none is a number such as nan.
+    """Return whether a line has names: each begins with a letter or _, and none is a number such as nan.
 
-    Raises DpmcError for what is neither name nor number.
+    Raises DpmcError for an entry that is neither a name nor a number.
     """
     names = [(item[:1].isalpha() or item[:1] == "_") and not _is_number(item) for item in items]
     for item, is_name in zip(items, names, strict=True):
@@ -181,7 +181,7 @@ def _is_number(text: str) -> bool:
 def _chosen(
     names: tuple[str, ...], width: int, columns: Sequence[str] | None, where: str
 ) -> tuple[list[int], tuple[str, ...]]:
-    """Places and names of the columns that are wanted."""
+    """Return indices and names of the requested columns."""
     if columns is None or not names:
         return list(range(width)), _all_of_them(columns, width, where) or names
     for column in columns:
@@ -191,14 +191,14 @@ def _chosen(
 
 
 def _all_of_them(columns: Sequence[str] | None, width: int, where: str) -> tuple[str, ...]:
-    """Names for columns that have none of their own; () if none are given."""
+    """Return `columns` as names of columns without names; () if None."""
     if columns is not None and len(columns) != width:
         raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
     return tuple(columns or ())
 
 
 def _checked(rows: np.ndarray, names: tuple[str, ...], where: str) -> np.ndarray:
-    """The rows, if all are finite numbers; DpmcError naming the first place that is not."""
+    """Return the rows if all values are finite; raise DpmcError naming the first that is not."""
     if not len(rows) or not rows.shape[1]:
         raise DpmcError(f"{where}: holds no rows")
     wrong = np.argwhere(~np.isfinite(rows))

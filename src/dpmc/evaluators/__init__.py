@@ -1,9 +1,9 @@
 """Clipped sums over the rows; one evaluator for each form that a model may have.
 
-What one row can do, in every evaluator: it moves a sum by twice its bound and by rounding, whatever the rows
-are. A log ratio that cannot be compared with its bound (NaN) counts as −bound: no chain is drawn to where the
-likelihood is not a number. A gradient whose squared norm is not finite counts as 0, and so does, in every
-sum, a row whose statistics are not finite.
+In every evaluator, replacing one row changes a sum by at most twice its bound plus rounding, for any rows. A
+log ratio that is NaN counts as −bound, so that no chain moves to where the likelihood is not a number. A
+gradient whose squared norm is not finite counts as 0. In every sum, a row with statistics that are not finite
+counts as 0.
 """
 
 from typing import Any

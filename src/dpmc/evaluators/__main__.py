@@ -13,7 +13,7 @@ from dpmc.models.logistic import Logistic
 
 
 def main() -> None:
-    """Ask every evaluator for every sum, on a few rows."""
+    """Compute every sum of every evaluator on a few rows."""
     generator = np.random.default_rng(0)
     gaussians = [Gaussian(np.eye(k), 1.0, 1.0) for k in (2, 3)]
     models: list[Any] = [Circle(1e-3), *gaussians, Logistic(2, 1.0)]

@@ -1,13 +1,14 @@
 """Clipped sums for models with an affine form: r = α·t(x) + γ and ∇ ln p(x|θ) = G t(x) + h.
 
-Every exponential family has it. By move and number k of statistics:
+Every exponential family has such a form. The method depends on the move and the number k of statistics:
 
-- one statistic has a coefficient (one-component moves of models in natural statistics; always if k = 1):
+- only one statistic has a coefficient (one-component moves of models in natural statistics; always if k = 1):
   sorted columns with prefix sums, O(log n);
-- k = 2: strips, of which about √n rows are read, and the clipped ones of a gradient;
-- else: blocks of rows ordered by distance. What is surely unclipped is a prefix; all behind is read.
+- k = 2: strips, of which about √n rows are read, and for a gradient also all clipped rows;
+- else: blocks of rows ordered by distance. A prefix of surely unclipped blocks is summed by prefix sums, the
+  other blocks are read.
 
-Layouts are made when first needed. Formulas and layouts: `kernels`, `layout`.
+Layouts are made when first needed. Formulas and layouts are in `kernels` and `layout`.
 """
 
 import functools
@@ -22,7 +23,7 @@ Sums = tuple[np.ndarray, np.ndarray]
 
 
 class Sorted(NamedTuple):
-    """Each statistic ascending, (k, n), with prefix sums and medians."""
+    """Each statistic in ascending order (k, n), with prefix sums and medians."""
 
     ordered: np.ndarray
     prefix: np.ndarray
@@ -30,7 +31,7 @@ class Sorted(NamedTuple):
 
 
 class Strips(NamedTuple):
-    """Two statistics in strips; see `kernels.strip_ratio_sums`."""
+    """Two statistics in strips, as `kernels.strip_ratio_sums` takes them."""
 
     strips: np.ndarray
     prefix: np.ndarray
@@ -41,7 +42,7 @@ class Strips(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Rows by their scaled distance from the centre, in blocks."""
+    """Rows ordered by their scaled distance from the centre, in blocks."""
 
     blocks: np.ndarray  # (blocks, k, BLOCK)
     n: int
@@ -99,7 +100,7 @@ class AffineEvaluator:
         return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
-        """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
@@ -135,10 +136,10 @@ class AffineEvaluator:
     def _first_read(
         self, offset: np.ndarray, reach: np.ndarray, largest: np.ndarray, bound: Any
     ) -> np.ndarray:
-        """The first block (chains,) that has to be read: those before are surely unclipped.
+        """Return the first block (chains,) that must be read: the blocks before it are surely unclipped.
 
-        Values are at most `offset` + `reach` · distance. No block is settled unread where what cancels,
-        `largest`, is more than WELL_CONDITIONED times the bound.
+        Values are at most `offset` + `reach` · distance. All blocks are read if the terms that cancel,
+        `largest`, exceed WELL_CONDITIONED times the bound.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             limit = (bound - offset) / reach
@@ -146,7 +147,7 @@ class AffineEvaluator:
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        """Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         linear, constant = _plain(self._model.gradient_form(theta))
         k = linear.shape[2]
         if bound == np.inf:
@@ -163,7 +164,7 @@ class AffineEvaluator:
         return sums, counts
 
     def _gradients_by_strips(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
-        """‖G t + h‖ is the norm of three numbers: the QR decomposition of (G, h)."""
+        """Sum by the QR decomposition of (G, h), by which ‖G t + h‖ is the norm of three numbers."""
         basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
         sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
         return (basis * sums[:, None, :]).sum(axis=2), counts
@@ -182,39 +183,39 @@ class AffineEvaluator:
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
+        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         form = _plain(self._model.ratio_form(theta, proposal))
         ratios = kernels.affine_row_ratios(self._table, chosen, *form)
         return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        """Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen, form = kernels.draw_batches(words, self.n), _plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
+        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         form = _plain(self._model.ratio_form(theta[None], proposal[None]))
         found: np.ndarray = kernels.affine_row_ratios(self._table, chosen[None], *form)[0]
         return found
 
 
 def _plain(form: Sums) -> Sums:
-    """Slopes and offsets of a form, contiguous.
+    """Return slopes and offsets of a form as contiguous arrays.
 
-    A view of one chain is contiguous and a view of many is not: numba compiles different code for the two,
-    and a chain's bits would depend on its company.
+    A view of one chain is contiguous and a view of many is not. numba compiles different code for the two, so
+    that a chain's bits would depend on the number of chains.
     """
     slopes, offsets = form
     return np.ascontiguousarray(slopes, dtype=float), np.ascontiguousarray(offsets, dtype=float)
 
 
 def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Q (chains, d, 3) and upper triangular R (chains, 3, 3) of (chains, d, 3): Gram and Schmidt, twice.
+    """Return Q (chains, d, 3) and upper triangular R (chains, 3, 3) of (chains, d, 3), by Gram–Schmidt twice.
 
-    Elementwise over chains, so that one chain's bits do not depend on the others. A column that depends on
-    those before gets a zero of Q and R, one that is not finite a zero of Q.
+    Elementwise over chains, so that one chain's bits do not depend on the others. A column that is linearly
+    dependent on earlier ones gets zeros in Q and R, a column that is not finite zeros in Q.
     """
     basis, triangular = np.zeros(matrix.shape), np.zeros((len(matrix), 3, 3))
     for j in range(3):
@@ -232,10 +233,11 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:
-    """An upper bound (chains,) of the largest singular value of G (chains, d, k); NaN for G = 0.
+    """Return an upper bound (chains,) of the largest singular value of G (chains, d, k); NaN for G = 0.
 
-    For weights w > 0 no eigenvalue of A = |GᵀG| is above the largest (Aw)_q/w_q (Collatz, Wielandt); w = 1 is
-    Gershgorin's bound, and each w ← Aw makes it tighter. The product has one shape, that of one chain.
+    For weights w > 0 no eigenvalue of A = |GᵀG| exceeds the largest (Aw)_q/w_q (Collatz, Wielandt). w = 1
+    gives Gershgorin's bound, and each w ← Aw makes it tighter. Each matrix product is that of one chain, so
+    that its rounding does not depend on the number of chains.
     """
     products = np.abs(linear.transpose(0, 2, 1) @ linear)
     image = products.sum(axis=2)

@@ -1,4 +1,4 @@
-"""Clipped sums for any model that has a log-likelihood: NumPy, in chunks of rows, chain by chain."""
+"""Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ class GenericEvaluator:
         self._model = model
         self.n = len(rows)
         self._rows = rows.view()
-        self._rows.flags.writeable = False  # no model can change them
+        self._rows.flags.writeable = False  # a model must not change them
 
     def _chunks(self) -> Iterator[np.ndarray]:
         return (self._rows[i : i + CHUNK] for i in range(0, self.n, CHUNK))
@@ -31,19 +31,19 @@ class GenericEvaluator:
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
                 ratio = self._ratios(theta[c], proposal[c], rows)
                 inside = np.abs(ratio) <= bound[c]
-                clipped = np.where(ratio > bound[c], bound[c], -bound[c])  # NaN: against it
+                clipped = np.where(ratio > bound[c], bound[c], -bound[c])  # NaN counts as −bound
                 sums[c] += np.where(inside, ratio, clipped).sum()
                 counts[c] += len(rows) - np.count_nonzero(inside)
         return sums, counts
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
-        """Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -55,7 +55,7 @@ class GenericEvaluator:
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
+        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         ratios = [self.row_ratios(*move) for move in zip(theta, proposal, chosen, strict=True)]
         return kernels.clipped_moments(np.array(ratios), bound)
@@ -63,7 +63,7 @@ class GenericEvaluator:
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
             gradient = log_likelihood_gradient(self._model, theta[c], self._rows[chosen])
@@ -71,12 +71,15 @@ class GenericEvaluator:
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
+        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         return self._ratios(theta, proposal, self._rows[chosen])
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
-    """Sum of gradients (m, d), each clipped to the norm `bound`, and how many were; NaN counts as 0."""
+    """Return the sum of gradients (m, d), each clipped to norm `bound`, and the number clipped.
+
+    A gradient whose norm is not finite counts as 0, and as clipped.
+    """
     norm = np.sqrt((gradient**2).sum(axis=1))
     inside = norm <= bound
     scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))

@@ -1,11 +1,11 @@
-"""Everything that numba compiles for sums over rows: a few functions on plain arrays, independent of models.
+"""All functions that numba compiles for sums over rows: they take plain arrays and do not depend on models.
 
 They are in one file because numba's disk cache does not notice a change in a called function of another file.
-Chains are a leading axis; one chain's arithmetic is the same whichever chains are beside it.
+Chains are a leading axis; the arithmetic of a chain does not depend on the other chains.
 
-Three rules make one row move a sum by its bound and by rounding, whatever the rows are. What is clipped is
-clipped and summed row by row. Sums of statistics stand for sums of rows only where the terms that cancel in
-them are at most `WELL_CONDITIONED` times the bound. Values are not centred: a row's term depends on this row.
+Three rules ensure that one row changes a sum by its bound plus rounding, for any rows. Clipped rows are
+clipped and summed one by one. Sums of statistics replace sums over rows only if the terms that cancel in them
+are at most `WELL_CONDITIONED` times the bound. Values are not centred: a row's term depends on that row only.
 
 `python -m dpmc.evaluators` fills numba's cache, so that many processes do not compile at once.
 """
@@ -18,8 +18,8 @@ import numpy as np
 from dpmc.compiling import njit
 
 WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e-12 of the bound
-LARGEST_TERM = 1e150  #: its square is still a number
-BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first cache level
+LARGEST_TERM = 1e150  #: its square is finite
+BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first-level cache
 TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
 STRIP = 2048  #: rows per strip
 
@@ -29,7 +29,7 @@ ROW_SUMS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-#: Where exactness rests on the order of operations, only fused multiply-add is allowed.
+#: If exactness depends on the order of operations, only fused multiply-add is allowed.
 EXACT_ORDER: dict[str, Any] = {**ROW_SUMS, "fastmath": {"contract"}}
 
 
@@ -38,14 +38,14 @@ EXACT_ORDER: dict[str, Any] = {**ROW_SUMS, "fastmath": {"contract"}}
 
 @njit(**ROW_SUMS)
 def clip(ratio, bound):
-    """A log ratio clipped to ±bound; NaN counts as −bound, against the proposal."""
+    """Return a log ratio clipped to ±bound; NaN counts as −bound, against the proposal."""
     kept = ratio if ratio > -bound else -bound
     return kept if kept < bound else bound
 
 
 @njit(**ROW_SUMS)
 def clip_factor(square, bound):
-    """min(1, bound/‖g‖) for ‖g‖² = `square`; the bound may be infinite."""
+    """Return min(1, bound/‖g‖) for ‖g‖² = `square`; the bound may be infinite."""
     factor = bound / math.sqrt(square)
     return factor if square > bound * bound else 1.0
 
@@ -55,10 +55,10 @@ def clip_factor(square, bound):
 
 @njit(**ROW_SUMS)
 def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
-    """Sum clip(α·t + γ, ±bound) for chains whose α (chains, k) has at most one coefficient.
+    """Sum clip(α·t + γ, ±bound) for chains whose α (chains, k) has at most one nonzero coefficient.
 
     `ordered` (k, n): each statistic ascending; `prefix` (k, n + 1): `sorted_prefix`; `median` (k,). Returns
-    sums and numbers clipped (chains,); −1 clipped where another kernel must answer.
+    sums and numbers clipped (chains,); −1 clipped if another kernel must compute the sum.
     """
     chains, k = alpha.shape
     sums, counts = np.zeros(chains), np.full(chains, -1)
@@ -77,8 +77,8 @@ def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
 def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):
     """Sum clipped G t + h of one statistic, for chains whose h is parallel to G: (slope t + offset) G/‖G‖.
 
-    G (chains, d, 1), h (chains, d). Returns sums (chains, d) and numbers clipped (chains,), −1 where another
-    kernel must answer. Parallel up to rounding: what is left of h across G is below 1e-12 of it.
+    G (chains, d, 1), h (chains, d). Returns sums (chains, d) and numbers clipped (chains,), −1 if another
+    kernel must compute the sum. Parallel up to rounding: the part of h across G is at most 1e-12 of h.
     """
     chains, d = constant.shape
     sums, counts = np.zeros((chains, d)), np.full(chains, -1)
@@ -106,7 +106,7 @@ def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):
 
 @njit(**ROW_SUMS)
 def sorting_serves(ordered, median, q, alpha, gamma, bound):
-    """Whether prefix sums are as good as reading the rows: little cancels, and no term overflows."""
+    """Return whether prefix sums are as accurate as reading rows: little cancels, and no term overflows."""
     n = ordered.shape[1]
     middle = abs(alpha * median[q]) + abs(gamma)
     largest = abs(alpha) * max(abs(ordered[q, 0]), abs(ordered[q, n - 1])) + abs(gamma)
@@ -115,10 +115,10 @@ def sorting_serves(ordered, median, q, alpha, gamma, bound):
 
 @njit(**EXACT_ORDER)
 def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
-    """Sum clip(α t + γ, ±bound) and count the clipped, t the q-th statistic: two binary searches in step.
+    """Sum clip(α t + γ, ±bound) of the q-th statistic t and count the clipped, by two binary searches.
 
-    Unclipped are the rows between the first with α t + γ ≥ −bound and the last with α t + γ ≤ bound (mirrored
-    for α < 0). Rounding is monotone in t: the searches see the comparisons that a pass over rows would make.
+    The unclipped rows are those from the first with α t + γ ≥ −bound to the last with α t + γ ≤ bound
+    (mirrored for α < 0). Rounding is monotone in t, so the searches agree with a pass over all rows.
     """
     n, sign = ordered.shape[1], 1.0
     if alpha < 0.0:
@@ -139,10 +139,10 @@ def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
 
 
 def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
-    """Sums (k, n + 1) of ordered (k, n) − median from the middle outwards, negative below it.
+    """Return sums (k, n + 1) of ordered (k, n) − median from the middle outwards, negative below it.
 
-    So the sum of a range holds no rounding of rows outside it: one huge row, always clipped, does no harm.
-    Extended precision keeps errors from growing with n.
+    The sum of a range then has no rounding errors of rows outside it, such as one huge row that is always
+    clipped. Extended precision keeps errors from growing with n.
     """
     k, n = ordered.shape
     middle = n // 2
@@ -161,9 +161,9 @@ def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
 def strip_ratio_sums(rows, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) of two statistics (x, y); returns sums and numbers clipped (chains,).
 
-    The n `rows` are strips (strips, 2, STRIP), each with x in [low, high] (strips,) and sorted by y, with
-    their `strip_prefix` and the median of y. A strip's rows are surely unclipped between two values of y and
-    surely clipped beyond two others; those between are read.
+    `rows` are strips (strips, 2, STRIP), their `strip_prefix`, `low` and `high` (strips,), the median of y
+    and n. Each strip has x in [low, high] and is sorted by y. Its rows are surely unclipped between two
+    values of y and surely clipped beyond two other values; the rows in between are read.
     """
     strips, prefix, low, high, middle, n = rows
     chains = alpha.shape[0]
@@ -194,7 +194,7 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
                 outer = first_above(strips, s, size, b, limit - most)
                 below = first_at_least(strips, s, size, b, -limit - most)
                 above = first_above(strips, s, size, b, limit - least)
-                if inner >= outer:  # nothing is surely unclipped
+                if inner >= outer:  # no row is surely unclipped
                     inner = outer = above
             if inner < outer:
                 total += a * (prefix[s, 0, outer] - prefix[s, 0, inner])
@@ -211,9 +211,9 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
 
 @njit(**ROW_SUMS)
 def read_ratios(strips, s, first, end, alpha, gamma, bound):
-    """Sum clip(α·(x, y) + γ, ±bound) over rows first to end − 1 of a strip, and count the clipped.
+    """Sum clip(α·(x, y) + γ, ±bound) over rows `first` to `end` − 1 of a strip, and count the clipped.
 
-    The sign of α stays: NaN is to count against the proposal.
+    The sign of α is not normalised, because NaN must count against the proposal.
     """
     total, clipped = 0.0, 0
     a, b, g = alpha[0], alpha[1], gamma
@@ -227,7 +227,7 @@ def read_ratios(strips, s, first, end, alpha, gamma, bound):
 
 @njit(**ROW_SUMS)
 def first_at_least(strips, s, size, slope, limit):
-    """The first of `size` rows of a strip with slope · y ≥ limit, slope ≥ 0; `size` if there is none."""
+    """Return the first of `size` rows of a strip with slope · y ≥ limit, slope ≥ 0; `size` if none has."""
     first, left = 0, size
     while left > 0:
         half = (left + 1) // 2
@@ -239,7 +239,7 @@ def first_at_least(strips, s, size, slope, limit):
 
 @njit(**ROW_SUMS)
 def first_above(strips, s, size, slope, limit):
-    """The first of `size` rows of a strip with slope · y > limit, slope ≥ 0; `size` if there is none."""
+    """Return the first of `size` rows of a strip with slope · y > limit, slope ≥ 0; `size` if none has."""
     first, left = 0, size
     while left > 0:
         half = (left + 1) // 2
@@ -251,11 +251,11 @@ def first_above(strips, s, size, slope, limit):
 
 @njit(**ROW_SUMS)
 def strip_gradient_sums(rows, triangular, bound):
-    """Sum clipped u = R (x, y, 1), R (chains, 3, 3) upper triangular, ‖u‖ that of the gradient.
+    """Sum clipped u = R (x, y, 1), R (chains, 3, 3) upper triangular, ‖u‖ the norm of the gradient.
 
-    Returns sums of u (chains, 3) and numbers clipped (chains,). In a strip the rows within the bound for both
-    ends of x are an interval of y, settled by prefix sums; a clipped row counts with its direction, which no
-    sum of rows settles: it is read. `rows`: see `strip_ratio_sums`.
+    Returns sums of u (chains, 3) and numbers clipped (chains,). In a strip, the rows within the bound for
+    both ends of x are an interval of y, summed by prefix sums. The other rows are read, because a clipped row
+    contributes its direction. `rows`: see `strip_ratio_sums`.
     """
     strips, prefix, low, high, middle, n = rows
     chains = triangular.shape[0]
@@ -299,9 +299,9 @@ def strip_gradient_sums(rows, triangular, bound):
 
 @njit(**ROW_SUMS)
 def unclipped_range(strips, s, size, ends, middle, r, bound):
-    """Rows first to end − 1 of a strip that are surely within the bound; (0, 0) if none or too much cancels.
+    """Return (first, end) of a strip's rows surely within the bound; (0, 0) if none or too much cancels.
 
-    ‖R (x, y, 1)‖ is convex: it is within the bound in between if it is at the four corners.
+    ‖R (x, y, 1)‖ is convex: it is within the bound in a rectangle if it is at the four corners.
     """
     reach = abs(r[0]) * max(abs(ends[0]), abs(ends[1])) + abs(r[1] * middle) + abs(r[2])
     if not (reach <= WELL_CONDITIONED * bound and abs(r[3] * middle) + abs(r[4]) <= WELL_CONDITIONED * bound):
@@ -332,7 +332,7 @@ def unclipped_range(strips, s, size, ends, middle, r, bound):
 
 @njit(**ROW_SUMS)
 def within(ends, y, r, bound):
-    """Whether ‖R (x, y, 1)‖ is within the bound for both ends of x."""
+    """Return whether ‖R (x, y, 1)‖ is within the bound for both ends of x."""
     v = r[3] * y + r[4]
     u, w = r[0] * ends[0] + r[1] * y + r[2], r[0] * ends[1] + r[1] * y + r[2]
     rest = v * v + r[5] * r[5]
@@ -340,10 +340,10 @@ def within(ends, y, r, bound):
 
 
 def strip_prefix(strips: np.ndarray, n: int, middle: float) -> np.ndarray:
-    """Prefix sums (strips, 2, STRIP + 1) of x and of y − middle within each strip.
+    """Return prefix sums (strips, 2, STRIP + 1) of x and of y − middle within each strip.
 
-    Those of y begin where y − middle changes its sign and go outwards, so that a range within the bound holds
-    no rounding of rows farther out.
+    Sums of y start where y − middle changes its sign and go outwards, so that a range within the bound has no
+    rounding errors of rows farther out.
     """
     prefix = np.zeros((len(strips), 2, STRIP + 1))
     for s, (x, y) in enumerate(strips):
@@ -362,8 +362,8 @@ def strip_prefix(strips: np.ndarray, n: int, middle: float) -> np.ndarray:
 def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) over the rows from block `first` (chains,) on; also count the clipped.
 
-    `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k). One matrix product for TILE chains and a
-    block, always of the same shape, so that rounding does not depend on how many chains there are.
+    `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k). Each matrix product is for TILE chains and
+    one block, always of the same shape, so that rounding does not depend on the number of chains.
     """
     chains, k = alpha.shape
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
@@ -397,9 +397,9 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
 def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
-    G (chains, d, k), h (chains, d). Zeros of G cost nothing. Returns sums (chains, d), counts (chains,).
-    Components with one coefficient, the usual case, are taken in pairs and computed twice, for the norms and
-    for the sums: that is cheaper than to store them. A block is read for all chains while it is in the cache.
+    G (chains, d, k), h (chains, d); zeros of G are skipped. Returns sums (chains, d) and counts (chains,).
+    Components with one coefficient, the usual case, are computed in pairs and twice, for the norms and for
+    the sums, which is cheaper than storing them. A block is read for all chains while it is in the cache.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
@@ -455,13 +455,13 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
 
 @njit(**ROW_SUMS)
 def paired(active, c, i):
-    """Whether components i and i + 1 of chain c's gradients have one coefficient each."""
+    """Return whether components i and i + 1 of chain c's gradients have one coefficient each."""
     return i + 1 < active.shape[1] and active[c, i] == 1 and active[c, i + 1] == 1
 
 
 @njit(**ROW_SUMS)
 def nonzero_columns(linear):
-    """Where rows of G (chains, d, k) are not zero: columns (chains, d, k), and how many (chains, d)."""
+    """Return nonzero columns (chains, d, k) of each row of G (chains, d, k), and their number (chains, d)."""
     columns, active = np.zeros(linear.shape, np.int64), np.zeros(linear.shape[:2], np.int64)
     for c in range(linear.shape[0]):
         for i in range(linear.shape[1]):
@@ -474,9 +474,9 @@ def nonzero_columns(linear):
 
 @njit(**ROW_SUMS)
 def turn_into_factors(squares, rows, bound):
-    """Turn squared norms (BLOCK,) into clip factors, in place; return how many of `rows` are below 1.
+    """Replace squared norms (BLOCK,) by clip factors; return how many of the first `rows` are clipped.
 
-    Factors of the padding become 0, as do those of gradients whose square is not finite.
+    Factors of the padding, and of gradients whose square is not finite, become 0.
     """
     clipped = 0
     for j in range(rows):
@@ -494,8 +494,8 @@ def turn_into_factors(squares, rows, bound):
 def draw_batch(words, taken, chosen):
     """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
 
-    `words` (b,): uniform 64-bit numbers; the bias, n / 2⁶⁴ a row, is below 1e-13 for n < 10⁶. `taken` (n,) is
-    False before and after. Needs n < 2³².
+    `words` (b,) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶. `taken`
+    (n,) is False before and after. Needs n < 2³².
     """
     n, b = taken.shape[0], chosen.shape[0]
     for q in range(b):
@@ -511,7 +511,7 @@ def draw_batch(words, taken, chosen):
 
 @njit(**ROW_SUMS)
 def below(word, m):
-    """⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
+    """Return ⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
     half = np.uint64(32)
     factor = np.uint64(m)
     high = (word >> half) * factor
@@ -530,7 +530,7 @@ def draw_batches(words, n):
 
 @njit(**ROW_SUMS)
 def affine_row_ratios(table, chosen, alpha, gamma):
-    """α·t + γ (chains, b) of rows `chosen` (chains, b) of a table (n, k); 0 for a row that is not finite."""
+    """Return α·t + γ (chains, b) of rows `chosen` (chains, b) of a table (n, k); 0 if a row is not finite."""
     ratios = np.empty(chosen.shape)
     for c in range(chosen.shape[0]):
         for j in range(chosen.shape[1]):
@@ -569,7 +569,7 @@ def batch_gradient_sums(table, chosen, linear, constant, bound):
 
 @njit(**ROW_SUMS)
 def clipped_moments(ratios, bound):
-    """Σ clip(r), Σ (clip(r) − mean)² and the number clipped (chains,) of r (chains, b), ±bound (chains,)."""
+    """Return Σ clip(r), Σ (clip(r) − mean)² and the number clipped (chains,) of r (chains, b)."""
     chains, b = ratios.shape
     sums, squares, counts = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
     for c in range(chains):
@@ -587,12 +587,12 @@ def clipped_moments(ratios, bound):
 
 # --- softplus models ---------------------------------------------------------------------------------
 
-#: Adding 1.5 · 2⁵² rounds to an integer, which the lowest bits of the sum hold as well.
+#: Adding 1.5 · 2⁵² rounds to an integer, which is also in the lowest bits of the sum.
 ROUNDER = 1.5 * 2.0**52
 PER_LN_2 = 1.4426950408889634  # 1 / ln 2
 LN_2_HIGH, LN_2_LOW = 0.6931471805582987, 1.6465949582897082e-12  # the first times an exponent is exact
-LEAST = -746.0  # e^LEAST is 0 in double precision, and so is what lies below
-#: Powers of 2 are written 2⁶⁴ too large, so that those of subnormal results are normal.
+LEAST = -746.0  # e^x is 0 in double precision for x ≤ LEAST
+#: Powers of 2 are written 2⁶⁴ too large, so that they are normal numbers even if results are subnormal.
 BIAS, FRACTION_BITS, TOO_LARGE = 1023 + 64, 52, 2.0**-64
 #: e^r = 1 + r + r² Σ_i EXP_i r^i for |r| ≤ ½ ln 2, relative error 2e-17 (Chebyshev interpolation).
 EXP = (
@@ -660,9 +660,9 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
 
 @njit(**ROW_SUMS)
 def softplus_row_ratios(table, chosen, lines, offsets, sign):
-    """The same changes (chains, b), not clipped, of rows `chosen` (chains, b) of a table (n, k).
+    """Return the changes (chains, b), not clipped, of rows `chosen` (chains, b) of a table (n, k).
 
-    0 for a row that is not finite.
+    Arguments as for `softplus_ratio_sums`. A row that is not finite gives 0.
     """
     chains, b = chosen.shape
     ratios = np.empty((chains, b))
@@ -690,7 +690,7 @@ def add_softplus_change(old, new, sign, power, bits, out):
     """Add sign · (softplus(new) − softplus(old)) to `out` (rows,); `old` and `new` are overwritten.
 
     softplus(z) = max(z, 0) + ln(1 + e), e = e^−|z|, and ln(1 + e') − ln(1 + e) = 2 artanh u with
-    u = (e' − e)/(2 + e + e'), |u| ≤ 1/3: one logarithm for both, with no loss for a short move.
+    u = (e' − e)/(2 + e + e'), |u| ≤ 1/3: one series for both logarithms, accurate for short moves too.
     `power` (rows,) is scratch, `bits` the same memory as integers. NaN gives NaN.
     """
     for j in range(out.shape[0]):
@@ -715,7 +715,7 @@ def add_softplus_change(old, new, sign, power, bits, out):
 def exponentials(z, power, bits):
     """Replace z (rows,) by e^−|z| to a few units in the last place, subnormal results included.
 
-    −|z| = k ln 2 + r; a series gives e^r, and 2^k is written as the bits of its exponent. NaN stays NaN.
+    −|z| = k ln 2 + r: e^r is computed by a series, and 2^k from the bits of its exponent. NaN gives NaN.
     """
     for j in range(z.shape[0]):
         x = -abs(z[j])
@@ -742,7 +742,7 @@ def exponentials(z, power, bits):
 #: The odd number nearest to 2⁶⁴ over the golden ratio, and the constants of SplitMix64's mixing function.
 WEYL = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-#: Where the uniforms of one iteration begin, by purpose: none of them comes near 2⁴⁰ numbers.
+#: First index of an iteration's uniform numbers, by purpose; each purpose uses far fewer than 2⁴⁰ numbers.
 ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
 #: A row's ratio beyond its bound by less than this, relatively, is rounding and does not count as clipped.
 ROUNDING = 1e-9
@@ -750,10 +750,10 @@ ROUNDING = 1e-9
 
 @njit(**EXACT_ORDER)
 def uniform(word, k):
-    """The k-th uniform number of a 64-bit word, strictly between 0 and 1.
+    """Return the k-th uniform number of a 64-bit word, strictly between 0 and 1.
 
-    Counter-based (SplitMix64; Steele, Lea and Flood 2014): one word per chain and iteration decides
-    everything, and how many numbers are used changes nothing else.
+    Counter-based (SplitMix64; Steele, Lea and Flood 2014): all numbers of a chain's iteration follow from one
+    word, so that the number of values used does not shift other draws.
     """
     z = word + np.uint64(k + 1) * WEYL
     z = (z ^ (z >> np.uint64(30))) * MIX_1
@@ -764,7 +764,7 @@ def uniform(word, k):
 
 @njit(**EXACT_ORDER)
 def uniforms(words, k):
-    """The k-th uniform number of each word (chains,)."""
+    """Return the k-th uniform number of each word (chains,)."""
     found = np.empty(words.shape[0])
     for c in range(words.shape[0]):
         found[c] = uniform(words[c], k)
@@ -773,7 +773,7 @@ def uniforms(words, k):
 
 @njit(**EXACT_ORDER)
 def poisson_counts(words, mean, most):
-    """Poisson(mean) variables (chains,), at most `most`: arrivals of a process until time `mean`."""
+    """Draw Poisson(mean) numbers (chains,), truncated at `most`: arrivals of a process until time `mean`."""
     counts = np.zeros(words.shape[0], np.int64)
     for c in range(words.shape[0]):
         time = 0.0
@@ -787,7 +787,7 @@ def poisson_counts(words, mean, most):
 
 @njit(**EXACT_ORDER)
 def draw_with_replacement(word, count, threshold, alias):
-    """Draw rows (count,) by Walker's alias method: column i is i up to threshold_i, alias_i beyond."""
+    """Draw rows (count,) by Walker's alias method: column i gives i up to threshold_i, alias_i beyond."""
     n, chosen = threshold.shape[0], np.empty(count, np.int64)
     for j in range(count):
         place = uniform(word, ROWS + j) * n
@@ -798,10 +798,10 @@ def draw_with_replacement(word, count, threshold, alias):
 
 @njit(**EXACT_ORDER)
 def thinned_log_ratio(word, ratios, reach, h):
-    """Σ 2 artanh(hv) over the rows kept, and how many were clipped; v = r/reach clipped to [−1, 1].
+    """Return Σ 2 artanh(hv) over the rows kept, and the number clipped; v = r/reach clipped to [−1, 1].
 
-    `ratios` r (m,), tempered, and `reach` (m,) of the rows drawn. A row is kept with probability
-    (1 − hv)/(1 + h). NaN speaks against the proposal.
+    `ratios` r (m,), tempered, and `reach` (m,) are those of the rows drawn. A row is kept with probability
+    (1 − hv)/(1 + h). NaN counts as −1, against the proposal.
     """
     total, clipped = 0.0, 0
     for j in range(ratios.shape[0]):

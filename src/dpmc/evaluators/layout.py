@@ -1,4 +1,4 @@
-"""How rows' statistics lie in memory for the kernels."""
+"""Memory layouts of the rows' statistics for the kernels."""
 
 import numpy as np
 
@@ -7,26 +7,26 @@ from dpmc.evaluators.kernels import BLOCK, STRIP
 
 
 def finite_rows(statistics: np.ndarray) -> np.ndarray:
-    """The rows (m, k) of statistics (n, k) that are finite; the others contribute 0 to every sum.
+    """Return the rows (m, k) of statistics (n, k) that are finite; the others contribute 0 to every sum.
 
     Raises DpmcError if there are none.
     """
     statistics = np.asarray(statistics, dtype=float)
     finite = np.isfinite(statistics).all(axis=1)
     if not finite.any():
-        raise DpmcError("statistics: those of every row are not finite")
+        raise DpmcError("statistics: not finite for any row")
     return statistics if finite.all() else statistics[finite]
 
 
 def table(statistics: np.ndarray) -> np.ndarray:
-    """Statistics (n, k) row by row, all of a row NaN where one is not finite: it contributes 0."""
+    """Return statistics (n, k) in C order; a row with a value that is not finite is all NaN."""
     rows = np.array(statistics, dtype=float, order="C")
     rows[~np.isfinite(rows).all(axis=1)] = np.nan
     return rows
 
 
 def blocks(statistics: np.ndarray) -> np.ndarray:
-    """Statistics (n, k) as (blocks, k, BLOCK), padded with zeros."""
+    """Return statistics (n, k) as (blocks, k, BLOCK), padded with zeros."""
     n, k = statistics.shape
     padded = np.zeros((-(-n // BLOCK) * BLOCK, k))
     padded[:n] = statistics
@@ -34,10 +34,11 @@ def blocks(statistics: np.ndarray) -> np.ndarray:
 
 
 def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """A robust scale (k,) of each statistic: its median distance from the centre.
+    """Return a robust scale (k,) of each statistic: its median distance from the centre.
 
-    At least half of that of the statistic in the middle: one that hardly varies counts little in a distance.
-    Within a tenth of it, that one itself: of scales that differ by chance the largest loosens bounds.
+    Scales are at least half of their median, so that a statistic that varies little counts little in a
+    distance. Scales within a tenth of the median are set to it, since the largest of scales that differ only
+    by chance would loosen bounds.
     """
     scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
     middle = np.median(scale)
@@ -47,7 +48,7 @@ def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
 
 
 def scaled_distances(statistics: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """‖(t − centre)/scale‖ of each row (n,); infinite where it overflows."""
+    """Return ‖(t − centre)/scale‖ of each row (n,); infinite if it overflows."""
     squares = np.zeros(len(statistics))
     with np.errstate(over="ignore"):
         for t, c, s in zip(statistics.T, centre, scale, strict=True):
@@ -56,9 +57,10 @@ def scaled_distances(statistics: np.ndarray, centre: np.ndarray, scale: np.ndarr
 
 
 def strips(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two statistics (n, 2) as strips (strips, 2, STRIP), and the ends (strips,) of each strip's first.
+    """Return two statistics (n, 2) as strips (strips, 2, STRIP), and the ends (strips,) of each in the first.
 
-    A strip holds neighbours by the first statistic, sorted by the second; the last is padded with zeros.
+    A strip holds neighbours in the first statistic, sorted by the second; the last strip is padded with
+    zeros.
     """
     n = len(statistics)
     count = -(-n // STRIP)

@@ -1,4 +1,4 @@
-"""Rows drawn with replacement, as many as a Poisson variable says: what TunaMH looks at."""
+"""Rows drawn with replacement, a Poisson number of them: the minibatches of TunaMH."""
 
 import functools
 from typing import Any
@@ -11,7 +11,7 @@ from dpmc.model_checks import name_of, real_array
 
 
 class BoundedRows:
-    """Bounds c_i of the rows, |T ln p(x_i|θ') − T ln p(x_i|θ)| ≤ c_i ‖θ' − θ‖, and draws by them."""
+    """Bounds c_i of the rows, |T ln p(x_i|θ') − T ln p(x_i|θ)| ≤ c_i ‖θ' − θ‖, and draws in proportion."""
 
     def __init__(self, bounds: np.ndarray) -> None:
         self.bounds = np.ascontiguousarray(bounds, dtype=float)  # (n,), tempered
@@ -23,15 +23,15 @@ class BoundedRows:
         return alias_table(self.bounds)
 
     def draw(self, word: np.uint64, count: int) -> np.ndarray:
-        """Draw `count` rows (count,) by a word of 64 random bits, row i with probability c_i / C."""
+        """Draw `count` rows (count,) from a word of 64 random bits, row i with probability c_i / C."""
         found: np.ndarray = kernels.draw_with_replacement(word, count, *self._alias_table)
         return found
 
 
 def bounded_rows(model: Any, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:
-    """Rows (n, d_x) bounded by T · clip, or by T times the model's own `row_bounds` where clip is ∞.
+    """Return rows (n, d_x) bounded by T · clip, or by T times the model's `row_bounds` if clip is ∞.
 
-    Raises DpmcError where there are none, or one of them is no number ≥ 0.
+    Raises DpmcError if the model has no `row_bounds`, or if one of them is not a finite number ≥ 0.
     """
     if clip < np.inf:
         return BoundedRows(np.full(len(rows), temperature * clip))
@@ -48,7 +48,7 @@ def bounded_rows(model: Any, rows: np.ndarray, temperature: float, clip: float) 
 
 
 def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Walker's tables for weights (n,), by Vose's method: column i is i up to threshold_i, alias_i beyond."""
+    """Return Walker's tables for weights (n,), by Vose's method: i up to threshold_i, alias_i beyond."""
     n = len(weights)
     threshold = weights * (n / weights.sum())
     alias = np.arange(n)
@@ -60,5 +60,5 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         threshold[high] -= 1.0 - threshold[low]
         if threshold[high] < 1.0:
             small.append(large.pop())
-    threshold[small + large] = 1.0  # what is left differs from 1 by rounding
+    threshold[small + large] = 1.0  # these differ from 1 only by rounding
     return threshold, alias

@@ -1,7 +1,7 @@
 """Clipped sums for softplus models: a two-component mixture, logistic regression.
 
 ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, softplus(z) = ln(1 + e^z), s = ±1.
-Every row is read, once for both positions. Gradients are the model's own, in NumPy (`generic`).
+Every row is read once for both positions. Gradients are computed by the model in NumPy (`generic`).
 """
 
 import functools
@@ -33,7 +33,7 @@ class SoftplusEvaluator(GenericEvaluator):
         return layout.table(self._statistics)
 
     def _move(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """The change of (α, γ), then (β, η) before and after: (chains, 3, k), (chains, 3); and s."""
+        """Return the change of (α, γ), then (β, η) before and after: (chains, 3, k), (chains, 3); and s."""
         old, new = self._model.line(theta), self._model.line(proposal)
         before, after = self._model.link(theta), self._model.link(proposal)
         lines = np.stack([new[0] - old[0], before[0], after[0]], axis=1)
@@ -43,20 +43,20 @@ class SoftplusEvaluator(GenericEvaluator):
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
+        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta, proposal)
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ clip(r_j), Σ (clip(r_j) − mean)² and numbers clipped over a batch; see `dpmc.base.Evaluator`."""
+        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen = kernels.draw_batches(words, self.n)
         ratios = kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
         return kernels.clipped_moments(ratios, bound)
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
+        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta[None], proposal[None])
         found: np.ndarray = kernels.softplus_row_ratios(self._table, chosen[None], *form)[0]
         return found

@@ -1,1 +1,1 @@
-"""Metrics: how far chains are from the exact posterior, how they mixed, and what was clipped."""
+"""Metrics: distance of chains from the exact posterior, convergence, clipping and spending."""

@@ -1,9 +1,8 @@
 """The metrics of one cell (model, method, epsilon): tidy rows, one value each, nothing blank.
 
-Rows have the keys of `COLUMNS`; `seed` is "" for what belongs to the whole cell. What cannot be
-computed leaves a row with metric "status", whose value says in plain words what is missing and
-why, at most one such row per seed and one per cell. A cell whose algorithm departs from the one it
-is named after has a row with metric "variant" that says how.
+Rows have the keys of `COLUMNS`; `seed` is "" for metrics of the whole cell. If metrics cannot be computed, a
+row with metric "status" names them and the reason, at most one such row per seed and one per cell. A cell
+whose algorithm is a variant has a row with metric "variant" that describes it.
 """
 
 from __future__ import annotations
@@ -55,19 +54,19 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
 
 
 def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
-    """Return the metric rows of one cell: those of each seed, diagnostics of all together, what was spent.
+    """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
 
     Raises DpmcError as `seed_metrics` does.
     """
     rows = seed_metrics(chains, problem, stream)
     names = _check_cell(chains, problem)
-    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # sums have the same last digits
-    # One status row a cell: what both groups of metrics miss.
+    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # so that sums are bit-identical
+    # One status row per cell, for the missing metrics of both groups.
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
     rows += _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent])
     variant = str(chains[0].attrs.get("variant", ""))
     if variant:
-        # An algorithm that is not the published one says so in every output.
+        # A variant of an algorithm is marked in every output.
         rows.append({**names, "seed": "", "metric": "variant", "value": variant})
     return rows
 
@@ -97,14 +96,14 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
 def metrics_of_cells(
     chains: Iterable[ChainFile], problem: Problem, stream: Stream | None = None
 ) -> list[Row]:
-    """Return the metric rows of several cells of one problem, as `cell_metrics` gives them for each.
+    """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
 
-    Chains come cell by cell: no more than one cell's are held at once.
+    Chains must come cell by cell, so that only one cell's are in memory.
 
     Raises
     ------
     DpmcError
-        As `cell_metrics`; also for chains of different models or data sets, or a cell that comes back.
+        As `cell_metrics`; also for chains of different models or data sets, or if a cell appears twice.
     """
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
@@ -122,7 +121,7 @@ def metrics_of_cells(
 def baseline_metrics(
     problem: Problem, *, study: str, model: str, dataset: str, stream: Stream | None = None
 ) -> list[Row]:
-    """Return MMD and mean error of each baseline (an exact sample): the floor of a figure.
+    """Return MMD and mean error of each baseline, an exact sample: the lowest attainable values.
 
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
@@ -187,7 +186,7 @@ def _kept(chain: ChainFile) -> Floats:
 
 
 def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[dict[str, float], list[str]]:
-    """Return one seed's values by metric and the reasons for what is missing."""
+    """Return one seed's values by metric, and the reasons for missing ones."""
     iterations = int(chain.attrs["iterations"])
     kept = _kept(chain)
     pooled = kept.reshape(-1, kept.shape[-1])
@@ -214,11 +213,10 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
 
 
 def _fast_metrics(chain: ChainFile, problem: Problem) -> dict[str, float]:
-    """Return what the DP-Fast MH paper measures, of all kept draws from the first on.
+    """Return the metrics of the DP-Fast MH paper, from all kept draws.
 
-    Where the problem has a histogram of exact draws, the symmetric KL divergence from it, at `milestones`
-    along the chain too, and the share of draws outside; where it has test rows, the accuracy of the draws'
-    mean.
+    If the problem has a histogram of exact draws: the symmetric KL divergence from it, also at `milestones`
+    along the chain, and the share of draws outside. If it has test rows: the accuracy of the draws' mean.
     """
     draws = np.asarray(chain.draws).reshape(-1, chain.draws.shape[-1])
     values: dict[str, float] = {}
@@ -242,7 +240,7 @@ def _stream_names(chain: ChainFile) -> tuple[str | int, ...]:
 def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.Generator) -> float:
     """Return one distance of the pooled kept draws from the exact posterior.
 
-    Raises ValueError with the reason where draws are too few or the exact value is not known.
+    Raises ValueError with the reason if there are too few draws or the exact value is unknown.
     """
     needed = 1 if name == "mean_error" else 2
     if len(pooled) < needed:
@@ -255,7 +253,7 @@ def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.
     exact = problem.posterior_mean if mean else problem.posterior_covariance
     if not np.all(np.isfinite(exact)):
         raise ValueError(f"the exact posterior {'mean' if mean else 'covariance'} is not known")
-    with np.errstate(over="ignore", invalid="ignore"):  # said in words below
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         value = mean_error(pooled, exact) if mean else covariance_error(pooled, exact)
     if not math.isfinite(value):
         raise ValueError(f"not a finite number ({value})")
@@ -265,11 +263,11 @@ def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.
 def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
-    Where no log ratio is asked for there is no test, hence no acceptance rate. A clip fraction is
-    #{rows clipped} / (rows x evaluations), rejected proposals included (Section 6.3); there is none
-    where nothing is evaluated. Where the number of rows is random, it is that of rows looked at, and
-    is reported too, with the fractions of tests that drew noise and that took all rows. Where epsilon is
-    per iteration the number of rows is reported of every method.
+    Without log ratios there is no test and no acceptance rate. A clip fraction is #{rows clipped} / (rows x
+    evaluations), rejected proposals included (Section 6.3); without evaluations there is none. If the number
+    of rows is random, rows are those used; their number is reported too, with the fractions of tests with
+    noise and of tests on all rows. If epsilon is per iteration, the number of rows is reported for every
+    method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
@@ -296,9 +294,9 @@ def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
 
 
 def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
-    """Return the convergence diagnostics over all chains of all seeds, or why there are none."""
+    """Return the convergence diagnostics over all chains of all seeds, or the reason for none."""
     kept = [half for chain in chains for half in _kept(chain)]
-    # One private budget buys one k, so lengths agree within a cell; if not, the shortest counts.
+    # Chains of a cell have the same budget and length; otherwise the shortest length is used.
     length = min(len(half) for half in kept)
     names = ", ".join(Convergence._fields)
     if len(kept) < MINIMUM_CHAINS:

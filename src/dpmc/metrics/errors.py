@@ -30,6 +30,6 @@ def covariance_error(draws: Floats, exact_covariance: Floats) -> float:
     if len(draws) < 2:
         raise ValueError(f"needs at least 2 draws, got {len(draws)}")
     centred = draws - draws.mean(axis=0)
-    # einsum, not BLAS: the same bits for any number of threads.
+    # einsum, not BLAS: bit-identical for any number of threads.
     covariance = np.einsum("ni,nj->ij", centred, centred) / (len(draws) - 1)
     return float(np.linalg.norm(covariance - exact_covariance))

@@ -1,9 +1,9 @@
-"""Symmetric KL divergence by histogram, and test accuracy: the measures of the DP-fast MH paper.
+"""Symmetric KL divergence by histogram, and test accuracy: the measures of the DP-Fast MH paper.
 
-A histogram has 100 edges an axis, equally spaced between the extremes of 200,000 exact draws, so 99 bins. A
-bin's probability is its share of the draws that fall on the grid; draws outside are dropped, and their number
-is told. Empty bins count as `FLOOR`. For a trace along a chain, number the draws once with
-`bin_indices`, add up `numpy.bincount` piece by piece, and compare with `symmetric_kl_of_counts`.
+A histogram has 100 edges per axis, equally spaced between the extremes of 200,000 exact draws, hence 99 bins.
+A bin's probability is its share of the draws on the grid; draws outside are dropped and counted. Empty bins
+have probability `FLOOR`. For a trace along a chain, compute `bin_indices` once, sum `numpy.bincount` over
+pieces, and use `symmetric_kl_of_counts`.
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ FLOOR = 1e-13  # least probability of a bin
 
 
 def equal_edges(draws: Floats, number: int = EDGES) -> Floats:
-    """Return `number` equally spaced edges an axis, (d, number), from least to greatest of the draws (k, d).
+    """Return `number` equally spaced edges per axis, (d, number), from least to greatest of the draws (k, d).
 
-    Raises DpmcError where there are no draws, or none that differ on some axis.
+    Raises DpmcError if there are no draws, or if all are equal on some axis.
     """
     if len(draws) == 0 or not (draws.min(axis=0) < draws.max(axis=0)).all():
         raise DpmcError("histogram: exact draws must differ on every axis, there is no grid between them")
@@ -31,8 +31,8 @@ def equal_edges(draws: Floats, number: int = EDGES) -> Floats:
 def bin_indices(draws: Floats, edges: Floats) -> Counts:
     """Return the flat bin number of each of the draws (k, d) on the grid of edges (d, e); −1 outside it.
 
-    Bins are numbered with the last axis fastest, from 0 to (e−1)^d − 1. A bin holds its lower edge, the
-    last one of an axis both. NaN is outside.
+    Bins are numbered with the last axis fastest, from 0 to (e−1)^d − 1. A bin includes its lower edge, the
+    last bin of an axis both edges. NaN is outside.
     """
     bins = edges.shape[1] - 1
     numbers, inside = np.zeros(len(draws), dtype=np.int64), np.ones(len(draws), dtype=bool)
@@ -54,7 +54,7 @@ def bin_counts(draws: Floats, edges: Floats) -> tuple[Counts, int]:
 def symmetric_kl_of_counts(counts: Counts, truth: Counts) -> float:
     """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal bins, in nats.
 
-    No draw on the grid leaves every bin at the floor: a value near the greatest possible, not an error.
+    Without draws on the grid every bin has the floor, which gives nearly the greatest possible value.
     """
     p, q = _probabilities(counts), _probabilities(truth)
     return float(0.5 * np.sum((p - q) * np.log(p / q)))
@@ -67,7 +67,7 @@ def symmetric_kl(draws: Floats, edges: Floats, truth: Counts) -> tuple[float, in
 
 
 def accuracy(theta: Floats, rows: Floats) -> float:
-    """Return the share of rows (label 0 or 1, x), (m, 1 + d), with θ·x > 0 just where the label is 1."""
+    """Return the share of rows (label 0 or 1, x), (m, 1 + d), with θ·x > 0 if and only if the label is 1."""
     return float(np.mean((rows[:, 1:] @ theta > 0) == (rows[:, 0] > 0.5)))
 
 

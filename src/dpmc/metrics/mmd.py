@@ -13,20 +13,20 @@ from dpmc.compiling import njit
 Floats = npt.NDArray[np.float64]
 
 BANDWIDTH_PAIRS = 500  # the public code's number; the thesis's text says 50 (spec.md 5)
-MAXIMUM_DRAWS = 5000  # of a chain: more cost time and change little
-BLOCK = 512  # columns whose sums grow side by side: 4 KiB of squared distances, 4 KiB of sums
+MAXIMUM_DRAWS = 5000  # of a chain: more draws cost time and change little
+BLOCK = 512  # columns summed together: 4 KiB of squared distances, 4 KiB of sums
 
-#: Products and sums may fuse, nothing may be reordered: vector instructions work on neighbouring
-#: columns, so a sum's order is that of the text whatever their width.
+#: Products and sums may be fused but not reordered. Vector instructions work on neighbouring columns, so the
+#: order of a sum does not depend on their width.
 KERNEL: dict[str, Any] = {"cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
-LOWEST = -746.0  # exp of it rounds to 0
+LOWEST = -746.0  # its exp rounds to 0
 TO_BINARY = 1.0 / math.log(2.0)
 # log 2 in two pieces; the first has 21 zero bits at its end, so that a multiple up to 1077 is exact.
 LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-ROUNDING = 1.5 * 2.0**52  # added and taken away, it rounds to a whole number, found in its last bits
-# Taylor's series of exp at 0: beyond r^13 / 13! there is less than 5e-18 where |r| <= log(2) / 2.
+ROUNDING = 1.5 * 2.0**52  # adding it rounds to a whole number, which is in the last bits of the sum
+# Taylor series of exp at 0: the terms after r^13 / 13! are below 5e-18 for |r| <= log(2) / 2.
 (C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13) = (1.0 / math.factorial(k) for k in range(2, 14))
 
 
@@ -46,7 +46,7 @@ def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int =
     """
     first = x[generator.integers(len(x), size=pairs)]
     second = y[generator.integers(len(y), size=pairs)]
-    with np.errstate(over="ignore"):  # an infinite width is refused by name in `squared_mmd`
+    with np.errstate(over="ignore"):  # `squared_mmd` refuses an infinite width
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
@@ -54,9 +54,9 @@ def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int =
 def exponential(argument: Any) -> Any:
     """Return exp(argument) for an argument of at most 0, -inf included, to within one unit in the last place.
 
-    Without a branch or a call, so that a loop over it becomes vector instructions (that over `math.exp`
-    does only with a vector library of Intel's). exp(a) = 2^n exp(r), with n the whole number nearest
-    a / log 2 and |r| <= log(2) / 2.
+    It has no branch or call, so that a loop over it is vectorised (a loop over `math.exp` needs Intel's
+    vector library for that). exp(a) = 2^n exp(r), with n the whole number nearest a / log 2 and |r| <= log(2)
+    / 2.
     """
     bounded = LOWEST if argument < LOWEST else argument
     shifted = bounded * TO_BINARY + ROUNDING
@@ -66,8 +66,8 @@ def exponential(argument: Any) -> Any:
     series = C8 + r * (C9 + r * (C10 + r * series))
     series = C5 + r * (C6 + r * (C7 + r * series))
     series = 1.0 + r * (1.0 + r * (C2 + r * (C3 + r * (C4 + r * series))))
-    # n goes into the exponent's bits with 128 too many, so that they suffice where exp is subnormal; the
-    # last product takes them away and rounds.
+    # n + 128 is added to the exponent's bits, so that the number is normal even if exp is subnormal; the last
+    # product removes the factor 2^128 and rounds.
     bits = np.float64(series).view(np.int64) + ((np.float64(shifted).view(np.int64) + 128) << 52)
     return np.int64(bits).view(np.float64) * 2.0**-128
 
@@ -80,8 +80,7 @@ def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, sca
     `column_weights` (m,) the w_j, scale < 0. Each column has a sum of its own, over i, and the columns' sums
     are added in order.
     """
-    # Direct differences, not the ||x||^2 + ||y||^2 - 2xy trick: tight posteriors far from the origin
-    # would lose all their digits in it.
+    # Direct differences: ||x||^2 + ||y||^2 - 2xy loses all digits for tight posteriors far from the origin.
     squares, sums = np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
     for begin in range(0, columns.shape[1], BLOCK):
@@ -106,7 +105,7 @@ def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, sca
 
 
 class _Sample(NamedTuple):
-    """A sample without its repeats, as the compiled sum wants it."""
+    """A sample without repeats, with weights, in the layout of the compiled sum."""
 
     rows: Floats  # (u, d), contiguous
     columns: Floats  # (d, u), contiguous
@@ -114,7 +113,7 @@ class _Sample(NamedTuple):
 
     @classmethod
     def of(cls, draws: Floats) -> _Sample:
-        """The sample of (n, d) draws; one equal to the draw before it (a rejection) adds to its weight."""
+        """Return the sample of (n, d) draws; a draw equal to the previous one adds to its weight."""
         new = np.ones(len(draws), bool)
         new[1:] = (draws[1:] != draws[:-1]).any(axis=1)
         starts = np.flatnonzero(new)
@@ -123,28 +122,28 @@ class _Sample(NamedTuple):
         return cls(rows, np.ascontiguousarray(rows.T), weights)
 
     def mean_within(self, scale: float) -> float:
-        """The mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
+        """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
         count = float(self.weights.sum())
         pairs = pair_sum(self.rows, self.weights, self.columns, self.weights, scale, True)
         repeats = float(np.sum(self.weights * (self.weights - 1.0)))  # their distance is 0
         return (2.0 * float(pairs) + repeats) / (count * (count - 1.0))
 
     def mean_across(self, other: _Sample, scale: float) -> float:
-        """The mean of exp(scale ||x_i - y_j||^2) over all pairs of a draw here and one of `other`."""
+        """Return the mean of exp(scale ||x_i - y_j||^2) over all pairs of a draw here and one of `other`."""
         pairs = pair_sum(self.rows, self.weights, other.columns, other.weights, scale, False)
         return float(pairs) / float(self.weights.sum() * other.weights.sum())
 
 
 def warm() -> None:
-    """Compile the kernel sum, or load it if the cache has it, so that no evaluation has to wait for it."""
+    """Compile the kernel sum or load it from the cache, before evaluations need it."""
     squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
 
 
 def squared_mmd(x: Floats, y: Floats, width: float) -> float:
-    """Return the unbiased estimate of MMD^2 (negative values occur when the laws agree).
+    """Return the unbiased estimate of MMD^2 (it can be negative if the distributions agree).
 
-    Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 has
-    lost the minus sign. `x` is (n, d), `y` is (m, d), n and m at least 2.
+    Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 lacks the minus
+    sign. `x` is (n, d), `y` is (m, d), n and m at least 2.
 
     Raises
     ------
@@ -170,8 +169,8 @@ def squared_mmd(x: Floats, y: Floats, width: float) -> float:
 def published_mmd(x: Floats, y: Floats, generator: np.random.Generator) -> float:
     """Return the MMD as published: sqrt(|unbiased estimate|), bandwidth from 500 random pairs.
 
-    `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is the public
-    code's: it turns the negative estimates of agreeing samples into a floor of noise.
+    `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is as in the public code; it
+    makes negative estimates of agreeing samples positive.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Seconds per iteration of a study's methods, measured here and now: they differ from machine to machine."""
+"""Measurement of seconds per iteration of a study's methods; they depend on the machine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_ITERATIONS = 20_000
 
 
 def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
-    """Return (iterations of a repeat, median seconds per iteration) of one chain after the other.
+    """Return (iterations of a repeat, median seconds per iteration), of chains run one after another.
 
-    The iterations before the second block are not counted: what is done once belongs to no iteration.
+    The first block of iterations is not counted, since it includes start-up costs.
     """
     rough = _one_run(replace(cell, iterations=1500), clock)
     wanted = max(1500, min(MOST_ITERATIONS, int(SECONDS / rough)))

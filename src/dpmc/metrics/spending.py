@@ -1,4 +1,4 @@
-"""What a cell's chains spent: the ledger's own reading, and the tight one of the same releases."""
+"""The ε spent by a cell's chains: by the ledger's accountant, and by tight accounting."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
-    """Return a cell's values by metric, and the reasons for what is missing; the largest of its chains.
+    """Return a cell's values by metric, the largest of its chains, and the reasons for missing ones.
 
-    budget_iterations: what the budget allows; more than the iterations made if a cap stopped the chain.
-    epsilon_spent: by the accountant that allowed the iterations, at the budget's delta.
-    epsilon_spent_tight: what the same releases cost by the preset "tight", whoever allowed them.
-    epsilon_total, where epsilon is per iteration: of all iterations together, at the delta of one; inf
-    where nothing is guaranteed.
-    Nothing for other chains without a budget.
+    budget_iterations: iterations that the budget allows; more than those made if a cap stopped the chain.
+    epsilon_spent: by the cell's accountant, at the budget's delta.
+    epsilon_spent_tight: of the same releases, by the preset "tight".
+    epsilon_total, if epsilon is per iteration: of all iterations together, at the delta of one; inf without a
+    guarantee.
+    Other chains without a budget have no values.
     """
     values: dict[str, float] = {}
     reasons: list[str] = []
@@ -41,7 +41,7 @@ def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
         try:
             best = accountants.resolve("tight", events)
             if ledger["accountant"] == {"name": best.name, "version": best.version}:
-                found["epsilon_spent_tight"] = found["epsilon_spent"]  # the same question
+                found["epsilon_spent_tight"] = found["epsilon_spent"]  # the same accountant
             else:
                 found["epsilon_spent_tight"] = tight_epsilon(events, float(ledger["budget"]["delta"]))
         except DpmcError as error:
@@ -53,9 +53,9 @@ def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
 
 @functools.lru_cache(maxsize=256)
 def tight_epsilon(events: tuple[Release, ...], delta: float) -> float:
-    """Epsilon of these releases at `delta` by the best accountant that we have.
+    """Return the epsilon of these releases at `delta` by tight accounting.
 
-    Raises DpmcError for releases that it cannot bound. The chains of a cell released the same, so
-    that the search for it (tenths of a second for batches) is made once.
+    Raises DpmcError for releases that it cannot bound. Cached, because the chains of a cell have the same
+    releases and the computation takes tenths of a second for batches.
     """
     return accountants.resolve("tight", events).epsilon(events, delta)

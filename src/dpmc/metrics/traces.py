@@ -1,9 +1,9 @@
-"""Metrics along a chain: what had been reached, read and spent after so many iterations.
+"""Metrics along a chain: divergence, accuracy, rows used and ε spent against the iteration.
 
-All draws from the first on count, for the chain's beginning is what is looked at. Symmetric KL divergence,
-rows used and, at some of them, total ε stand at iterations 1, 501, 1001, …; test accuracy of the running mean
-every 100. Of a thinned chain the kept draws stand for all: what needs a draw before the first kept one is
-left out.
+All draws from the first on are used, since the start of the chain is of interest. Symmetric KL divergence and
+rows used are computed at iterations 1, 501, 1001, …, total ε at some of these, and test accuracy of the
+running mean every 100 iterations. A thinned chain is represented by its kept draws; iterations before the
+first kept draw are left out.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MILESTONE_ROWS = (1_000_000, 50_000_000)
 
 
 def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
-    """Yield the rows of several cells' chains, which come cell by cell.
+    """Yield the rows of several cells' chains, which must come cell by cell.
 
-    What every run of a cell shares, the total ε, has seed "" and stands once, beside divergences only: for
-    other models the whole chains' total is among the metrics.
+    The total ε, equal for all runs of a cell, is given once with seed "", and only with divergences; for
+    other models the total ε of whole chains is among the metrics.
     """
     told = None
     for chain in chains:
@@ -53,7 +53,7 @@ def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
 
 
 def run_traces(chain: ChainFile, problem: Problem) -> dict[str, dict[int, float]]:
-    """Return metric -> iteration -> value of one run, for those metrics that the problem allows."""
+    """Return metric -> iteration -> value of one run, for the metrics that the problem allows."""
     found = {"rows_used": rows_used(chain)}
     if problem.histogram_counts.size:
         found["symmetric_kl"] = divergences(chain, problem)
@@ -65,7 +65,7 @@ def run_traces(chain: ChainFile, problem: Problem) -> dict[str, dict[int, float]
 def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
     """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior.
 
-    Every draw is put into its bin once, however many iterations are looked at.
+    Every draw is binned once, for any number of iterations.
     """
     edges, truth = problem.histogram_edges, problem.histogram_counts
     draws = np.asarray(chain.draws)  # (chains, k, d)
@@ -80,10 +80,10 @@ def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
 
 
 def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
-    """Return metric -> symmetric KL divergence at places that the paper speaks of, where a chain gets there.
+    """Return metric -> symmetric KL divergence at places named in the paper, if the chain reaches them.
 
-    After `MILESTONES` iterations (the next one of the trace), and at the last place before more than so many
-    rows of `MILESTONE_ROWS` have been looked at; nothing where the whole chain looks at fewer.
+    The places are after `MILESTONES` iterations (the next one of the trace), and the last one with at most
+    `MILESTONE_ROWS` rows used, unless the whole chain uses fewer.
     """
     along, rows = divergences(chain, problem), rows_used(chain)
     values = {f"symmetric_kl_at_{m}": along[m + 1] for m in MILESTONES if m + 1 in along}
@@ -95,7 +95,7 @@ def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
 
 
 def accuracies(chain: ChainFile, problem: Problem) -> dict[int, float]:
-    """Return iteration -> share of the test rows whose label the mean of all draws up to there gets right."""
+    """Return iteration -> share of the test rows predicted correctly by the mean of all draws up to there."""
     iterations = range(ACCURACY_EVERY, int(chain.attrs["iterations"]) + 1, ACCURACY_EVERY)
     sums = np.cumsum(np.asarray(chain.draws).mean(axis=0), axis=0)  # (k, d)
     return {
@@ -105,7 +105,7 @@ def accuracies(chain: ChainFile, problem: Problem) -> dict[int, float]:
 
 
 def rows_used(chain: ChainFile) -> dict[int, float]:
-    """Return iteration -> rows of data looked at so far, all chains of the run together."""
+    """Return iteration -> rows used so far, all chains of the run together."""
     attrs = chain.attrs
     if chain.rows_used is None:
         evaluations = sum(int(attrs[f"{kind}_evaluations_per_iteration"]) for kind in ("ratio", "gradient"))
@@ -118,9 +118,9 @@ def rows_used(chain: ChainFile) -> dict[int, float]:
 
 
 def spent(chain: ChainFile) -> dict[int, float]:
-    """Return iteration -> ε spent so far, at the δ of the chain's ledger; inf where nothing is guaranteed.
+    """Return iteration -> ε spent so far, at the δ of the chain's ledger; inf without a guarantee.
 
-    Nothing for a chain whose ledger has no δ.
+    Empty for a chain whose ledger has no δ.
     """
     ledger = json.loads(str(chain.attrs["ledger"]))
     delta = ledger.get("delta") or (ledger["budget"] or {}).get("delta")
@@ -138,25 +138,25 @@ def spent(chain: ChainFile) -> dict[int, float]:
 
 @functools.lru_cache(maxsize=4096)
 def spent_epsilon(accountant: str, events: tuple[Release, ...], delta: float) -> float:
-    """Return ε of these releases at `delta` by an accountant; inf where one of them is not private."""
+    """Return ε of these releases at `delta` by an accountant; inf if one of them is not private."""
     if any(isinstance(event, NonPrivateRelease) for event in events):
         return math.inf
     return accountants.get(accountant).epsilon(events, delta)
 
 
 def distance_iterations(chain: ChainFile) -> range:
-    """The iterations 1, 501, 1001, … of a chain."""
+    """Return the iterations 1, 501, 1001, … of a chain."""
     return range(1, int(chain.attrs["iterations"]) + 1, DISTANCE_EVERY)
 
 
 def _spread(iterations: range) -> list[int]:
-    """Some of the iterations, the last among them: ever further apart, since a total ε can take seconds."""
+    """Return some iterations, increasingly far apart, and the last: computing a total ε can take seconds."""
     places = {0, *(1 << power for power in range(len(iterations).bit_length()))}
     return [iterations[i] for i in sorted({*places, len(iterations) - 1}) if i < len(iterations)]
 
 
 def _kept_until(chain: ChainFile, iterations: range) -> Iterator[tuple[int, int]]:
-    """Yield (iteration, number of draws kept by then) where there are any."""
+    """Yield (iteration, number of draws kept up to it), without iterations before the first kept draw."""
     thin = int(chain.attrs.get("thin", 1))
     for iteration in iterations:
         if iteration >= thin:

@@ -1,7 +1,7 @@
-"""What is inferred: one model a file, and the catalogue of the models of the published experiments.
+"""Models, one per file, and the catalogue of the models of the published experiments.
 
-A model is an object with the methods of `dpmc.base.Model`, named in studies by its id in the catalogue. A
-model of one's own, named as `module:Class`, needs only `dimension` and `log_likelihood(theta, rows) -> (n,)`
+A model is an object with the methods of `dpmc.base.Model`. Studies name it by its id in the catalogue. A
+user's model, named as `module:Class`, needs only `dimension` and `log_likelihood(theta, rows) -> (n,)`
 (`dpmc.models.own`, docs/how-to/own-model.md).
 """
 

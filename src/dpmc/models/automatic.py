@@ -1,4 +1,4 @@
-"""Gradients by JAX (extra `jax`), in double precision whatever JAX is set to elsewhere."""
+"""Gradients by JAX (extra `jax`), in double precision whatever JAX's global setting is."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ def differentiated(
 ) -> dict[str, Callable[..., Any]]:
     """Return a model's densities, compiled, and their gradients by name.
 
-    Raises DpmcError where JAX is not installed.
+    Raises DpmcError if JAX is not installed.
     """
     try:
         import jax
@@ -24,14 +24,14 @@ def differentiated(
     densities = {"log_likelihood": log_likelihood} | ({"log_prior": log_prior} if log_prior else {})
     found = {}
     for name, function in densities.items():
-        # Forwards: a row's gradient has few components, and there are many rows.
+        # Forward mode: there are few parameters and many rows.
         found[name] = _double(jax.jit(function), log_likelihood)
         found[f"{name}_gradient"] = _double(jax.jit(jax.jacfwd(function)), log_likelihood)
     return found
 
 
 def _double(function: Callable[..., Any], named: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on NumPy arrays in double precision; it has the name of the user's log-likelihood."""
+    """Return the function on NumPy arrays in double precision, named as the user's log-likelihood."""
     import jax
 
     def in_double(*arguments: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ import numpy as np
 class Banana:
     """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
 
-    Everything is a Gaussian in φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …): the rows are normal around
-    φ(θ), and φ(θ) is normal under the prior and under the posterior. Sufficient statistic: t(x)_i = x_i/σ_i²,
-    whose natural parameter is φ(θ) itself.
+    With φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …) the rows are normal around φ(θ), and φ(θ) is normal under
+    the prior and under the posterior. The sufficient statistic is t(x)_i = x_i/σ_i², with natural parameter
+    φ(θ).
     """
 
     a: float
@@ -23,37 +23,37 @@ class Banana:
 
     @property
     def dimension(self) -> int:
-        """Number of parameters d."""
+        """Return the number of parameters d."""
         return len(self.variance)
 
     def bend(self, theta: np.ndarray) -> Any:
-        """φ_2(θ) (...), the mean of x_2, of θ (..., d)."""
+        """Return φ_2(θ) (...), the mean of x_2, of θ (..., d)."""
         return theta[..., 1] + self.a * (theta[..., 0] - self.m) ** 2 + self.b
 
     def natural(self, theta: np.ndarray) -> np.ndarray:
-        """φ(θ) (..., d), the mean of a row."""
+        """Return φ(θ) (..., d), the mean of a row."""
         phi = np.array(theta, dtype=float)
         phi[..., 1] = self.bend(theta)
         return phi
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * (self.natural(theta) ** 2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) (..., d)."""
+        """Return ∇ ln p(θ) (..., d)."""
         gradient = -self.natural(theta) / self.prior_variance
         gradient[..., 0] += 2.0 * self.a * (theta[..., 0] - self.m) * gradient[..., 1]
         return gradient
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
+        """Return α (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
         old, new = self.natural(theta), self.natural(proposal)
         alpha = new - old
         return alpha, -0.5 * ((new + old) * alpha / self.variance).sum(axis=1)
 
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G (chains, d, d) and h (chains, d) of ∇ ln p(x|θ) = G t(x) + h; G is I but for G_12."""
+        """Return G (chains, d, d) and h (chains, d) of ∇ ln p(x|θ) = G t(x) + h; G is I except for G_12."""
         chains, d = theta.shape
         linear = np.zeros((chains, d, d))
         linear[:, range(d), range(d)] = 1.0
@@ -64,11 +64,11 @@ class Banana:
         return linear, constant
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Sufficient statistics t(x)_i = x_i/σ_i² (n, d) of rows (n, d)."""
+        """Return the sufficient statistics t(x)_i = x_i/σ_i² (n, d) of rows (n, d)."""
         return rows / self.variance
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(x_j|θ) of each row (n,), up to a constant."""
+        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         return -0.5 * ((rows - self.natural(theta)) ** 2 / self.variance).sum(axis=1)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
@@ -76,7 +76,7 @@ class Banana:
         return self.natural(theta) + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "BananaPosterior":
-        """The exact posterior Ban(μ, Σ, a, b, m), likelihood tempered by T (Theorem 5.2)."""
+        """Return the exact posterior Ban(μ, Σ, a, b, m), likelihood tempered by T (Theorem 5.2)."""
         precision = temperature * len(rows) / self.variance
         variance = 1.0 / (precision + 1.0 / self.prior_variance)
         return BananaPosterior(variance * precision * rows.mean(axis=0), variance, self)
@@ -90,21 +90,21 @@ class BananaPosterior(NamedTuple):
     model: Any
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Exact draws (size, d)."""
+        """Return exact draws (size, d)."""
         normal = generator.standard_normal((size, len(self.mu)))
         theta = self.mu + np.sqrt(self.variance) * normal
         theta[:, 1] -= self.model.a * (theta[:, 0] - self.model.m) ** 2 + self.model.b
         return theta
 
     def mean(self) -> np.ndarray:
-        """E θ (d,)."""
+        """Return E θ (d,)."""
         mean = np.array(self.mu)
         offset = self.mu[0] - self.model.m
         mean[1] -= self.model.a * (self.variance[0] + offset**2) + self.model.b
         return mean
 
     def covariance(self) -> np.ndarray:
-        """Cov θ (d, d), from the moments of a squared normal variable."""
+        """Return Cov θ (d, d), from the moments of a squared normal variable."""
         covariance = np.diag(self.variance)
         v, offset = self.variance[0], self.mu[0] - self.model.m
         covariance[0, 1] = covariance[1, 0] = -2.0 * self.model.a * offset * v

@@ -28,24 +28,24 @@ def _banana(
 
 
 def _paper_banana(prior_variance: float) -> Definition:
-    """The banana of the DP-HMC paper (its Section 4), whose text and public code differ in the prior."""
+    """Return the banana of the DP-HMC paper (its Section 4); its text and public code differ in the prior."""
     return _banana(2, 100_000, prior_variance=prior_variance, variance=(2000.0, 2500.0))
 
 
 def _paper_gaussian() -> Definition:
-    """The 10-dimensional Gaussian of the DP-HMC paper."""
+    """Return the 10-dimensional Gaussian of the DP-HMC paper."""
     return _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0)
 
 
 def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
-    """Prior sd for the samplers, and the same number as variance of the exact posterior, as implemented."""
+    """Return a Gaussian with this prior sd; the exact posterior has it as prior variance, as implemented."""
     precision = np.linalg.inv(np.array(covariance))
     model = Gaussian(0.5 * (precision + precision.T), prior_sd**2, prior_sd)
     return Definition(model, n, None, (0.0, 3.0) + (0.0,) * (len(covariance) - 2))
 
 
 def _logistic(d: int, norm: float, n: int, true_theta: tuple[float, ...] = ()) -> Definition:
-    """Logistic regression with rows of ‖x‖ ≤ norm; the true θ of real data is unknown, and given as 0."""
+    """Return logistic regression with rows of ‖x‖ ≤ norm; the true θ of real data is unknown, set to 0."""
     return Definition(Logistic(d, norm), n, None, true_theta or (0.0,) * d)
 
 
@@ -58,8 +58,8 @@ _CATALOGUE: dict[str, Callable[[], Definition]] = {
     "narrow-banana": lambda: _banana(2, 150_000, a=350.0),
     "correlated-gauss": lambda: _gaussian([[1.0, 0.999], [0.999, 1.0]], 200_000, prior_sd=100.0),
     "circle": lambda: Definition(Circle(1e-5), 100_000, None, (0.0, 0.0)),
-    # The DP-HMC paper. Its text has σ_0 = 1000 for the banana, its public code, with which the published
-    # figures were made, the prior *variance* 1000.
+    # The DP-HMC paper. Its text has σ_0 = 1000 for the banana. Its public code, which made the published
+    # figures, has the prior *variance* 1000.
     "paper-banana": lambda: _paper_banana(1000.0),  # by the code
     "paper-banana-wide": lambda: _paper_banana(1000.0**2),  # by the text
     "paper-gauss": _paper_gaussian,
@@ -77,7 +77,7 @@ MODELS = tuple(_CATALOGUE)
 def definition(model: str) -> Definition:
     """Return the definition of a model id of the catalogue, or of `module:Class`.
 
-    Raises DpmcError for what does not exist or lacks what a model needs.
+    Raises DpmcError if it does not exist or is not a valid model.
     """
     if ":" in model:
         return own_model(model)

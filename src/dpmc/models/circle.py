@@ -14,72 +14,72 @@ class Circle:
 
     @property
     def dimension(self) -> int:
-        """Number of parameters d = 2."""
+        """Return the number of parameters d = 2."""
         return 2
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """ln p(θ) = 0, a flat prior."""
+        """Return ln p(θ) = 0 (...) of θ (..., 2), a flat prior."""
         return np.zeros(theta.shape[:-1])
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) = 0."""
+        """Return ∇ ln p(θ) = 0 (..., 2)."""
         return np.zeros(theta.shape)
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""
+        """Return α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""
         old, new = (theta**2).sum(axis=1), (proposal**2).sum(axis=1)
         alpha = 2.0 * self.a * (new - old)
         return alpha[:, None], -0.5 * alpha * (new + old)
 
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G (chains, 2, 1) and h (chains, 2) of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h."""
+        """Return G (chains, 2, 1) and h (chains, 2) of ∇ ln p(r|θ) = 4a(t − ‖θ‖²)θ = G t + h."""
         linear = 4.0 * self.a * theta
         return linear[:, :, None], -(theta**2).sum(axis=1, keepdims=True) * linear
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Sufficient statistics t(r) = r² (n, 1) of rows r (n, 1)."""
+        """Return the sufficient statistics t(r) = r² (n, 1) of rows r (n, 1)."""
         return rows**2
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(r_j|θ) of each row (n,), up to a constant."""
+        """Return ln p(r_j|θ) of each row (n,), up to a constant."""
         return -self.a * (theta[0] ** 2 + theta[1] ** 2 - rows[:, 0] ** 2) ** 2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows r ~ N(3, 1) (n, 1); the model itself gives no way to draw data."""
+        """Draw n rows r ~ N(3, 1) (n, 1); the model has no sampling distribution of its own."""
         return 3.0 + generator.standard_normal((n, 1))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "CirclePosterior":
-        """The exact posterior: u = ‖θ‖² ~ N(mean r², 1/(2anT)) cut at 0, the angle uniform."""
+        """Return the exact posterior: u = ‖θ‖² ~ N(mean r², 1/(2anT)) truncated to u ≥ 0, uniform angle."""
         squares = rows[:, 0] ** 2
         return CirclePosterior(squares.mean(), 0.5 / (self.a * len(rows) * temperature))
 
 
 class CirclePosterior(NamedTuple):
-    """The law of (√u cos v, √u sin v), u ~ N(mean, variance) cut to u ≥ 0, v uniform."""
+    """The distribution of (√u cos v, √u sin v), u ~ N(mean, variance) truncated to u ≥ 0, v uniform."""
 
     square_mean: float
     square_variance: float
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has a density ∝ f and the angle is free."""
+        """Return exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has density ∝ f."""
         sd = np.sqrt(self.square_variance)
         radius = np.sqrt(self._cut_normal(generator.random(size), sd))
         angle = 2.0 * np.pi * generator.random(size)
         return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
     def _cut_normal(self, uniform: np.ndarray, sd: float) -> np.ndarray:
-        """Quantiles of the normal law cut to positive values, from its upper tail."""
+        """Return quantiles of the normal distribution truncated to positive values, from its upper tail."""
         from scipy.special import ndtr, ndtri
 
         tail = ndtr(self.square_mean / sd)
         return np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - uniform)), 0.0)
 
     def mean(self) -> np.ndarray:
-        """E θ = (0, 0), by symmetry."""
+        """Return E θ = (0, 0), by symmetry."""
         return np.zeros(2)
 
     def covariance(self) -> np.ndarray:
-        """Cov θ = ½ E‖θ‖² I; E‖θ‖² of the cut normal."""
+        """Return Cov θ = ½ E‖θ‖² I (2, 2); E‖θ‖² is the mean of the truncated normal distribution."""
         sd = np.sqrt(self.square_variance)
         from scipy.special import log_ndtr
 

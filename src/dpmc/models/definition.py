@@ -1,4 +1,4 @@
-"""What defines a model in a study: its formulas, and the data that go with it."""
+"""The definition of a model in a study: its formulas and the parameters of its data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Definition:
-    """One model of the catalogue (Table 5.1 of the thesis; then those of two papers)."""
+    """A model with the size, tempering and true parameters of its data (Table 5.1 of the thesis)."""
 
     model: Any
     n: int  # rows of the published data set
@@ -14,5 +14,5 @@ class Definition:
     true_theta: tuple[float, ...]
 
     def temperature(self, n: int) -> float:
-        """T for n rows."""
+        """Return T for n rows."""
         return 1.0 if self.tempering is None else self.tempering / n

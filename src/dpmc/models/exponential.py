@@ -8,37 +8,37 @@ import numpy as np
 class ExponentialFamily:
     """ln p(x|θ) = slopes(θ)·t(x) + offset(θ), up to a term of x alone.
 
-    A subclass has `dimension`, `statistics(rows)` (n, k), and for positions (chains, d) `slopes(theta)`
+    A subclass defines `dimension`, `statistics(rows)` (n, k), and for positions (chains, d) `slopes(theta)`
     (chains, k), `offset(theta)` (chains,) and `gradient_form(theta)`, their derivatives: (chains, d, k) and
-    (chains, d). Chains are computed elementwise, so that none depends on the others. The rest follows, and
-    sums over rows are served by the fast kernels.
+    (chains, d). Compute chains elementwise, so that none depends on the others. The other methods follow, and
+    fast kernels compute the sums over rows.
     """
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """t(x) of each row, (n, k)."""
+        """Return t(x) of each row, (n, k)."""
         raise NotImplementedError
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Coefficients (chains, k) of the statistics."""
+        """Return the coefficients (chains, k) of the statistics."""
         raise NotImplementedError
 
     def offset(self, theta: np.ndarray) -> np.ndarray:
-        """What does not depend on the row, (chains,)."""
+        """Return the part that does not depend on the row, (chains,)."""
         raise NotImplementedError
 
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G (chains, d, k), h (chains, d): the gradient of ln p(x|θ) is G t(x) + h."""
+        """Return G (chains, d, k), h (chains, d): the gradient of ln p(x|θ) is G t(x) + h."""
         raise NotImplementedError
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α (chains, k), γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
+        """Return α (chains, k), γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
         return self.slopes(proposal) - self.slopes(theta), self.offset(proposal) - self.offset(theta)
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """ln p(x_j|θ) of each row (n,), up to a term of the row alone."""
+        """Return ln p(x_j|θ) of each row (n,), up to a term of the row alone."""
         return self.statistics(rows) @ self.slopes(theta[None])[0] + self.offset(theta[None])[0]
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """∇ ln p(x_j|θ), (n, d)."""
+        """Return ∇ ln p(x_j|θ), (n, d)."""
         linear, constant = self.gradient_form(theta[None])
         return self.statistics(rows) @ linear[0].T + constant[0]

@@ -8,7 +8,7 @@ import numpy as np
 from dpmc.errors import DpmcError
 from dpmc.values import shown
 
-#: What a model may have beside its densities and their gradients (docs/how-to/own-model.md).
+#: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "statistics", "ratio_form", "gradient_form"),
@@ -23,16 +23,16 @@ class Model:
     dimension
         Number of parameters d.
     log_likelihood
-        (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row. The value of a row depends on that row
-        alone.
+        (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row. The value of a row must depend on that
+        row alone.
     log_prior
-        θ (d,) -> ln p(θ), a number; a flat prior if there is none.
+        θ (d,) -> ln p(θ), a number; None: a flat prior.
     log_likelihood_gradient
         (θ, rows) -> (n, d), for algorithms with gradients.
     log_prior_gradient
-        θ -> (d,), likewise.
+        θ -> (d,), for algorithms with gradients.
     gradient
-        "jax": both gradients are taken by JAX; the densities are written with `jax.numpy`.
+        "jax": JAX computes both gradients; write the densities with `jax.numpy`.
     optional
         `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `parameters` (names),
         `tempering`, `start`, `n`, `posterior`, `row_bounds`, and the methods of an affine form.
@@ -40,7 +40,7 @@ class Model:
     Raises
     ------
     DpmcError
-        For an unknown option, and for gradients that are given twice.
+        For an unknown option, and if gradients are given besides `gradient="jax"`.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Model:
             raise DpmcError(f'Model: gradient: {shown(gradient)} must be "jax", or left out')
         if gradient == "jax":
             if log_likelihood_gradient is not None or log_prior_gradient is not None:
-                raise DpmcError('Model: gradient: "jax" takes the gradients, none can be given beside it')
+                raise DpmcError('Model: gradient: "jax" computes the gradients, so none can be given')
             from dpmc.models.automatic import differentiated  # imports JAX
 
             functions |= differentiated(log_likelihood, log_prior)
-        #: Only what is there becomes an attribute: whether a model has a method decides how it is run.
+        #: Missing functions must not become attributes: evaluators are chosen by the methods a model has.
         self.__dict__ |= {name: given for name, given in functions.items() if given is not None} | optional

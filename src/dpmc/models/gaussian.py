@@ -8,8 +8,8 @@ import numpy as np
 #: Seed of the covariance of the DP-HMC paper's 10-dimensional Gaussian.
 DP_HMC_COVARIANCE_SEED = 43235667
 
-# Gamma(1/2, 1) draws of the DP-HMC paper. They are data: they came from a gamma sampler that later
-# versions of the same library have replaced, and the paper's settings fit only these.
+# Gamma(1/2, 1) draws of the DP-HMC paper. They are kept as data: later versions of the library have another
+# gamma sampler, and the paper's hyperparameters fit only these values.
 DP_HMC_EIGENVALUES = (
     0.04956748534656635,
     0.03469380737585259,
@@ -26,51 +26,53 @@ DP_HMC_EIGENVALUES = (
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Likelihood x ~ N(θ, Σ), prior θ ~ N(0, prior_variance I). Sufficient statistic: t(x) = Σ⁻¹x,
-    whose natural parameter is θ itself: a move of one component gives one statistic a coefficient.
+    """Likelihood x ~ N(θ, Σ), prior θ ~ N(0, prior_variance I).
 
-    The thesis's code has prior sd 100 in the sampler and prior variance 100 in the exact posterior; the
-    two fields keep both readings apart (their difference shrinks the mean by less than 1e-7).
+    The sufficient statistic is t(x) = Σ⁻¹x, with natural parameter θ: in a one-component move only one
+    statistic has a coefficient.
+
+    The thesis's code has prior sd 100 in the sampler and prior variance 100 in the exact posterior. The two
+    fields reproduce both (the difference shrinks the mean by less than 1e-7).
     """
 
     precision: np.ndarray  # (d, d) Σ⁻¹
     prior_variance: float
-    exact_prior_variance: float  # of the exact posterior that draws are compared with
+    exact_prior_variance: float  # in the exact posterior with which draws are compared
 
     @property
     def dimension(self) -> int:
-        """Number of parameters d."""
+        """Return the number of parameters d."""
         return len(self.precision)
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) (..., d)."""
+        """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_variance
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α = θ' − θ (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
+        """Return α = θ' − θ (chains, d) and γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
         alpha = proposal - theta
         return alpha, -0.5 * (alpha * self._times_precision(proposal + theta)).sum(axis=1)
 
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G = I (chains, d, d) and h = −Σ⁻¹θ (chains, d) of ∇ ln p(x|θ) = t − Σ⁻¹θ."""
+        """Return G = I (chains, d, d) and h = −Σ⁻¹θ (chains, d) of ∇ ln p(x|θ) = t − Σ⁻¹θ."""
         linear = np.zeros((len(theta), self.dimension, self.dimension))
         linear[:, range(self.dimension), range(self.dimension)] = 1.0
         return linear, -self._times_precision(theta)
 
     def _times_precision(self, vectors: np.ndarray) -> Any:
-        """Σ⁻¹v (chains, d) of v (chains, d), without BLAS: a chain's bits do not depend on the others."""
+        """Return Σ⁻¹v (chains, d) of v (chains, d); without BLAS, so that chains do not affect each other."""
         return (vectors[:, None, :] * self.precision).sum(axis=2)
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Sufficient statistics t(x) = Σ⁻¹x (n, d) of rows (n, d), without BLAS: the same bits everywhere."""
+        """Return t(x) = Σ⁻¹x (n, d) of rows (n, d); without BLAS, so that results are bit-identical."""
         return np.stack([(rows * weights).sum(axis=1) for weights in self.precision], axis=1)
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(x_j|θ) of each row (n,), up to a constant."""
+        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         centred = rows - theta
         return -0.5 * ((centred @ self.precision) * centred).sum(axis=1)
 
@@ -80,29 +82,29 @@ class Gaussian:
         return theta + generator.standard_normal((n, self.dimension)) @ root.T
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "GaussianPosterior":
-        """The exact posterior, likelihood tempered by T."""
+        """Return the exact posterior, likelihood tempered by T."""
         weight = temperature * len(rows) * self.precision
         covariance = np.linalg.inv(weight + np.eye(self.dimension) / self.exact_prior_variance)
         return GaussianPosterior(covariance @ weight @ rows.mean(axis=0), covariance)
 
 
 class GaussianPosterior(NamedTuple):
-    """N(centre, spread)."""
+    """N(centre, spread), centre (d,), spread (d, d)."""
 
     centre: np.ndarray
     spread: np.ndarray
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Exact draws (size, d)."""
+        """Return exact draws (size, d)."""
         normal = generator.standard_normal((size, len(self.centre)))
         return self.centre + normal @ np.linalg.cholesky(self.spread).T
 
     def mean(self) -> np.ndarray:
-        """E θ (d,)."""
+        """Return E θ (d,)."""
         return self.centre
 
     def covariance(self) -> np.ndarray:
-        """Cov θ (d, d)."""
+        """Return Cov θ (d, d)."""
         return self.spread
 
 
@@ -111,10 +113,10 @@ def dp_hmc_covariance() -> np.ndarray:
 
     Q has the orthonormalised columns of a matrix of uniforms.
     """
-    from dpmc import threefry  # loads SciPy, which no other model needs so early
+    from dpmc import threefry  # loads SciPy, which other models do not need at import
 
     size = len(DP_HMC_EIGENVALUES)
-    # Of the three keys the second drew the eigenvalues.
+    # The second of the three keys drew the eigenvalues.
     matrix_key = threefry.split(threefry.key(DP_HMC_COVARIANCE_SEED), 3)[2]
     orthonormal = np.linalg.qr(threefry.uniform(matrix_key, (size, size))).Q
     covariance = (orthonormal * np.array(DP_HMC_EIGENVALUES)) @ orthonormal.T

@@ -9,8 +9,8 @@ import numpy as np
 class Logistic:
     """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
 
-    A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). The rows'
-    ‖x‖ is at most `norm`, a public number: whoever makes the rows clips them.
+    A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). Rows must
+    have ‖x‖ at most `norm`, a public number; clip them before they are given to the model.
     """
 
     dimension: int  # number of parameters d
@@ -18,42 +18,42 @@ class Logistic:
     sign = -1.0  # s
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """ln p(θ) = 0, a flat prior."""
+        """Return ln p(θ) = 0 (...) of θ (..., d), a flat prior."""
         return np.zeros(theta.shape[:-1])
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) = 0."""
+        """Return ∇ ln p(θ) = 0 (..., d)."""
         return np.zeros(theta.shape)
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α = 0 (chains, d) and γ = 0 (chains,): no part is linear in t."""
+        """Return α = 0 (chains, d) and γ = 0 (chains,): no part is linear in t."""
         return np.zeros(theta.shape), np.zeros(len(theta))
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """β = −θ (chains, d) and η = 0 (chains,): log odds of the other label, −θ·t."""
+        """Return β = −θ (chains, d) and η = 0 (chains,): the log odds of the other label, −θ·t."""
         return -theta, np.zeros(len(theta))
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """t = (2y − 1)x (n, d) of rows (n, 1 + d)."""
+        """Return t = (2y − 1)x (n, d) of rows (n, 1 + d)."""
         return (2.0 * rows[:, :1] - 1.0) * rows[:, 1:]
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(y_j|x_j, θ) of each row (n,)."""
+        """Return ln p(y_j|x_j, θ) of each row (n,)."""
         return -np.logaddexp(0.0, (1.0 - 2.0 * rows[:, 0]) * (rows[:, 1:] @ theta))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """∇ ln p(y_j|x_j, θ), (n, d)."""
+        """Return ∇ ln p(y_j|x_j, θ), (n, d)."""
         from scipy.special import expit
 
         statistics = self.statistics(rows)
         return expit(-(statistics @ theta))[:, None] * statistics
 
     def row_bounds(self, rows: np.ndarray) -> np.ndarray:
-        """c_i = ‖x_i‖ (n,): |ln p(y_i|x_i, θ') − ln p(y_i|x_i, θ)| ≤ c_i ‖θ' − θ‖ (paper, Appendix E.2)."""
+        """Return c_i = ‖x_i‖ (n,): |ln p(y_i|x_i, θ') − ln p(y_i|x_i, θ)| ≤ c_i ‖θ' − θ‖ (Appendix E.2)."""
         return np.sqrt((rows[:, 1:] ** 2).sum(axis=1))
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows (n, 1 + d): x standard normal, shortened to `norm` where longer, then y at θ."""
+        """Draw n rows (n, 1 + d): x standard normal, scaled down to `norm` if longer, then y at θ."""
         x = generator.standard_normal((n, self.dimension))
         length = np.sqrt((x**2).sum(axis=1, keepdims=True))
         x *= np.minimum(1.0, self.norm / length)

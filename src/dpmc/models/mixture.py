@@ -1,4 +1,4 @@
-"""The mixture of two normal laws, prior flat on a square (DP-Fast MH paper, Section 6.1, Appendix E.1)."""
+"""Mixture of two normals with a flat prior on a square (DP-Fast MH paper, Section 6.1, Appendix E.1)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,15 +7,15 @@ import numpy as np
 
 GRID = 121  # points per axis at which the likelihood is computed
 CELLS = 1200  # per axis, on which the posterior is tabulated
-NEGLIGIBLE = 40.0  # density e^−40 of the greatest does not count
+NEGLIGIBLE = 40.0  # densities below e^−40 of the largest are ignored
 
 
 @dataclass(frozen=True)
 class Mixture:
     """x ~ ½ N(θ_1, σ²) + ½ N(θ_1 + θ_2, σ²); the prior is flat on |θ_j| ≤ limit, 0 outside.
 
-    A softplus model (`dpmc.evaluators.softplus`) in t(x) = x: the second component over the first is
-    exp(β x + η).
+    A softplus model (`dpmc.evaluators.softplus`) in t(x) = x: the ratio of the second component to the first
+    is exp(β x + η).
     """
 
     variance: float  # σ²
@@ -24,50 +24,50 @@ class Mixture:
 
     @property
     def dimension(self) -> int:
-        """Number of parameters d = 2."""
+        """Return the number of parameters d = 2."""
         return 2
 
     @property
     def start(self) -> np.ndarray:
-        """Where chains start, (0, 0)."""
+        """Return the start of chains, (0, 0)."""
         return np.zeros(2)
 
     @property
     def histogram_truth(self) -> bool:
-        """True: the paper judges draws by the histogram of exact ones, so problems keep one."""
+        """Return True: the paper compares draws with a histogram of exact draws, so problems keep one."""
         return True
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """ln p(θ) (...) of θ (..., 2) up to a constant: 0 on the square, −∞ outside and for NaN."""
+        """Return ln p(θ) (...) of θ (..., 2) up to a constant: 0 on the square, −∞ outside and for NaN."""
         inside = (np.abs(theta) <= self.limit).all(axis=-1)
         return np.where(inside, 0.0, -np.inf)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) = 0 (..., 2)."""
+        """Return ∇ ln p(θ) = 0 (..., 2)."""
         return np.zeros(theta.shape)
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α (chains, 1), γ (chains,): the first ln N(x; θ_1, σ²) = α x + γ but for a term of x alone."""
+        """Return α (chains, 1), γ (chains,) of ln N(x; θ_1, σ²) = α x + γ, up to a term of x alone."""
         alpha = theta[:, 0] / self.variance
         return alpha[:, None], -0.5 * theta[:, 0] * alpha
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """β (chains, 1), η (chains,): ln N(x; θ_1 + θ_2, σ²) − ln N(x; θ_1, σ²) = β x + η."""
+        """Return β (chains, 1), η (chains,) of ln N(x; θ_1 + θ_2, σ²) − ln N(x; θ_1, σ²) = β x + η."""
         beta = theta[:, 1] / self.variance
         return beta[:, None], -(theta[:, 0] + 0.5 * theta[:, 1]) * beta
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """t(x) = x (n, 1) of rows (n, 1)."""
+        """Return t(x) = x (n, 1) of rows (n, 1)."""
         return rows
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(x_j|θ) of each row (n,), up to a constant."""
+        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         centred = rows[:, 0] - theta[0]
         ends = -0.5 * centred**2, -0.5 * (centred - theta[1]) ** 2
         return np.logaddexp(ends[0] / self.variance, ends[1] / self.variance)
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """∇ ln p(x_j|θ), (n, 2)."""
+        """Return ∇ ln p(x_j|θ), (n, 2)."""
         from scipy.special import expit
 
         first = (rows[:, 0] - theta[0]) / self.variance
@@ -76,7 +76,7 @@ class Mixture:
         return np.stack([(1.0 - weight) * first + weight * second, weight * second], axis=1)
 
     def row_bounds(self, rows: np.ndarray) -> np.ndarray:
-        """c_i (n,) with |ln p(x_i|θ') − ln p(x_i|θ)| ≤ c_i ‖θ' − θ‖ on the square (paper, Appendix E.1)."""
+        """Return c_i (n,): |ln p(x_i|θ') − ln p(x_i|θ)| ≤ c_i ‖θ' − θ‖ on the square (Appendix E.1)."""
         size, limit = np.abs(rows[:, 0]), self.limit
         return np.hypot(2.0 * size + 3.0 * limit, size + 2.0 * limit) / self.variance
 
@@ -86,11 +86,12 @@ class Mixture:
         return (mean + np.sqrt(self.variance) * generator.standard_normal(n))[:, None]
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "GridPosterior":
-        """The posterior, likelihood tempered by T, on a grid.
+        """Return the posterior, likelihood tempered by T, on a grid.
 
-        The log-likelihood is summed over all rows at GRID² points, continued by a cubic spline, and tabulated
-        on CELLS² cells of the rectangle outside of which the density is negligible. With as much information
-        as 100 rows, as in the paper, twice as fine a grid changes no marginal probability by 1e-5.
+        The log-likelihood is summed over all rows at GRID² points, interpolated by a cubic spline, and
+        tabulated on CELLS² cells of the rectangle outside of which the density is negligible. If the tempered
+        likelihood counts as 100 rows, as in the paper, a grid twice as fine changes every marginal
+        probability by less than 1e-5.
         """
         from scipy.interpolate import RectBivariateSpline
 
@@ -105,7 +106,7 @@ class Mixture:
         return GridPosterior(first, second, weight / weight.sum())
 
     def _log_likelihood_on(self, axis: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Σ_j ln p(x_j|θ) − ln p(x_j|0) for all θ in axis × axis."""
+        """Return Σ_j [ln p(x_j|θ) − ln p(x_j|0)] for all θ in axis × axis, (GRID, GRID)."""
         from dpmc.evaluators.softplus import SoftplusEvaluator  # numba is slow to import, and rarely needed
 
         theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -115,7 +116,10 @@ class Mixture:
 
 
 def _cells(axis: np.ndarray, log_density: np.ndarray, limit: float) -> np.ndarray:
-    """Edges of CELLS equal cells that cover where ln(density/greatest) on an axis is not negligible."""
+    """Return edges of CELLS equal cells that cover the part of an axis where the density is not negligible.
+
+    `log_density` is ln(density/maximum) at the points of the axis.
+    """
     inside = axis[log_density > -NEGLIGIBLE]
     step = axis[1] - axis[0]
     ends = inside[0] - step, inside[-1] + step
@@ -123,14 +127,14 @@ def _cells(axis: np.ndarray, log_density: np.ndarray, limit: float) -> np.ndarra
 
 
 class GridPosterior(NamedTuple):
-    """A law in two dimensions that is uniform on each cell of a grid."""
+    """A two-dimensional distribution that is uniform on each cell of a grid."""
 
     first: np.ndarray  # (cells + 1,) edges along θ_1
     second: np.ndarray  # (cells + 1,) edges along θ_2
     weight: np.ndarray  # (cells, cells) probabilities
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Exact draws (size, 2): the cell by inverting the cumulated weights, then a place in it."""
+        """Return draws (size, 2): a cell by inverting the cumulated weights, then a uniform point in it."""
         uniform = generator.random((3, size))
         cumulated = np.cumsum(self.weight)
         last = np.searchsorted(cumulated, cumulated[-1])
@@ -142,12 +146,12 @@ class GridPosterior(NamedTuple):
         )
 
     def mean(self) -> np.ndarray:
-        """E θ (2,)."""
+        """Return E θ (2,)."""
         first, second = self._centres()
         return np.array([self.weight.sum(axis=1) @ first, self.weight.sum(axis=0) @ second])
 
     def covariance(self) -> np.ndarray:
-        """Cov θ (2, 2), with the spread within a cell."""
+        """Return Cov θ (2, 2), including the variance within a cell."""
         centres = [c - m for c, m in zip(self._centres(), self.mean(), strict=True)]
         within = [(edges[1] - edges[0]) ** 2 / 12.0 for edges in (self.first, self.second)]
         covariance = np.diag(within)

@@ -1,4 +1,4 @@
-"""Models of one's own, in Python or as `module:Class`: checked, and fitted to the contract of `Model`."""
+"""Users' models, given in Python or as `module:Class`: checked, and adapted to the interface of `Model`."""
 
 import importlib
 import inspect
@@ -44,9 +44,9 @@ METHODS = (
 def given_model(model: Any) -> tuple[str, Definition]:
     """Return name and definition of a model given in Python: an instance, or a class without arguments.
 
-    Its name is `module:Class`, of a `dpmc.Model` the module and name of its log-likelihood.
+    The name is `module:Class`; for a `dpmc.Model` it is the module and name of its log-likelihood.
 
-    Raises DpmcError for what lacks what a model needs.
+    Raises DpmcError if it is not a valid model.
     """
     of = vars(model)["log_likelihood"] if isinstance(model, Model) else model
     of = of if hasattr(of, "__qualname__") else type(of)
@@ -57,11 +57,11 @@ def given_model(model: Any) -> tuple[str, Definition]:
 
 
 def own_model(name: str) -> Definition:
-    """Import `module:Class` (the current folder first) and check that it can serve as a model.
+    """Import `module:Class` (the current folder first) and check it; return its definition.
 
-    It is a class without arguments or an instance, for example a `dpmc.Model`.
+    `Class` is a class without arguments or an instance, for example a `dpmc.Model`.
 
-    Raises DpmcError for what does not exist or lacks what a model needs.
+    Raises DpmcError if it does not exist or is not a valid model.
     """
     module, _, attribute = name.partition(":")
     folder = str(Path.cwd())
@@ -74,7 +74,7 @@ def own_model(name: str) -> Definition:
 
 
 def _checked(own: Any, name: str) -> Definition:
-    """The definition of a model of one's own, if its attributes are what they have to be."""
+    """Return the definition of a user's model; raise DpmcError for a missing or wrong attribute."""
     where = f"model: {shown(name)}"
     with _one_line(f"{where}: its attributes cannot be read", name.partition(":")[0]):
         given = {key: getattr(own, key) for key in (*ATTRIBUTES, *METHODS) if hasattr(own, key)}
@@ -116,14 +116,14 @@ def _checked(own: Any, name: str) -> Definition:
 
 
 def _are_names(value: Any, d: int) -> bool:
-    """Whether a value is d different texts that can be printed."""
+    """Return whether a value is a tuple or list of d different printable texts."""
     if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
         return False
     return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
 
 
 def _takes_one(method: Any) -> bool:
-    """Whether a method may be called with one argument; True where its signature is not known."""
+    """Return whether a method may be called with one argument; True if its signature is unknown."""
     try:
         inspect.signature(method).bind(None)
     except TypeError:
@@ -135,9 +135,9 @@ def _takes_one(method: Any) -> bool:
 
 @contextmanager
 def _one_line(what: str, module: str) -> Iterator[None]:
-    """Turn whatever a user's code raises, `sys.exit` too, into one DpmcError: what, the error, and where.
+    """Turn any exception of a user's code, also `sys.exit`, into a DpmcError with its text and line.
 
-    The place is the last line of the user's module, if the error went through it.
+    The line is the last one of the user's module in the traceback, if any.
     """
     try:
         yield
@@ -156,7 +156,7 @@ def _one_line(what: str, module: str) -> Iterator[None]:
 
 
 class _Reported:
-    """A user's object; what its methods raise becomes one DpmcError that names model, method and error."""
+    """A user's object whose methods' exceptions become a DpmcError naming model, method and error."""
 
     def __init__(self, own: Any, name: str) -> None:
         self._own, self._name = own, name
@@ -182,29 +182,29 @@ class _Reported:
 
 
 class OwnModel(_Reported):
-    """A user's model with what it leaves out: a flat prior; a clear error for a missing gradient.
+    """A user's model with defaults: a flat prior, and a clear error for a missing gradient.
 
-    A user's prior is written for one θ (d,); here it serves many (..., d).
+    A user's prior takes one θ (d,); here it takes many (..., d).
     """
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
-        """Names of a row's columns, where the model says which they are."""
+        """Return the names of a row's columns; None if the model has none."""
         columns = getattr(self._own, "columns", None)
         return tuple(columns) if isinstance(columns, list | tuple) else None
 
     @property
     def columns(self) -> int | None:
-        """Number of a row's columns, where the model says so."""
+        """Return the number of a row's columns; None if the model does not fix it."""
         names = self.column_names
         return getattr(self._own, "columns", None) if names is None else len(names)
 
     def offers(self, method: str) -> bool:
-        """Whether the user's class has this method itself."""
+        """Return whether the user's class has this method itself."""
         return hasattr(self._own, method)
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """ln p(θ) (...) of θ (..., d); flat if the model has none, −∞ where θ has diverged."""
+        """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, −∞ where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape[:-1])
         own, where = self.__getattr__("log_prior"), f"model: {name_of(self)}: log_prior"
@@ -215,7 +215,7 @@ class OwnModel(_Reported):
         return found
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
+        """Return ∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape)
         self._require("log_prior_gradient")
@@ -227,7 +227,7 @@ class OwnModel(_Reported):
         return gradient
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """∇ ln p(x_j|θ), (n, d)."""
+        """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
         self._require("log_likelihood_gradient")
         return self.__getattr__("log_likelihood_gradient")(theta, rows)
 

@@ -1,8 +1,8 @@
-"""Regression on the columns of a table: linear, logistic, Poisson, and a base for others of their kind.
+"""Regression on the columns of a table: linear, logistic, Poisson, and their base class.
 
-A row is (outcome, predictors). Predictors are standardised by a centre and a scale that are given, never by
-the rows' own mean: that would void the bound on what one row can do. Such centres and scales are public
-guesses, for example {"age": (45, 15)}; they also say what rows to simulate.
+A row is (outcome, predictors). Predictors are standardised by a given centre and scale, never by the rows'
+own mean, which would invalidate the sensitivity bound. Centres and scales are public guesses, for example
+{"age": (45, 15)}; they also define the rows to simulate.
 """
 
 import functools
@@ -22,28 +22,27 @@ Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 
 
 class GeneralizedLinearModel:
-    """Outcomes y whose law depends on η = θ·z, z the standardised predictors with a 1 before (intercept).
+    """Outcomes y whose distribution depends on η = θ·z, z = (1 for the intercept, standardised predictors).
 
-    A subclass has `log_density(eta, y)` (n,) and `score(eta, y)`, its derivative by η (n,); to simulate rows
-    also `draw(generator, eta)` (n,).
+    A subclass defines `log_density(eta, y)` (n,) and `score(eta, y)` (n,), its derivative with respect to η;
+    to simulate rows also `draw(generator, eta)` (n,).
 
     Parameters
     ----------
     outcome
-        Name of its column.
+        Name of the outcome's column.
     predictors
-        Names of columns; or {name: (centre, scale)}, and (value − centre)/scale is the predictor.
+        Names of columns; or {name: (centre, scale)}, and the predictor is (value − centre)/scale.
     intercept
-        Whether there is one. It is the first parameter.
+        Whether the model has an intercept. It is the first parameter.
     prior_sd
-        Of the normal prior around 0 of each coefficient; one number, or one for each.
+        Standard deviation of the normal prior around 0 of each coefficient; one number, or one per parameter.
     norm
-        Predictors of a row that are longer than this, ‖z‖ without intercept, are shortened to it; None: no
-        bound.
+        Bound of ‖z‖ without intercept: longer vectors of predictors are scaled down to it; None: no bound.
     true_theta
-        Parameters that rows are simulated with, and around which chains start; 0 if not given.
+        Parameters with which rows are simulated, and around which chains start; default 0.
     tempering
-        The likelihood counts as that of so many rows; None: of all.
+        Number of rows that the tempered likelihood counts as; None: all rows.
     """
 
     def __init__(
@@ -75,32 +74,32 @@ class GeneralizedLinearModel:
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
 
     def _further(self) -> tuple[str, ...]:
-        """Names of parameters beside the coefficients."""
+        """Return the names of parameters other than the coefficients."""
         return ()
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for rows that the model cannot have; asked before any budget is spent."""
+        """Raise DpmcError for rows with impossible outcomes; called before any budget is spent."""
 
     def _refuse(self, rows: np.ndarray, wrong: np.ndarray, rule: str) -> None:
-        """Raise DpmcError for the first outcome that is wrong."""
+        """Raise DpmcError for the first row that `wrong` (n,) marks; `rule` ends the message."""
         for row in np.flatnonzero(wrong)[:1]:
             who = f"{type(self).__name__}: outcome {self.columns[0]}"
             raise DpmcError(f"{who}: {rows[row, 0]:g} in row {row} must be {rule}")
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """ln p(y|η) (n,), up to a term of y alone."""
+        """Return ln p(y|η) (n,), up to a term of y alone."""
         raise NotImplementedError
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The derivative of ln p(y|η) by η, (n,)."""
+        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         raise NotImplementedError
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Outcomes (n,) at η (n,)."""
+        """Draw outcomes (n,) at η (n,)."""
         raise NotImplementedError
 
     def design(self, rows: np.ndarray) -> np.ndarray:
-        """z (n, coefficients) of rows (n, 1 + predictors)."""
+        """Return z (n, coefficients) of rows (n, 1 + predictors)."""
         z = (rows[:, 1:] - self._centre) / self._scale
         if self._norm is not None:
             length = np.sqrt((z**2).sum(axis=1, keepdims=True))
@@ -108,20 +107,20 @@ class GeneralizedLinearModel:
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(y_j|z_j, θ) of each row (n,)."""
+        """Return ln p(y_j|z_j, θ) of each row (n,)."""
         return self.log_density(self.design(rows) @ theta, rows[:, 0])
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """∇ ln p(y_j|z_j, θ), (n, d)."""
+        """Return ∇ ln p(y_j|z_j, θ), (n, d)."""
         design = self.design(rows)
         return self.score(design @ theta, rows[:, 0])[:, None] * design
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """ln p(θ) (...) of θ (..., d), up to a constant."""
+        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """∇ ln p(θ) (..., d)."""
+        """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_sd**2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
@@ -132,16 +131,16 @@ class GeneralizedLinearModel:
         return rows
 
     def _outcomes(self, generator: np.random.Generator, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Outcomes (n,) at θ, of rows whose predictors are z."""
+        """Draw outcomes (n,) at θ of rows with predictors z."""
         return self.draw(generator, z @ theta)
 
 
 class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
-    """y ~ N(θ·z, sd²). `sd=None`: ln sd is the last parameter, "log_sd".
+    """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd".
 
-    The outcome may be standardised as predictors are, {"income": (40_000, 20_000)}; `sd` and coefficients are
-    then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²): about half the square of
-    the number of predictors.
+    The outcome may be standardised like predictors, {"income": (40_000, 20_000)}; `sd` and coefficients are
+    then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²), so the number of
+    statistics is about half the square of the number of predictors.
     """
 
     def __init__(
@@ -176,23 +175,23 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         )
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
-        kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is no statistic
+        kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is constant
         self._pairs = rows[kept], columns[kept]
         if self.sd is not None:
-            # The exact posterior is known; whether a model has the method decides how it is evaluated.
+            # Only models with a known exact posterior have this method; their chains are compared with it.
             self.posterior = self._posterior
 
     def _further(self) -> tuple[str, ...]:
         return ("log_sd",) if self.sd is None else ()
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Products zy, then z_i z_j, then y² if the sd is a parameter; (n, k)."""
+        """Return the products zy, then z_i z_j, then y² if the sd is a parameter, (n, k)."""
         z, y = self.design(rows), self._outcome(rows)
         squares = [y[:, None] ** 2] if self.sd is None else []
         return np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Coefficients (chains, k) of the statistics."""
+        """Return the coefficients (chains, k) of the statistics."""
         beta, precision = self._split(theta)
         one, other = self._pairs
         halves = np.where(one == other, -0.5, -1.0)
@@ -200,13 +199,13 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return np.concatenate([beta, halves * beta[:, one] * beta[:, other], *squares], axis=1) * precision
 
     def offset(self, theta: np.ndarray) -> np.ndarray:
-        """What does not depend on the row, (chains,)."""
+        """Return the part that does not depend on the row, (chains,)."""
         beta, precision = self._split(theta)
         constant = -0.5 * beta[:, 0] ** 2 * precision[:, 0] if self._intercept else np.zeros(len(theta))
         return constant - theta[:, -1] if self.sd is None else constant
 
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G (chains, d, k), h (chains, d): the derivatives of slopes and offset by θ."""
+        """Return G (chains, d, k), h (chains, d): the derivatives of slopes and offset with respect to θ."""
         beta, precision = self._split(theta)
         p, (one, other) = self._coefficients, self._pairs
         pairs = p + np.arange(len(one))
@@ -224,13 +223,13 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return linear, constant
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(y_j|z_j, θ) of each row (n,): the density itself, with fewer roundings than by statistics."""
+        """Return ln p(y_j|z_j, θ) of each row (n,), from the density: fewer roundings than by statistics."""
         sd = np.exp(theta[-1]) if self.sd is None else self.sd
         residual = (self._outcome(rows) - self.design(rows) @ theta[: self._coefficients]) / sd
         return -0.5 * residual**2 - (theta[-1] if self.sd is None else 0.0)
 
     def _posterior(self, rows: np.ndarray, temperature: float) -> GaussianPosterior:
-        """The exact posterior, likelihood tempered by T."""
+        """Return the exact posterior, likelihood tempered by T."""
         z, weight = self.design(rows), temperature / (self.sd or 1.0) ** 2
         covariance = np.linalg.inv(weight * z.T @ z + np.diag(self.prior_sd**-2.0))
         return GaussianPosterior(covariance @ (weight * z.T @ self._outcome(rows)), covariance)
@@ -244,25 +243,25 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return (rows[:, 0] - self._y_centre) / self._y_scale
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients (chains, p) and 1/sd² (chains, 1)."""
+        """Return coefficients (chains, p) and 1/sd² (chains, 1)."""
         if self.sd is None:
             return theta[:, :-1], np.exp(-2.0 * theta[:, -1:])
         return theta, np.full((len(theta), 1), self.sd**-2.0)
 
 
 class LogisticRegression(GeneralizedLinearModel):
-    """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; served by the kernels of softplus models."""
+    """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; evaluated by the kernels of softplus models."""
 
     sign = Logistic.sign
 
     @functools.cached_property
     def _plain(self) -> Logistic:
-        """The model of rows (y, z)."""
+        """Return the model of rows (y, z)."""
         return Logistic(self.dimension, np.inf)
 
     @property
     def lossless_clip(self) -> float | None:
-        """The clip bound, nats per unit distance, at which no log ratio is clipped; None without `norm`."""
+        """Return the clip bound, nats per unit distance, that clips no log ratio; None without `norm`."""
         return None if self._norm is None else float(np.hypot(self._norm, float(self._intercept)))
 
     def check_rows(self, rows: np.ndarray) -> None:
@@ -271,31 +270,31 @@ class LogisticRegression(GeneralizedLinearModel):
         self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Logistic.line`."""
+        """Return α and γ as `Logistic.line`."""
         return self._plain.line(theta)
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Logistic.link`."""
+        """Return β and η as `Logistic.link`."""
         return self._plain.link(theta)
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """t = (2y − 1)z (n, d)."""
+        """Return t = (2y − 1)z (n, d)."""
         return self._plain.statistics(self._rows(rows))
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """ln p(y_j|z_j, θ) of each row (n,)."""
+        """Return ln p(y_j|z_j, θ) of each row (n,)."""
         return self._plain.log_likelihood(theta, self._rows(rows))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """∇ ln p(y_j|z_j, θ), (n, d)."""
+        """Return ∇ ln p(y_j|z_j, θ), (n, d)."""
         return self._plain.log_likelihood_gradient(theta, self._rows(rows))
 
     def row_bounds(self, rows: np.ndarray) -> np.ndarray:
-        """c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
+        """Return c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
         return self._plain.row_bounds(self._rows(rows))
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Outcomes (n,) at η (n,)."""
+        """Draw outcomes (n,) at η (n,)."""
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
     def _rows(self, rows: np.ndarray) -> np.ndarray:
@@ -306,25 +305,25 @@ class PoissonRegression(GeneralizedLinearModel):
     """Counts y ~ Poisson(e^{θ·z})."""
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for an outcome that is no count."""
+        """Raise DpmcError for an outcome that is not a whole number of at least 0."""
         y = rows[:, 0]
         self._refuse(rows, (y < 0.0) | (y != np.floor(y)), "a whole number, at least 0")
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
+        """Return ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
         return y * eta - np.exp(eta)
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """The derivative of ln p(y|η) by η, (n,)."""
+        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         return y - np.exp(eta)
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Outcomes (n,) at η (n,)."""
+        """Draw outcomes (n,) at η (n,)."""
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Names, centres and scales of columns; 0 and 1 where none are given."""
+    """Return names, centres and scales of columns; default 0 and 1."""
     names = tuple(columns)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
         raise DpmcError(f"{where}: {shown(columns)} must be a list of names, or {{name: (centre, scale)}}")

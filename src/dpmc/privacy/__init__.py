@@ -1,5 +1,5 @@
-"""The private data: mechanisms, which alone see rows, what they release, and what that costs.
+"""Private data: the mechanisms, which alone see rows, their releases, and the privacy accounting.
 
-An algorithm declares its releases (`events`) and reserves budget for them (`ledger`) before a
-mechanism computes anything; an accountant (`accountants`) turns releases into (epsilon, delta).
+An algorithm declares its releases (`events`). Budget is reserved for them (`ledger`) before a mechanism
+computes anything. An accountant (`accountants`) turns releases into (epsilon, delta).
 """

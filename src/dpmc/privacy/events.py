@@ -1,11 +1,11 @@
-"""Releases as data: what is released about the rows, in frozen values that go to JSON and back.
+"""Releases as data: frozen values that describe what is released about the rows, convertible to JSON.
 
-A *release* is one noisy answer about the private rows. Algorithms declare the releases of one
-iteration as a tuple of events, the ledger counts them, accountants turn them into (epsilon, delta).
-Equal events are run-length coded by `count`.
+A *release* is one noisy answer about the private rows. Algorithms declare the releases of one iteration as a
+tuple of events, the ledger counts them, and accountants turn them into (epsilon, delta). Equal events are
+represented once, with a `count`.
 
-A new kind of release is a frozen dataclass that derives from `Release`, carries `name` and `count`, and is
-listed in `TYPES`; the accountants that can bound it list it in `handles`.
+A new kind of release is a frozen dataclass derived from `Release` with `name` and `count`, listed in `TYPES`.
+The accountants that can bound it list it in `handles`.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from typing import Any
 from dpmc.errors import DpmcError
 
 NEIGHBOURS = "substitute"
-"""The neighbour relation of all that is said here: one row replaced, the number of rows public."""
+"""The neighbour relation of all releases: one row is replaced; the number of rows is public."""
 
 
 _LEAST = {"count": 1, "n": 1, "batch_size": 1, "most_rows": 0}
-"""Whole numbers that events have, and the smallest that each may be."""
+"""Whole-number attributes of events, and the smallest allowed value of each."""
 
 
 class Release:
-    """What every kind of release has.
+    """Base of all kinds of releases.
 
     Attributes
     ----------
     name
         What is released, e.g. "log-likelihood ratio".
     count
-        How many such releases, >= 1; those on batches each with a fresh one.
+        Number of such releases, >= 1; each release on a batch draws a new batch.
     neighbours
-        `NEIGHBOURS`, where the kind has a sensitivity.
+        `NEIGHBOURS`, if the kind has a sensitivity.
 
     Raises
     ------
     DpmcError
-        For a value out of its range; it names release and attribute.
+        For a value out of range; the message names release and attribute.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Release:
 
     @property
     def mu(self) -> float | None:
-        """Mean of one release's privacy loss N(mu, 2 mu); None if that loss is not Gaussian."""
+        """Return the mean of one release's privacy loss N(mu, 2 mu); None if that loss is not Gaussian."""
         return None
 
 
@@ -90,16 +90,16 @@ class GaussianRelease(Release):
 
     @property
     def mu(self) -> float:
-        """1/(2 s^2); infinite where it overflows (Theorem 2.11(3))."""
-        # Products, because ** raises on overflow where * gives inf, the right cost of no noise.
+        """Return 1/(2 s^2); infinite if it overflows (Theorem 2.11(3))."""
+        # Products, because ** raises on overflow, where * gives inf, the correct cost of no noise.
         inverse = 1.0 / self.noise_multiplier
         return 0.5 * inverse * inverse
 
 
 class BatchRelease(Release):
-    """A release about a batch of b of the n rows, drawn uniformly without replacement, anew each time.
+    """A release on a batch of b of the n rows, drawn uniformly without replacement for each release.
 
-    Which rows were drawn stays secret, and the batch size is public.
+    The rows drawn are secret; the batch size is public.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class BatchRelease(Release):
 
     @property
     def sampling_fraction(self) -> float:
-        """q = b / n, in (0, 1]."""
+        """Return q = b / n, in (0, 1]."""
         return self.batch_size / self.n
 
 
@@ -155,9 +155,9 @@ class SubsampledGaussianRelease(BatchRelease):
 class BarkerRelease(BatchRelease):
     """One test of DP Barker on a batch (Section 3.3, Algorithm 3), with noise variance 2.
 
-    What is released is sum(z_i) + N(0, 2 - s^2), where z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is
-    r_i to ±sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is the batch's own variance. A tighter
-    clip bound costs no more.
+    The release is sum(z_i) + N(0, 2 - s^2). Here z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is r_i to
+    ±sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is the variance of the batch. A tighter clip
+    bound costs no more.
     """
 
     name: str
@@ -169,13 +169,13 @@ class BarkerRelease(BatchRelease):
 
 @dataclass(frozen=True)
 class FastMetropolisRelease(Release):
-    """One accept bit of corrected DP-Fast MH (Zhang and Zhang, Algorithm 2, put right).
+    """One accept bit of corrected DP-Fast MH (Zhang and Zhang, Algorithm 2, corrected).
 
-    Which of four tests is made is a public function of the state and the proposal: on all rows, or
-    on a minibatch of a Poisson number of rows with mean at most `most_rows`, drawn uniformly *with*
-    replacement, the number public; and there without noise by Barker's acceptance ("free"), or with
-    normal noise on the log ratio. Sensitivity: how far one replaced row, drawn once, moves the log
-    ratio. A number of 0 says that this test is never made.
+    One of four tests is made; the choice is a public function of the state and the proposal. A test is on all
+    rows, or on a minibatch: a Poisson number of rows with mean at most `most_rows`, drawn uniformly *with*
+    replacement, the number public. Each is either without noise, by Barker's acceptance ("free"), or with
+    normal noise on the log ratio. The sensitivity is the change of the log ratio when one row, drawn once, is
+    replaced. A value of 0 means that the test is never made.
 
     Attributes
     ----------
@@ -188,14 +188,14 @@ class FastMetropolisRelease(Release):
     most_rows
         K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
     batch_epsilon
-        As `epsilon`, on a minibatch, per time that the row is drawn.
+        As `epsilon`, on a minibatch, for each time that the row is drawn.
     batch_noise_multiplier
         As `noise_multiplier`, on a minibatch, for a row drawn once.
 
     Raises
     ------
     DpmcError
-        Also if no test at all, or none on a minibatch although `most_rows` > 0, is ever made.
+        Also if no test is ever made, or none on a minibatch although `most_rows` > 0.
     """
 
     name: str
@@ -227,14 +227,14 @@ class FastMetropolisRelease(Release):
 
 @dataclass(frozen=True)
 class NonPrivateRelease(Release):
-    """An exact answer about the rows: no accountant can bound it, epsilon is infinite."""
+    """An exact answer about the rows: its epsilon is infinite."""
 
     name: str
     count: int = 1
 
     @property
     def mu(self) -> float:
-        """Infinite."""
+        """Return infinity."""
         return math.inf
 
 
@@ -245,11 +245,11 @@ TYPES: dict[str, type[Release]] = {
     "fast-metropolis": FastMetropolisRelease,
     "non-private": NonPrivateRelease,
 }
-"""Every kind of release by the name that its JSON form carries as `type`."""
+"""Every kind of release, by its `type` in JSON."""
 
 
 def repeat(events: Iterable[Release], times: int) -> tuple[Release, ...]:
-    """The events of `times` rounds of `events`: every count multiplied; nothing for 0 rounds.
+    """Return the events of `times` rounds of `events`: every count multiplied; () for 0 rounds.
 
     Raises DpmcError if `times` is negative or not an integer.
     """
@@ -260,12 +260,12 @@ def repeat(events: Iterable[Release], times: int) -> tuple[Release, ...]:
 
 
 def merge(events: Iterable[Release]) -> tuple[Release, ...]:
-    """The same releases, equal ones added up into one count, in order of first appearance."""
+    """Return the same releases with equal ones merged into one count, in order of first appearance."""
     return from_counts(counts(events))
 
 
 def counts(events: Iterable[Release]) -> Counter[Release]:
-    """How often each release happens: events of count 1 -> total count, in order of appearance."""
+    """Return how often each release happens: event of count 1 -> total count, in order of appearance."""
     totals: Counter[Release] = Counter()
     for event in events:
         totals[_with_count(event, 1)] += event.count
@@ -273,35 +273,35 @@ def counts(events: Iterable[Release]) -> Counter[Release]:
 
 
 def from_counts(totals: Mapping[Release, int]) -> tuple[Release, ...]:
-    """Inverse of `counts`; entries of 0 are left out."""
+    """Return events from counts, the inverse of `counts`; entries of 0 are left out."""
     return tuple(_with_count(single, total) for single, total in totals.items() if total)
 
 
 def total_mu(events: Iterable[Release]) -> float | None:
-    """Sum of the Gaussian costs mu of all releases; None if one of them has no Gaussian loss.
+    """Return the sum of the Gaussian costs mu of all releases; None if one of them has no Gaussian loss.
 
-    Costs add over adaptive Gaussian releases (Theorems 2.11(3), 4.3). The sum depends only on which
-    releases happened, to the last bit: not on their order or on how a run was cut into blocks.
+    Costs add over adaptive Gaussian releases (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
+    of the releases and any division of a run into blocks.
     """
     multiplicity: Counter[float] = Counter()
     for event in events:
         if event.mu is None:
             return None
         multiplicity[event.mu] += event.count
-    # fsum cannot add infinities that arise on the way, hence the test first.
+    # fsum raises if a partial sum overflows, hence the test first.
     costs = [count * mu for mu, count in multiplicity.items()]
     return math.inf if math.inf in costs else math.fsum(costs)
 
 
 def to_json(events: Iterable[Release]) -> list[dict[str, Any]]:
-    """The events as JSON-able objects, each with its `type`; nothing is merged."""
+    """Return the events as JSON-compatible objects, each with its `type`; nothing is merged."""
     return [{"type": _tag(event), **dataclasses.asdict(event)} for event in events]  # type: ignore[call-overload]
 
 
 def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
-    """Inverse of `to_json`.
+    """Return events from JSON objects, the inverse of `to_json`.
 
-    Raises DpmcError for an unknown type, a missing or unknown key, or a value out of its range.
+    Raises DpmcError for an unknown type, a missing or unknown key, or a value out of range.
     """
     return tuple(_event_from_json(entry) for entry in objects)
 
@@ -337,7 +337,7 @@ def _with_count(event: Release, count: int) -> Release:
 
 
 def _set(event: Release, key: str, value: Any) -> None:
-    # The dataclass is frozen for everyone else; NumPy scalars become plain ones, for JSON.
+    # The dataclass is frozen; checks convert NumPy scalars to Python numbers, for JSON.
     object.__setattr__(event, key, value)
 
 
@@ -369,7 +369,7 @@ def _check_positive(event: Release, key: str) -> None:
 
 
 def _integer(value: Any) -> int | None:
-    """`value` as an int of Python; None for what is no integer, also for true."""
+    """Return `value` as a Python int; None if it is not an integer, also for true."""
     if isinstance(value, bool):
         return None
     try:

@@ -1,13 +1,15 @@
 """Accept bits: the tests of TunaMH and of DP-Fast MH (Zhang and Zhang 2023, Algorithms 1 and 2).
 
-U_i = −T ln p(x_i|θ), r_i = U_i(θ) − U_i(θ'), |r_i| ≤ c_i M with M = ‖θ − θ'‖, and C = Σ c_i. On a minibatch,
-Poisson(λ + CM) rows are drawn with replacement, row i with probability c_i/C; with v = r_i/(c_i M) and
-h = CM/(2λ + CM) it is kept with probability (1 − hv)/(1 + h), and the rows kept make the log ratio
-ℓ_1 = Σ 2 artanh(hv) (Algorithm 1 in shorter words). On all rows ℓ_2 = Σ r_i. Over the random numbers of a
-minibatch the test is reversible (Zhang, Cooper and De Sa 2020) where no row is clipped, and remains so if
-*which* of the two tests is made depends on λ + CM only. It does not if it depends on the number drawn, as
-Algorithm 2 has it: given that number, the rows not kept count as well (Theorem 3 is wrong there;
-docs/results/dp-fast-mh.md has the error's size).
+U_i = −T ln p(x_i|θ), r_i = U_i(θ) − U_i(θ'), |r_i| ≤ c_i M with M = ‖θ − θ'‖, and C = Σ c_i.
+
+On a minibatch, Poisson(λ + CM) rows are drawn with replacement, row i with probability c_i/C. With
+v = r_i/(c_i M) and h = CM/(2λ + CM), a row is kept with probability (1 − hv)/(1 + h). The log ratio of the
+rows kept is ℓ_1 = Σ 2 artanh(hv) (Algorithm 1, simplified). On all rows it is ℓ_2 = Σ r_i.
+
+Averaged over the random numbers of a minibatch, the test is reversible if no row is clipped (Zhang, Cooper
+and De Sa 2020). It stays reversible if the choice between the two tests depends only on λ + CM. It does not
+if the choice depends on the number drawn, as in Algorithm 2: given that number, the rows not kept carry
+information too (Theorem 3 is wrong there; docs/results/dp-fast-mh.md has the size of the error).
 """
 
 from typing import NamedTuple
@@ -29,16 +31,16 @@ ANY_NUMBER = 1 << 62
 
 
 class Verdict(NamedTuple):
-    """What became of the tests of one iteration (chains,)."""
+    """Results of the tests of one iteration, (chains,)."""
 
     accepted: np.ndarray
-    rows_used: np.ndarray  # rows looked at, with repeats
+    rows_used: np.ndarray  # rows used, with repeats
     noise_drawn: np.ndarray  # whether noise was drawn
-    all_rows: np.ndarray  # whether the test took all rows
+    all_rows: np.ndarray  # whether the test used all rows
 
 
 class FastTest(NamedTuple):
-    """The test of one iteration: what it reads, and its rule."""
+    """The test of one iteration: its rows, its rule and its noise."""
 
     evaluator: Evaluator
     bounded: BoundedRows
@@ -54,9 +56,10 @@ class FastTest(NamedTuple):
         log_uniform: np.ndarray,
         words: np.ndarray,
     ) -> tuple[Verdict, np.ndarray]:
-        """What became of the tests, and numbers of rows clipped (chains,).
+        """Return the results of the tests, and numbers of rows clipped (chains,).
 
-        `prior_ratio` −∞: rejected unseen. `words` (chains,) of 64 random bits draw the rows.
+        A proposal with `prior_ratio` −∞ is rejected without reading rows. `words` (chains,) are 64 random
+        bits with which rows are drawn.
         """
         length = np.sqrt(((theta - proposal) ** 2).sum(axis=1))  # M
         reach = self.bounded.total * length  # CM
@@ -84,7 +87,7 @@ class FastTest(NamedTuple):
         return Verdict(accepted, rows_used, seen & (sd > 0.0), every), clipped
 
     def rows_to_draw(self, reach: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """How many rows each minibatch has (chains,); −1: the test is made on all rows. `reach` = CM."""
+        """Return the size of each minibatch (chains,); −1: the test is on all rows. `reach` = CM."""
         mean, most = self.rule.batch_mean + reach, self.rule.most_rows
         if not self.rule.branch_on_mean:
             counts = kernels.poisson_counts(words, mean, most)
@@ -97,7 +100,7 @@ class FastTest(NamedTuple):
     def batch_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, length: float, count: int, word: np.uint64
     ) -> tuple[float, int]:
-        """ℓ_1 of one chain, θ (d,), over `count` rows drawn, and how many of them had to be clipped."""
+        """Return ℓ_1 of one chain, θ (d,), over `count` rows drawn, and the number of them clipped."""
         chosen = self.bounded.draw(word, count)
         ratios = self.temperature * self.evaluator.row_ratios(theta, proposal, chosen)
         reach = self.bounded.total * length
@@ -108,10 +111,10 @@ class FastTest(NamedTuple):
         return found
 
     def batch_noise_sd(self, reach: np.ndarray) -> np.ndarray:
-        """Noise sd of tests on minibatches; `reach` = CM."""
+        """Return the noise sd of tests on minibatches (chains,); `reach` = CM."""
         rule, share = self.rule, self.bounded.largest / self.bounded.total
         if not rule.most_rows:
-            return np.zeros(len(reach))  # there are none
+            return np.zeros(len(reach))  # there are no minibatches
         sensitivity = 2.0 * np.log(1.0 + reach / rule.batch_mean)
         if rule.inverted:
             with np.errstate(divide="ignore"):
@@ -122,7 +125,7 @@ class FastTest(NamedTuple):
         )
 
     def noise_sd(self, sensitivity: np.ndarray, limit: float, scale: float) -> np.ndarray:
-        """Noise sd of tests: 0 where the sensitivity is within `limit`, else `scale` times it."""
+        """Return the noise sd of tests: 0 if the sensitivity is within `limit`, else `scale` times it."""
         within = sensitivity < limit if self.rule.as_coded else sensitivity <= limit
         with np.errstate(invalid="ignore"):
             return np.where(within, 0.0, scale * sensitivity)
@@ -130,7 +133,7 @@ class FastTest(NamedTuple):
     def passes(
         self, log_ratio: np.ndarray, sd: np.ndarray, log_uniform: np.ndarray, words: np.ndarray
     ) -> np.ndarray:
-        """Whether chains pass their tests, with noise of these sds; NaN does not."""
+        """Return whether chains accept, (chains,), with noise of these sds; NaN rejects."""
         free = barker_threshold(log_uniform) if self.rule.barker else log_uniform
         if self.rule.as_coded:
             noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd

@@ -1,8 +1,8 @@
-"""The calibration of DP-Fast MH, and where it holds (Zhang and Zhang 2023).
+"""The calibration of DP-Fast MH, and the conditions under which it is valid (Zhang and Zhang 2023).
 
-The paper's own numbers (Algorithm 2, Theorem 2), the rule under which they hold for the corrected algorithm,
-and the event of a corrected iteration. p = max c_i / C is the largest probability with which a row is drawn,
-1/n with one public bound for all rows; K = `most_rows`.
+It has the paper's numbers (Algorithm 2, Theorem 2), the conditions under which they are valid for the
+corrected algorithm, and the event of a corrected iteration. p = max c_i / C is the largest probability with
+which a row is drawn, 1/n if all rows have one public bound; K = `most_rows`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
 
 class Calibration(NamedTuple):
-    """The four numbers by which one iteration decides on noise and draws it.
+    """The thresholds and noise multipliers of one iteration.
 
     Attributes
     ----------
     epsilon, noise_multiplier : on all rows: no noise up to this sensitivity; noise sd / sensitivity.
-    batch_epsilon, batch_noise_multiplier : the same on a minibatch; 0 where there is none.
+    batch_epsilon, batch_noise_multiplier : the same on a minibatch; 0 without minibatches.
     """
 
     epsilon: float
@@ -33,13 +33,13 @@ class Calibration(NamedTuple):
 
 
 def calibration(epsilon: float, delta: float, most_rows: int = 0, share: float = 0.0) -> Calibration:
-    """The paper's thresholds and noise multipliers for `epsilon`, `delta` per iteration (Algorithm 2).
+    """Return the paper's thresholds and noise multipliers for `epsilon`, `delta` per iteration (Algorithm 2).
 
     epsilon_0 = epsilon/(6 K p), delta_0 = delta/(2 K p), sigma_1 = sqrt(2 ln(1.25/delta_0))/epsilon_0,
-    sigma_2 = sqrt(2 ln(1.25/delta))/epsilon. `share` is p; both 0 for the full-batch algorithm. Nothing
-    says that these numbers are valid: see `check`.
+    sigma_2 = sqrt(2 ln(1.25/delta))/epsilon. `share` is p; K and p are 0 for the full-batch algorithm. Their
+    validity is not checked here: see `check`.
 
-    Raises DpmcError for a bad epsilon or delta, and where delta_0 is not below 1.25.
+    Raises DpmcError for a bad epsilon or delta, and if delta_0 is not below 1.25.
     """
     full = float(multiplier(checked_epsilon(epsilon), checked_delta(delta)))
     if not most_rows:
@@ -54,10 +54,10 @@ def calibration(epsilon: float, delta: float, most_rows: int = 0, share: float =
 
 
 def check(epsilon: float, most_rows: int, share: float) -> None:
-    """DpmcError where the paper's calibration of minibatches does not hold; else nothing.
+    """Raise DpmcError if the paper's calibration of minibatches is not valid.
 
-    The classical noise multiplier needs epsilon_0 <= 1, and (1 - p + p e^epsilon_0)^K may be taken to be
-    1 + 6 K p epsilon_0 only with K p (e^epsilon_0 - 1) <= 1.
+    The classical noise multiplier needs epsilon_0 <= 1. (1 - p + p e^epsilon_0)^K may be replaced by
+    1 + 6 K p epsilon_0 only if K p (e^epsilon_0 - 1) <= 1.
     """
     free = float(batch_epsilon(checked_epsilon(epsilon), most_rows, share))
     setting = f"most_rows K = {most_rows}, epsilon = {epsilon:g}"
@@ -76,7 +76,7 @@ def check(epsilon: float, most_rows: int, share: float) -> None:
 
 
 def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:
-    """Raise DpmcError where a classical noise multiplier does not make a release (epsilon, delta).
+    """Raise DpmcError if a classical noise multiplier does not make a release (epsilon, delta)-DP.
 
     sqrt(2 ln(1.25/delta))/epsilon is proven for epsilon < 1; at delta = 1e-5 it fails from epsilon = 8.42 on.
     `remedy` ends the message.
@@ -85,16 +85,16 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
     if exact > delta:
         raise DpmcError(
             f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier "
-            f"{noise_multiplier:.4g} has delta = {exact:.3g} in truth, must be at most {delta:g}; {remedy}"
+            f"{noise_multiplier:.4g} has exact delta = {exact:.3g}, must be at most {delta:g}; {remedy}"
         )
 
 
 def corrected_release(
     name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
 ) -> FastMetropolisRelease:
-    """The event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
+    """Return the event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
 
-    Raises DpmcError as `calibration`, `check_classical` and, with minibatches, `check` do.
+    Raises DpmcError as `calibration`, `check_classical` and, with minibatches, `check`.
     """
     if most_rows:
         check(epsilon, most_rows, 1.0 / n)

@@ -1,6 +1,6 @@
-"""What decides which test TunaMH and DP-Fast MH make, and with how much noise (Zhang and Zhang 2023).
+"""The rule by which TunaMH and DP-Fast MH choose their test and its noise (Zhang and Zhang 2023).
 
-Formulas alone: whoever only checks hyperparameters need not load the kernels.
+Formulas only, so that hyperparameters can be checked without loading the kernels.
 """
 
 from typing import Any, NamedTuple
@@ -9,35 +9,35 @@ import numpy as np
 
 
 class FastRule(NamedTuple):
-    """What decides which test is made, and with how much noise; all of it public."""
+    """The public constants that determine the test of an iteration and its noise."""
 
     epsilon: float  # ε of one iteration; ∞: no noise
     delta: float  # δ of one iteration
     batch_mean: float  # λ
-    most_rows: int  # K: from here on all rows; 0: always
-    clip: float  # nats per unit distance, untempered, of every row; ∞: rows have bounds of their own
-    branch_on_mean: bool  # minibatch where λ + CM < K; else where the number drawn is less than K
-    barker: bool  # Barker's acceptance where no noise is drawn
-    as_coded: bool  # noise uniform on [0, sd), and drawn already where sensitivity equals its limit
-    inverted: bool  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as one script has it
+    most_rows: int  # K: with K rows or more the test is on all rows; 0: always
+    clip: float  # of every row, nats per unit distance, untempered; ∞: each row has its own bound
+    branch_on_mean: bool  # minibatch if λ + CM < K; else if the number drawn is less than K
+    barker: bool  # Barker's acceptance if no noise is drawn
+    as_coded: bool  # noise uniform on [0, sd), drawn also if the sensitivity equals its limit
+    inverted: bool  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script
 
 
 def batch_epsilon(epsilon: float, most_rows: int, share: float) -> float:
-    """ε_0 = ε/(6Kp), p = `share` = max c_i / C: what a row drawn once may cost (Theorem 2)."""
+    """Return ε_0 = ε/(6Kp), p = `share` = max c_i / C: the limit for a row drawn once (Theorem 2)."""
     return epsilon / (6.0 * most_rows * share)
 
 
 def batch_multiplier(epsilon: float, delta: float, most_rows: int, share: float) -> float:
-    """σ_1 = √(2 ln(2.5 Kp/δ)) / ε_0: noise sd over sensitivity on a minibatch; 0 if 2.5 Kp ≤ δ."""
+    """Return σ_1 = √(2 ln(2.5 Kp/δ)) / ε_0: noise sd over sensitivity on a minibatch; 0 if 2.5 Kp ≤ δ."""
     logarithm = np.log(2.5 * most_rows * share / delta)
     return float(np.sqrt(2.0 * max(logarithm, 0.0)) / batch_epsilon(epsilon, most_rows, share))
 
 
 def multiplier(epsilon: float, delta: float) -> float:
-    """σ_2 = √(2 ln(1.25/δ)) / ε: noise sd over sensitivity of the Gaussian mechanism (Theorem 1)."""
+    """Return σ_2 = √(2 ln(1.25/δ)) / ε: noise sd over sensitivity of the Gaussian mechanism (Theorem 1)."""
     return float(np.sqrt(2.0 * np.log(1.25 / delta)) / epsilon)
 
 
 def barker_threshold(log_uniform: np.ndarray) -> Any:
-    """ln(u/(1 − u)): Barker's test accepts a log ratio ℓ that is greater, with probability 1/(1 + e^−ℓ)."""
+    """Return ln(u/(1 − u)): Barker's test accepts a greater log ratio ℓ, with probability 1/(1 + e^−ℓ)."""
     return log_uniform - np.log1p(-np.exp(log_uniform))

@@ -1,7 +1,7 @@
-"""The ledger: budget is reserved before anything is computed, so that nothing can overrun it.
+"""The ledger: budget is reserved before anything is computed, so that it cannot be exceeded.
 
-With an accountant that is no filter (`Accountant.is_filter`) the total is a theorem only for releases that
-were fixed before the first one. So the ledger then refuses all others.
+If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for releases that were
+fixed before the first one. The ledger then refuses all other releases.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        # Frozen for everyone else; NumPy scalars and integers become plain floats, for JSON.
+        # The dataclass is frozen; NumPy scalars and integers become plain floats, for JSON.
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         object.__setattr__(self, "delta", checked_delta(self.delta))
 
 
 class Ledger:
-    """What is reserved, performed and forfeited on one data set, against one budget.
+    """Releases reserved, performed and forfeited on one data set, against one budget.
 
-    A release goes through two steps: `reserve` before it is computed, `perform` once it has been.
-    What was reserved and never performed (a crash) stays reserved, or is written off with `forfeit`; it is
-    never handed back. So no more than what has been reserved can ever be spent, and that fits the budget.
-    Several chains on the same data share one ledger. Not for use by several threads at once.
+    A release takes two steps: `reserve` before it is computed, `perform` afterwards. A release that was
+    reserved but never performed (a crash) stays reserved, or is written off with `forfeit`; its budget is
+    never returned. So at most the reserved releases can be spent, and they fit the budget. Several chains on
+    the same data share one ledger. Not thread-safe.
 
-    Unless the accountant is a filter, no more may be reserved than was foreseen; where nothing was, than had
-    been reserved when the first release was performed.
+    If the accountant is not a filter, no more may be reserved than was foreseen, or, if nothing was foreseen,
+    than was reserved when the first release was performed.
 
     Parameters
     ----------
-    budget : None means that no cost is refused (non-private chains); costs are still counted.
-    accountant : what a set of releases costs.
-    delta : at which a ledger without a budget states the epsilon spent; None: it states none.
+    budget : None: no release is refused (non-private chains), but releases are still counted.
+    accountant : computes the cost of releases.
+    delta : delta at which a ledger without a budget reports the epsilon spent; None: it reports none.
     """
 
     mode = "lab"
-    """A reproducible chain is not a private release: who knows the seed can subtract the noise."""
+    """A reproducible chain is not a private release: anyone who knows the seed can subtract the noise."""
 
     def __init__(self, budget: Budget | None, accountant: Accountant, delta: float | None = None) -> None:
         self.budget = budget
@@ -65,39 +65,39 @@ class Ledger:
         self._performed: Counter[Release] = Counter()
         self._forfeited: Counter[Release] = Counter()
         self._foreseen: Counter[Release] | None = None
-        # The latest total that was found to fit, so that no part of it is tested again.
+        # The latest total that fits the budget: parts of it need no new test.
         self._fitting: Counter[Release] = Counter()
 
     @property
     def reserved_events(self) -> tuple[Release, ...]:
-        """All that was ever reserved, whatever became of it."""
+        """Return all releases reserved so far, including performed and forfeited ones."""
         return from_counts(self._reserved)
 
     @property
     def performed_events(self) -> tuple[Release, ...]:
-        """All that was really released."""
+        """Return the releases that took place."""
         return from_counts(self._performed)
 
     @property
     def outstanding_events(self) -> tuple[Release, ...]:
-        """Reserved, and neither performed nor forfeited yet."""
+        """Return the releases that are reserved but neither performed nor forfeited."""
         return from_counts(self._outstanding())
 
     @property
     def spent_events(self) -> tuple[Release, ...]:
-        """Performed or forfeited."""
+        """Return the releases that were performed or forfeited."""
         return from_counts(self._spent())
 
     @property
     def own_delta(self) -> float | None:
-        """The budget's delta, or the one given in its place; None for neither."""
+        """Return the budget's delta, else the given one; None for neither."""
         return self.given_delta if self.budget is None else self.budget.delta
 
     def foresee(self, events: Iterable[Release]) -> None:
-        """Fix a whole run's releases, which must fit the budget; their parts need no further test.
+        """Fix a whole run's releases, which must fit the budget; parts of them need no further test.
 
-        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first release, and unless the
-        accountant is a filter, nothing more can be foreseen: BudgetExceeded.
+        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first release nothing more
+        can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
         """
         total = counts(events)
         begun = bool(self._spent())
@@ -108,10 +108,10 @@ class Ledger:
             self._foreseen = total
 
     def reserve(self, events: Iterable[Release]) -> None:
-        """Set budget aside for these releases, before computing them.
+        """Reserve budget for these releases before they are computed.
 
-        Raises BudgetExceeded, and records nothing, if they do not fit beside all reserved so far, or were not
-        foreseen and the accountant is no filter.
+        Raises BudgetExceeded, and records nothing, if they do not fit together with all reserved so far, or
+        if they were not foreseen and the accountant is not a filter.
         """
         total = self._reserved + counts(events)
         self._require_foreseen(total)
@@ -133,22 +133,22 @@ class Ledger:
         self._performed = self._performed + asked
 
     def forfeit(self) -> None:
-        """Write off what is reserved but not performed: permanently counted as spent."""
+        """Write off the outstanding releases: they count as spent permanently."""
         self._forfeited = self._forfeited + self._outstanding()
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Epsilon spent so far at `delta` (default: the budget's); inf if it cannot be bounded.
+        """Return the epsilon spent so far at `delta` (default: the budget's); inf if it cannot be bounded.
 
         Raises DpmcError if there is neither a delta nor a budget.
         """
         delta = self.own_delta if delta is None else delta
         if delta is None:
             raise DpmcError("a ledger without a budget has no delta of its own: give one")
-        near = None if self.budget is None else self.budget.epsilon  # a whole run leaves little of it
+        near = None if self.budget is None else self.budget.epsilon  # a full run spends nearly all of it
         return self.accountant.epsilon(self.spent_events, delta, near)
 
     def delta(self, epsilon: float | None = None) -> float:
-        """Delta spent so far at `epsilon` (default: the budget's).
+        """Return the delta spent so far at `epsilon` (default: the budget's).
 
         Raises DpmcError if there is neither an epsilon nor a budget.
         """
@@ -159,10 +159,11 @@ class Ledger:
         return self.accountant.delta(self.spent_events, epsilon)
 
     def to_json(self, with_spent: bool = True) -> dict[str, Any]:
-        """All of the ledger as one JSON-able object; `epsilon_spent` is null unless `with_spent`.
+        """Return the whole ledger as one JSON-compatible object.
 
-        It is at the budget's delta, or at `delta`, which is there without a budget only; null for neither.
-        `mu` is null if a loss is not Gaussian; infinite numbers are the text "inf", for strict JSON.
+        `epsilon_spent` is at the budget's delta, or without a budget at `delta`; it is null if there is
+        neither, or without `with_spent`. `mu` is null if a loss is not Gaussian. Infinite numbers are the
+        text "inf", for strict JSON.
         """
         budget, foreseen = self.budget, self._foreseen
         matters = foreseen not in (None, self._reserved) and not self.accountant.is_filter
@@ -183,10 +184,10 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ledger:
-        """Inverse of `to_json`; what it derives (epsilon_spent, mu) is computed anew, not read.
+        """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
 
-        Raises DpmcError if a key is missing or wrong, if more was performed than reserved, and
-        BudgetExceeded if what was reserved does not fit the budget.
+        Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
+        BudgetExceeded if the reserved releases do not fit the budget.
         """
         try:
             budget = data["budget"]
@@ -219,7 +220,7 @@ class Ledger:
         return self._reserved - self._spent()
 
     def _require_foreseen(self, total: Counter[Release]) -> None:
-        """Raise BudgetExceeded for more than was fixed before the first release, where that matters."""
+        """Raise BudgetExceeded for more than was fixed before the first release, unless it is a filter."""
         fixed = self._reserved if self._foreseen is None and self._spent() else self._foreseen
         if fixed is None or self.accountant.is_filter:
             return
@@ -227,15 +228,15 @@ class Ledger:
             if count > fixed[event]:
                 raise BudgetExceeded(
                     f"release {event.name!r}: {count} in all, {fixed[event]} were fixed before the "
-                    f"first release; accountant {self.accountant.name!r} is valid for these alone (what is "
-                    "chosen by answers needs an accountant that is a filter: tight, zcdp)"
+                    f"first release; accountant {self.accountant.name!r} is valid for these alone (releases "
+                    "chosen by earlier answers need an accountant that is a filter: tight, zcdp)"
                 )
 
     def _require_within_budget(self, total: Counter[Release]) -> None:
         """Raise BudgetExceeded if these releases do not fit.
 
-        The very test by which `Accountant.iterations` counts, so that its answer can be reserved. Runs of a
-        cell ask the same, and the accountant keeps its answers: the first run's test is the only one.
+        The test is the same as in `Accountant.iterations`, so that its result can be reserved. It is computed
+        once per cell, because the accountant caches its results.
         """
         budget = self.budget
         if budget is None or total <= self._fitting:  # delta does not decrease when releases are added

@@ -1,11 +1,11 @@
-"""The mechanisms: the only way from rows to an algorithm. Every answer that it can get is a method here.
+"""The mechanisms: the only access of algorithms to the rows. Each method of `PrivateData` is a mechanism.
 
 A mechanism computes a clipped sum over the rows, adds its noise and returns only what the privacy proof
-covers. How many rows were clipped goes to private diagnostics, which no algorithm may read (a test
-looks for their names).
+covers. Numbers of clipped rows go to private diagnostics, which no algorithm may read (a test searches the
+algorithms for their names).
 
-All methods work on several chains at once: θ is (chains, d), answers are (chains,) or (chains, d). A diverged
-proposal is answered by −∞, a rejection, or NaN; its release is paid for all the same.
+All methods work on several chains at once: θ is (chains, d), results are (chains,) or (chains, d). For a
+diverged proposal the result is −∞, a rejection, or NaN; its release is spent nevertheless.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ from dpmc.privacy.fast_rule import FastRule
 
 
 class PrivateData:
-    """The private rows behind their mechanisms, and the diagnostics of the present iteration.
+    """The mechanisms on the private rows, and the diagnostics of the current iteration.
 
-    `words` (m, chains, b) are random 64-bit words by which batches of rows are drawn in m iterations.
+    `words` (m, chains, b) are random 64-bit words with which batches of rows are drawn in m iterations.
     """
 
     def __init__(
@@ -31,20 +31,20 @@ class PrivateData:
         bounded_rows: BoundedRows | None = None,
     ) -> None:
         self.n = evaluator.n  # number of rows, public
-        self.tests: Verdict | None = None  # what `fast_test` did in the present iteration
+        self.tests: Verdict | None = None  # results of `fast_test` in the current iteration
         self._evaluator, self._temperature, self._noise = evaluator, temperature, noise
         self._all_words, self._bounded_rows = words, bounded_rows
         self.begin(0)
 
     def begin(self, i: int) -> None:
-        """Go to iteration i: its words and noise, and counts of 0."""
+        """Go to iteration i: use its words and noise, and reset the counts."""
         self._noise.begin(i)
         self._words = self._all_words[i]
         zeros = np.zeros(len(self._words), np.int64)
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
     def diagnostics(self) -> dict[str, np.ndarray]:
-        """What is recorded of the present iteration beside its answers, by name (chains,)."""
+        """Return the diagnostics of the current iteration by name, (chains,)."""
         clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
         return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
 
@@ -53,8 +53,8 @@ class PrivateData:
     ) -> np.ndarray:
         """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
 
-        Rows are clipped to ±clip‖θ − θ'‖ and σ = 2τ√n clip‖θ − θ'‖, so that sensitivity 2 clip‖θ − θ'‖ is
-        covered with noise multiplier τ√n whatever the move.
+        Rows are clipped to ±clip‖θ − θ'‖, so the sensitivity is 2 clip‖θ − θ'‖. With σ = 2τ√n clip‖θ − θ'‖
+        the noise multiplier is τ√n for every move.
         """
         bound = clip * distance(theta, proposal)
         total = self._ratio_sums(theta, proposal, bound)
@@ -66,8 +66,8 @@ class PrivateData:
     ) -> np.ndarray:
         """Without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
 
-        `as_coded`: clip `|Σ_i (θ_i − θ'_i)|` in its place, the distance in the code behind Figure 6.2. It
-        bounds no sensitivity, so no private mechanism offers it.
+        `as_coded`: rows are clipped to ±clip|Σ_i (θ_i − θ'_i)|, as in the code behind Figure 6.2. This bounds
+        no sensitivity, so no private mechanism has it.
         """
         length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)
         bound = clip * length if clip < np.inf else np.full(len(theta), np.inf)
@@ -83,10 +83,10 @@ class PrivateData:
     ) -> np.ndarray:
         """Minibatch penalty mechanism: λ − ½σ_b² + √τ C z − ½τ C² (chains,) (Section 3.4).
 
-        On a batch of b rows without replacement, rows clipped to ±c, c = clip‖θ − θ'‖: λ = (nT/b) Σ r_j, and
-        σ_b² = (nT/b)² Σ (r_j − mean)² estimates the variance that drawing a batch brings. √τ = `multiplier`,
-        times the sensitivity of λ − ½σ_b²: C = 2nTc/b + `variance_factor` (1 − 1/b)(nTc/b)², the factor 3 by
-        Lemma 3.4 of the thesis, 2 exactly.
+        The batch has b rows without replacement, clipped to ±c, c = clip‖θ − θ'‖. λ = (nT/b) Σ r_j, and σ_b²
+        = (nT/b)² Σ (r_j − mean)² estimates the variance due to drawing a batch. The noise sd is √τ, which is
+        `multiplier`, times the sensitivity of λ − ½σ_b²: C = 2nTc/b + `variance_factor` (1 − 1/b)(nTc/b)².
+        The factor is 3 by Lemma 3.4 of the thesis; the exact one is 2.
         """
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
@@ -100,22 +100,23 @@ class PrivateData:
     def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
         """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
 
-        Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1;
-        λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch can have s² > 1:
-        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So nothing that the rows say stops a chain.
+        Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1.
+        λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch has s² > 1, since
+        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So no values of the rows can stop a chain.
         """
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
         total, squares = self._batch_ratio_sums(theta, proposal, bound)
         variance = scale * scale * squares
-        assert (variance <= 1.0 + 1e-14 * size).all()  # proved above; the rest is rounding
+        assert (variance <= 1.0 + 1e-14 * size).all()  # proved above, up to rounding
         return scale * total + self._noise.centred(np.sqrt(2.0 - variance))
 
     def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
         """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
 
-        Sensitivity 2 clip, noise multiplier τ√n, z standard normals of the iteration's `stage`-th gradient.
+        The sensitivity is 2 clip and the noise multiplier τ√n; z are standard normals of the iteration's
+        `stage`-th gradient.
         """
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * clip
         return self.exact_gradient(theta, clip) + self._noise.vectors(sd, stage)
@@ -130,9 +131,9 @@ class PrivateData:
     def batch_gradient(self, theta: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
         """Gradient mechanism on a batch: (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz (chains, d).
 
-        A batch of b rows without replacement, tempered gradients clipped to norm `clip`. Replacing a row of
-        the batch moves the sum by at most 2 clip n/b; σ is `multiplier` times that, whatever T. NaN where θ
-        has diverged.
+        The batch has b rows without replacement; tempered gradients are clipped to norm `clip`. Replacing a
+        row of the batch changes the sum by at most 2 clip n/b, and σ is `multiplier` times that, for any T.
+        NaN where θ has diverged.
         """
         diverged = has_diverged(theta)
         bound = clip / self._temperature
@@ -152,12 +153,12 @@ class PrivateData:
         rule: FastRule,
         log_uniform: np.ndarray,
     ) -> np.ndarray:
-        """The test of TunaMH or DP-Fast MH: accept bits (chains,), the only answer here about the rows.
+        """Test of TunaMH or DP-Fast MH: accept bits (chains,), the only result that depends on the rows.
 
-        `prior_ratio` = ln p(θ') − ln p(θ), `log_uniform` = ln u, both (chains,). `tests` records the rows
-        looked at, and whether noise was drawn and all rows were taken: functions of θ, θ' and the number of
-        rows drawn, hence public if the rule's constants are (`rule.clip` < ∞). A proposal that has diverged,
-        or of prior density 0, is rejected unseen.
+        `prior_ratio` = ln p(θ') − ln p(θ), `log_uniform` = ln u, both (chains,). `tests` records the number
+        of rows used, whether noise was drawn and whether all rows were used. These are functions of θ, θ' and
+        the number of rows drawn, hence public if the rule's constants are (`rule.clip` < ∞). A proposal that
+        has diverged or has prior density 0 is rejected without reading rows.
         """
         assert self._bounded_rows is not None
         test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)
@@ -174,7 +175,7 @@ class PrivateData:
         return self.tests.accepted
 
     def _ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> np.ndarray:
-        """Clipped sums R (chains,); −∞ for a diverged proposal. Not a release."""
+        """Return clipped sums R (chains,), −∞ for a diverged proposal. Without noise: not a release."""
         diverged = has_diverged(proposal)
         safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)
@@ -184,7 +185,7 @@ class PrivateData:
     def _batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `_ratio_sums`, over a batch, and Σ (r_j − mean)² (chains,)."""
+        """Return the sums of `_ratio_sums` over a batch, and Σ (r_j − mean)² (chains,)."""
         diverged = has_diverged(proposal)
         safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
@@ -193,15 +194,15 @@ class PrivateData:
 
 
 def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
-    """‖θ − θ'‖ (chains,)."""
+    """Return ‖θ − θ'‖ (chains,)."""
     found: np.ndarray = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
     return found
 
 
 def replaced(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float) -> np.ndarray:
-    """Values (chains, …) with others in place of those of diverged chains (chains,).
+    """Return values (chains, …) with `instead` for diverged chains (chains,).
 
-    So models are not asked about positions where they need not be defined.
+    So models are not evaluated at positions where they may be undefined.
     """
     if not diverged.any():
         return values

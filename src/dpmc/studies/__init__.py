@@ -23,7 +23,10 @@ __all__ = [
 
 
 def sources_version(*rooms: str) -> str:
-    """Return a hash of the sources of some rooms of the package; makes Snakemake redo cheap steps."""
+    """Return a hash of the sources in `rooms`, modules or folders of the package.
+
+    As a parameter of a rule it makes Snakemake repeat cheap steps after a change of the code.
+    """
     digest = hashlib.sha256()
     for room in rooms:
         place = Path(__file__).parents[1] / room

@@ -19,7 +19,7 @@ TITLES: dict[str, type[Keys]] = {
 
 
 def tables() -> str:
-    """Return a table for each mapping of the file, from the declarations alone."""
+    """Return a Markdown table for each mapping of the file."""
     parts = []
     for title, declaration in TITLES.items():
         head = f"### `{title}`\n\n" if title else ""
@@ -40,7 +40,7 @@ def _rows(declaration: type[Keys]) -> list[list[str]]:
 
 
 def _rule(about: dict[str, Any]) -> str:
-    """What a value must be, of pydantic's JSON schema of it."""
+    """Return the rule of a value in words, from pydantic's JSON schema."""
     about = next((one for one in about.get("anyOf", ()) if one.get("type") != "null"), about)
     if "rule" in about:
         return str(about["rule"])

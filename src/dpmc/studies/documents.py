@@ -1,4 +1,4 @@
-"""YAML files read strictly: plain numbers, keys that are texts and stand once, and the line of every key."""
+"""Strict reading of YAML files: plain numbers, unique text keys, and the line of every key."""
 
 import functools
 import re
@@ -10,22 +10,22 @@ import yaml
 from dpmc.errors import DpmcError
 from dpmc.values import decimal, shown, whole
 
-MOST_NESTED = 20  #: a value within a value, so many times
-MOST_VALUES = 100_000  #: of a file; a name (&x) that is used again counts each time
+MOST_NESTED = 20  #: depth of nesting
+MOST_VALUES = 100_000  #: of a file; an anchor (&x) counts each time it is used
 
-#: The loader in C, eight times as fast, where PyYAML was built with it.
+#: The loader in C, eight times as fast, if PyYAML was built with it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Document(NamedTuple):
-    """What a YAML file holds, and where. Cached: treat as read-only."""
+    """The content of a YAML file with the lines of its keys. Cached; treat as read-only."""
 
     path: Path
     content: Any
     lines: dict[int, dict[str, int]]  # id of a mapping in `content` -> key -> line
 
     def place(self, *keys: str | int) -> str:
-        """Return file, line and keys as errors begin with them; the line is that of the last key found."""
+        """Return file, line and keys for the start of an error; the line is that of the last key found."""
         line, inner = 0, self.content
         for key in keys:
             if isinstance(inner, list) and isinstance(key, int) and key < len(inner):
@@ -44,8 +44,8 @@ class Document(NamedTuple):
 def read_yaml(path: Path) -> Any:
     """Read a YAML file.
 
-    Raises DpmcError if it is missing, is not YAML, holds a key twice or one that is no text, or is nested
-    deeply.
+    Raises DpmcError if it is missing, is not YAML, has a duplicate key or one that is not a text, or is too
+    large or too deeply nested.
     """
     return read_document(path).content
 
@@ -56,7 +56,7 @@ def read_document(path: Path) -> Document:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; DpmcError if that is not possible."""
+    """Read a file; raise DpmcError if that fails."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -97,9 +97,9 @@ def _check_size(content: Any, path: Path) -> None:
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc]
-    """YAML whose keys are texts that stand once, and whose numbers are plain: 1_0, 0x10 and 1:30 are words.
+    """YAML with unique text keys and plain numbers: 1_0, 0x10 and 1:30 are texts.
 
-    YAML 1.1 takes 7e-05 for a word; everyone else, YAML 1.2 among them, for a number.
+    7e-05 is a number, as in YAML 1.2; in YAML 1.1 it is a text.
     """
 
     yaml_implicit_resolvers = {

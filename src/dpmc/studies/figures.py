@@ -1,6 +1,6 @@
-"""The figures of a study, as `figures/<study>.yaml` declares them beside its file; keys and their rules.
+"""The figures of a study, declared in `figures/<study>.yaml` beside its file: keys and their rules.
 
-A figure that is not declared there is looked up among those that come with dpmc (`config/figures`).
+Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
 import functools
@@ -16,7 +16,7 @@ from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
 from dpmc.values import shown
 
-COMMON = "common.yaml"  #: among the files that come with dpmc, the figures that any study can have
+COMMON = "common.yaml"  #: the file of dpmc with figures for any study
 
 
 def _limits(value: Any) -> Any:
@@ -53,7 +53,7 @@ class Axis(Keys):
 
     scale: Literal["linear", "log", "symlog"] = key("`symlog`: logarithmic, but linear near 0", "linear")
     linear_below: Real = key("where `symlog` is linear", 1e-3)
-    limits: Limits | None = key("of all panels; default: by the data", None)
+    limits: Limits | None = key("limits of all panels; default: by the data", None)
     label: Text = key("default: the metric's name", "")
     share: bool = key("one axis for all panels", False)
 
@@ -62,19 +62,19 @@ class Line(Keys):
     """A dashed line across the panels of a metric."""
 
     at: Real = key("its value")
-    label: Text = key("what the legend says")
-    metric: Text = key("in panels of this metric only", "")
-    upright: Text = key("upright, in panels with this horizontal axis (`x.of`) only", "")
+    label: Text = key("its text in the legend")
+    metric: Text = key("only in panels of this metric", "")
+    upright: Text = key("vertical, only in panels with this horizontal axis (`x.of`)", "")
 
 
 class Across(Keys):
     """The horizontal axis of a panel of lines."""
 
     of: Text = key(
-        "`epsilon`, a metric, an option; kind `traces`: `iterations`, `seconds`, `rows_used` too",
+        "`epsilon`, a metric, an option; kind `traces`: also `iterations`, `seconds`, `rows_used`",
         "epsilon",
     )
-    at: Epsilon | None = key("ε of what is shown; needed for an option and along chains", None)
+    at: Epsilon | None = key("ε of the cells shown; needed for an option and along chains", None)
     scale: Literal["linear", "log"] | None = key("default: `linear` for total budgets, else `log`", None)
     label: Text = key("default: by `of`", "")
 
@@ -93,13 +93,13 @@ class FigureKeys(Keys):
     """One figure."""
 
     kind: Literal["boxes", "bounds", "lines", "maps", "traces"] | None = key("kind of plot", None)
-    draw: Function | None = key("in place of a kind: a function, as `module:name`", None)
-    title: Text = key("what it shows, in a few words; default: its name", "")
+    draw: Function | None = key("a function, as `module:name`, in place of a kind", None)
+    title: Text = key("title in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
     models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
-    pairs: dict[str, str] = key("label of a model → of the one that is drawn beside it", {})
-    columns: Number | None = key("panels side by side; default: as many as have room", None)
+    pairs: dict[str, str] = key("label of a model → label of the model drawn beside it", {})
+    columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
         "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
@@ -107,15 +107,15 @@ class FigureKeys(Keys):
     )
     shades: dict[str, Shades] = key("kind `maps`: model → number of shades; default: 6", {})
     panels: tuple[Panel, ...] = key(
-        "of each model, keys below (`lines`, `traces`); default: one a metric", ()
+        "panels of each model, keys below (`lines`, `traces`); default: one per metric", ()
     )
     x: Across = key("horizontal axes: keys below; `boxes` have a label only", {})
     y: Axis = key("vertical axes: keys below", {})
     lines: tuple[Line, ...] = key("reference lines: keys below", ())
-    diagonal: Text = key("what the legend says of the line where both axes agree; default: none", "")
-    published: Text = key("where the published boxes stand that are drawn beside; default: none are", "")
-    caption: Text = key("short, for a page")
-    text: Text = key("what the report says beside it: how to read the figure, what it shows", "")
+    diagonal: Text = key("legend of the line where both axes agree; default: no line", "")
+    published: Text = key("source of the published boxes drawn beside ours; default: none drawn", "")
+    caption: Text = key("short caption, for a page")
+    text: Text = key("longer text for the report: how to read the figure, what it shows", "")
 
     @model_validator(mode="after")
     def _drawn_in_one_way(self) -> "FigureKeys":
@@ -143,19 +143,19 @@ def _declared(text: bytes, path: Path) -> dict[str, FigureKeys]:
 
 
 def own_file(study: Path) -> Path | None:
-    """Return the file of a study's own figures, if there is one: beside it, or beside its folder."""
+    """Return the file of a study's own figures, beside it or beside its folder; None if there is none."""
     places = (folder / "figures" / study.name for folder in (study.parent, study.parent.parent))
     return next((place for place in places if place.is_file()), None)
 
 
 def own_figures(study: Path) -> dict[str, FigureKeys]:
-    """Return the figures that a study's own file declares, by name; DpmcError for a wrong declaration."""
+    """Return the figures of a study's own file by name; raise DpmcError for a wrong declaration."""
     file = own_file(study)
     return _declared(read_bytes(file), file) if file else {}
 
 
 def known_figures(study: Path) -> dict[str, FigureKeys]:
-    """Return all figures that a study can have: its own, those of any study, those of dpmc's studies."""
+    """Return all figures that a study can have: its own, the common ones, those of dpmc's studies."""
     folder = shipped("config", "figures")
     coming: dict[str, FigureKeys] = {}
     for file in [*sorted(folder.glob("*.yaml")), folder / COMMON]:
@@ -164,7 +164,7 @@ def known_figures(study: Path) -> dict[str, FigureKeys]:
 
 
 def declared_figure(study: Path, name: str) -> FigureKeys:
-    """Return one figure of `known_figures`; DpmcError for another name."""
+    """Return one figure of `known_figures`; raise DpmcError for another name."""
     known = known_figures(study)
     if name not in known:
         raise DpmcError(f"figure: {name!r} is unknown, must be one of {', '.join(known)}")

@@ -1,7 +1,7 @@
 """The keys of a study's file, declared once: meaning, rule and default of each.
 
 Reading, checks and the tables of config/README.md (`python -m dpmc.studies`) follow from these fields. A
-field made by `added` is no key of the file: reading fills it in.
+field made by `added` is not a key of the file; it is filled in when the file is read.
 """
 
 import re
@@ -26,18 +26,18 @@ from dpmc.randomness import canonical_epsilon
 from dpmc.studies.documents import Document
 from dpmc.values import MOST, shown
 
-#: Data sets that dpmc makes; `dpmc.datasets.DATASET_PATTERN` is the same (tested), and slow to import.
+#: Data sets of dpmc; equal to `dpmc.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
-OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; `dpmc.datasets.tables.SUFFIXES`, likewise
+OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.datasets.tables.SUFFIXES`
 
 
 def added(default: Any) -> Any:
-    """A field that is no key of the file."""
+    """Declare a field that is not a key of the file."""
     return Field(default, validation_alias="(added)")
 
 
 def key(meaning: str, default: Any = ...) -> Any:
-    """A key of the file; one without a default is needed."""
+    """Declare a key of the file; it is required if it has no default."""
     return Field(default, description=meaning, validate_default=default == {})
 
 
@@ -95,7 +95,7 @@ Which = Literal["published", "tuned"]
 
 
 class Keys(BaseModel):
-    """A mapping of the file: other keys are refused, and so are keys without a value."""
+    """A mapping of the file; unknown keys and keys without a value are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -108,64 +108,68 @@ class Keys(BaseModel):
 
 
 class ModelSpec(Keys):
-    """What a model label stands for."""
+    """The keys of a model."""
 
     label: str = added("")
     model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
     data: Data = key("data set; a file's path is relative to the study's folder", "published")
-    rows_file: Path | None = added(None)  # the file of one's own rows; `data` is then its stem
-    columns: Texts = key("of that file, by name; default: those that the model names, else all", ())
-    n: Count | None = key("rows; default: the catalogue's number, or those of the file", None)
-    start: Literal["perturbed", "true"] = key("start points: thesis, Section 5.2, or all true θ", "perturbed")
+    rows_file: Path | None = added(None)  # file of the user's rows; `data` is then its stem
+    columns: Texts = key("columns of that file by name; default: the model's, else all", ())
+    n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None)
+    start: Literal["perturbed", "true"] = key(
+        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed"
+    )
     settings_of: Text = key("model whose hyperparameters are used; default: the label", "")
     epsilons: Epsilons = key("ε of the cells")
     tuning_epsilon: Epsilon = key("ε of trials on tuning data; not needed with `tuning: {mode: none}`", "")
-    iterations: Count | None = key("of the chains of methods that say nothing else", None)
-    thin: Count = key("likewise: every so-many-th draw is kept", 1)
+    iterations: Count | None = key("iterations of each chain, unless the method has its own number", None)
+    thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1)
 
 
 class MethodSpec(Keys):
-    """What a method label stands for."""
+    """The keys of a method."""
 
     label: str = added("")
-    from_study: Text = key("another study that runs this method: its cells are reused, none is run", "")
-    algorithm: Text = key("default: the label", "")
+    from_study: Text = key("another study that runs this method; its cells are reused and none is run", "")
+    algorithm: Text = key("algorithm; default: the label", "")
     accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
     settings_of: Text = key("method whose hyperparameters are used; default: the algorithm", "")
-    hyperparameters: Which | None = key("in place of the study's", None)
-    options: dict[str, Any] = key("overrule hyperparameters, e.g. `reuse_gradients: true`", {})
-    iterations: Count | None = key("of each chain (needed for ε = inf); default: the model's", None)
-    most_iterations: Count | None = key("a chain stops there, however much budget is left", None)
-    thin: Count = key("every so-many-th draw is kept; default: the model's", 1)
+    hyperparameters: Which | None = key("files of hyperparameters; default: the study's", None)
+    options: dict[str, Any] = key("override hyperparameters, e.g. `reuse_gradients: true`", {})
+    iterations: Count | None = key(
+        "iterations of each chain (needed for ε = inf); default: the model's", None
+    )
+    most_iterations: Count | None = key("largest number of iterations, even if budget is left", None)
+    thin: Count = key("keep every `thin`-th draw; default: the model's", 1)
     most_draws: Count | None = key(
-        "of k > `most_draws` draws every ⌊k/`most_draws`⌋-th is kept; all iterations count", None
+        "of k > `most_draws` draws keep every ⌊k/`most_draws`⌋-th; all iterations are spent", None
     )
     models: Texts = key("models it runs on; default: all", ())
-    epsilons: Epsilons = key("in place of the models' own, e.g. `[inf]`", ())
+    epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", ())
 
 
 class Tuning(Keys):
-    """How hyperparameters are tried, and what `make tune` searches."""
+    """How hyperparameters are tried, and which ones `make tune` searches."""
 
     mode: Literal["pinned", "search", "none"] = key(
-        "try the pinned setting on tuning data, search a better one, or take the pinned as it is", "pinned"
+        "try the pinned setting on tuning data, search a better one, or use the pinned one untried", "pinned"
     )
-    seeds: Number = key("runs of a setting that is tried", 4)
+    seeds: Number = key("runs of each setting", 4)
     trials: Number = key("settings that a search tries", 100)
-    methods: Texts = key("what `make tune` searches; default: all that can be, none with `mode: none`", ())
-    models: Texts = key("likewise; default: all", ())
+    methods: Texts = key("methods that `make tune` searches; default: all, none with `mode: none`", ())
+    models: Texts = key("models on which `make tune` searches; default: all", ())
 
 
 class StudyKeys(Keys):
-    """What a study's file says."""
+    """The keys of a study's file."""
 
-    title: Text = key("one line")
+    title: Text = key("title in one line")
     epsilon_kind: Literal["total", "per-iteration"] = key("ε of a whole run, or of an iteration", "total")
-    delta: Delta = key("δ of a run, or of an iteration where ε is")
+    delta: Delta = key("δ of a run, or of an iteration if ε is per iteration")
     seeds: Number = key("independent runs per cell, each with the whole budget")
     chains: Number = key("chains of one run; they share its budget", 1)
     hyperparameters: Which = key("`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published")
-    settings_of: Text = key("study whose hyperparameter files are read; default: this one", "")
+    settings_of: Text = key("study whose hyperparameter files are used; default: this one", "")
     tuning: Tuning = key("how hyperparameters are tried: keys below", {})
     models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
     methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
@@ -174,7 +178,7 @@ class StudyKeys(Keys):
     )
 
 
-#: What an error says of a value, by pydantic's name of the rule.
+#: Texts of errors, by pydantic's name of the rule.
 _WORDS = {
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
@@ -202,14 +206,14 @@ def validated(
     document: Document,
     declared_at: Callable[[list[Any]], type[Keys]] = _declared_at,
 ) -> Declared:
-    """Return a document's content as its declaration has it; DpmcError for what breaks a rule.
+    """Return a document's content, validated; raise DpmcError for the first broken rule.
 
-    `declared_at`: what declares the mapping that a key, given with those around it, stands in.
+    `declared_at` returns the declaration of the mapping that holds a key, given the path of keys to it.
     """
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
-        # A misspelt key first: it is also a key that is missing.
+        # Report unknown keys first: a misspelt key is also reported as missing.
         error = min(caught.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     keys = [key for key in error["loc"] if key != "[key]"]
     if error["type"] == "missing":
@@ -225,5 +229,5 @@ def validated(
 
 
 def described(declaration: type[Keys]) -> list[str]:
-    """Return the keys that a mapping of the file may have."""
+    """Return the keys allowed in a mapping of the file."""
     return [name for name, field in declaration.model_fields.items() if field.description]

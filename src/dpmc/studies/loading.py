@@ -18,7 +18,7 @@ PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, 
 
 
 def study_files(places: str | list[str]) -> dict[str, Path]:
-    """Return name -> file of the studies in these places (one, or several): files, or folders of them.
+    """Return name -> file of the studies in these places (one or several): files, or folders of files.
 
     Raises DpmcError for a place that does not exist, and for two studies of one name.
     """
@@ -36,9 +36,9 @@ def study_files(places: str | list[str]) -> dict[str, Path]:
 
 
 def find_study(name: str | Path) -> Path:
-    """Return the file of a study: `name` if it is one, else <name>.yaml in the first place that has it.
+    """Return the file of a study: `name` if it ends in .yaml, else <name>.yaml in the first place with it.
 
-    The places: those of the environment variable DPMC_STUDIES, config/studies under the current folder, and
+    The places are those of the environment variable DPMC_STUDIES, config/studies in the current folder, and
     the studies that come with dpmc.
     """
     if Path(name).suffix == ".yaml":
@@ -60,9 +60,9 @@ def _known() -> list[str]:
 
 
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
-    """Read and check a study by name or by its file's path, see `find_study`.
+    """Read and check a study by name or path, see `find_study`.
 
-    `asking`: the studies that take cells from it, one from the other, if it is read for their sake.
+    `asking`: the chain of studies that reuse its cells, if it is read for them.
 
     Raises DpmcError naming file, line, key, value and rule.
     """
@@ -101,7 +101,7 @@ def _declared(text: bytes, path: Path) -> Study:
 
 
 def _figures(study: Study) -> tuple[str, ...]:
-    """The names of a study's figures: those that it names, else all of its own file."""
+    """Return the names of a study's figures: those that it lists, else all of its own file."""
     if "figures" not in study.model_fields_set:
         return tuple(own_figures(study.path))
     from dpmc.tables import TABLES
@@ -118,7 +118,7 @@ def _check_known(study: Study, name: str, known: Iterable[str], *keys: str) -> N
 
 
 def _model(label: str, spec: ModelSpec, study: Study) -> ModelSpec:
-    """A model with its defaults; DpmcError for one that does not exist or whose keys contradict."""
+    """Return a model with its defaults; raise DpmcError if it does not exist or its keys conflict."""
     from dpmc.models import MODELS
 
     keys = ("models", label)
@@ -135,17 +135,17 @@ def _model(label: str, spec: ModelSpec, study: Study) -> ModelSpec:
     }
     if Path(spec.data).suffix in OWN_ROWS:
         if spec.n is not None:
-            study.document.refuse(*keys, "n", rule=f"{spec.n} is not said beside a file of rows")
+            study.document.refuse(*keys, "n", rule=f"{spec.n} must be left out with a file of rows")
         update |= {"data": Path(spec.data).stem, "rows_file": study.path.parent / spec.data}
     elif spec.columns:
-        study.document.refuse(*keys, "columns", rule="only beside a file of rows")
+        study.document.refuse(*keys, "columns", rule="only with a file of rows")
     return spec.model_copy(update=update)
 
 
 def _method(label: str, spec: MethodSpec, study: Study) -> MethodSpec:
-    """A method with its defaults; DpmcError for an algorithm, accountant or model that does not exist.
+    """Return a method with its defaults; raise DpmcError for an unknown algorithm, accountant or model.
 
-    One of another study is as its file says.
+    A method of another study is returned unchanged.
     """
     from dpmc.algorithms import ALGORITHMS
     from dpmc.privacy import accountants
@@ -156,7 +156,7 @@ def _method(label: str, spec: MethodSpec, study: Study) -> MethodSpec:
     if spec.from_study:
         for key in study.document.content["methods"][label]:
             if key not in ("from_study", "models"):
-                rule = f"not beside from_study, but for models: {spec.from_study} says the rest"
+                rule = f"not allowed with from_study, except models: {spec.from_study} has the other keys"
                 study.document.refuse(*keys, key, rule=rule)
         return spec
     algorithm = spec.algorithm or label
@@ -175,7 +175,7 @@ def _method(label: str, spec: MethodSpec, study: Study) -> MethodSpec:
 def _of_another(
     label: str, spec: MethodSpec, study: Study, others: dict[str, Study], asking: tuple[str, ...]
 ) -> MethodSpec:
-    """A method whose cells are another study's; `others` holds those that have been read.
+    """Return a method whose cells are another study's; `others` caches the studies read.
 
     Raises DpmcError unless that study runs this method on the same models, with the same δ.
     """
@@ -207,9 +207,9 @@ def _of_another(
 
 
 def _check_same_cells(where: str, model: str, study: Study, other: Study, own_epsilons: bool) -> None:
-    """Raise DpmcError where a model, its data or its privacy differ between two studies.
+    """Raise DpmcError if a model, its data or its privacy differ between two studies.
 
-    `own_epsilons`: the method has its own, whatever the models' are.
+    `own_epsilons`: the method has its own list of ε, so that the models' lists do not matter.
     """
     ours, theirs = study.models[model], other.models[model]
     kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "columns", "n", "start")}
@@ -230,14 +230,14 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study, own_ep
 
 
 def _check_numbers(study: Study) -> None:
-    """Raise DpmcError for a cell that nothing ends, a δ that is none, and too many start points.
+    """Raise DpmcError for a cell without a limit of iterations, an invalid δ, and too many start points.
 
-    Neither ε = inf nor ε per iteration is a budget that would end a chain.
+    Neither ε = inf nor ε per iteration is a budget that ends a chain.
     """
     for model, method, epsilon in study.cells():
         if study.iterations(model, method) is None and (epsilon == "inf" or study.epsilon_kind != "total"):
             which = "epsilon = inf" if epsilon == "inf" else "an epsilon per iteration"
-            rule = f"missing, and {method} has none of its own; {which} is no budget that would end a chain"
+            rule = f"missing, and {method} has none of its own; {which} is not a budget that ends a chain"
             study.document.refuse("models", model, "iterations", rule=rule)
     try:
         for spec in study.models.values():
@@ -245,14 +245,14 @@ def _check_numbers(study: Study) -> None:
     except ValueError as error:
         study.document.refuse("delta", rule=str(error))
     if study.start_points > MOST_STARTS:
-        rule = f"{study.start_points} start points, one a chain of each seed, must be at most {MOST_STARTS}"
+        rule = f"{study.start_points} start points, one per chain and seed, must be at most {MOST_STARTS}"
         raise DpmcError(f"{study.path}: seeds, chains: {rule}")
 
 
 def _check_settings(study: Study) -> None:
-    """Raise DpmcError for `settings_of` that names nothing, and for wrong hyperparameters and options.
+    """Raise DpmcError for an unknown `settings_of`, and for wrong hyperparameters and options.
 
-    Hyperparameters that stand nowhere are not missed: they may be given on the command line.
+    Missing hyperparameters are allowed: they may be given on the command line.
     """
     files = [study.settings_file(tuned) for tuned in (False, True)]
     tables = {file: hyperparameter_table(file).content for file in files if file.is_file()}
@@ -282,7 +282,7 @@ def _check_pair(study: Study, model: str, method: str) -> None:
     except MissingSettings:
         values, source = None, ""
     name = study.model(model).model
-    # A model of one's own is a program: reading a study does not run it.
+    # A user's model is a program: reading a study does not run it.
     dimension = None if ":" in name else len(definition(name).true_theta)
     first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
     for epsilon in first.values():

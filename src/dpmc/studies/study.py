@@ -22,15 +22,15 @@ Spec = TypeVar("Spec")
 
 
 class MissingSettings(DpmcError):
-    """Hyperparameters of a cell stand nowhere."""
+    """The hyperparameters of a cell are missing."""
 
 
 class HyperparameterTable(RootModel[dict[str, dict[str, dict[str, Any]]]]):
-    """A file of hyperparameters: method, model, name."""
+    """A file of hyperparameters: {method: {model: {name: value}}}."""
 
 
 def hyperparameter_table(path: Path) -> Document:
-    """Read and check a file of hyperparameters; DpmcError if it is of another form."""
+    """Read and check a file of hyperparameters; raise DpmcError if it has another form."""
     document = read_document(path)
     validated(HyperparameterTable, document)
     return document
@@ -45,30 +45,30 @@ class Study(StudyKeys):
 
     @property
     def start_points(self) -> int:
-        """How many start points a data set has: one for each chain of evaluation or tuning, at least 20."""
+        """Return the number of start points: one for each chain of evaluation or tuning, at least 20."""
         return max(20, max(self.seeds, self.tuning.seeds) * self.chains)
 
     @property
     def tuning_methods(self) -> tuple[str, ...]:
-        """Methods that `make tune` searches; none in mode `none`, unless the study names some."""
+        """Return the methods that `make tune` searches; none in mode `none`, unless the study lists some."""
         return self.tuning.methods or (() if self.tuning.mode == "none" else tuple(self.methods))
 
     @property
     def tuning_models(self) -> tuple[str, ...]:
-        """Models on which `make tune` searches."""
+        """Return the models on which `make tune` searches."""
         return self.tuning.models or tuple(self.models)
 
     def delta_for(self, n: int) -> float:
-        """δ for n rows; DpmcError where it is none."""
+        """Return δ for n rows; raise DpmcError unless it is in (0, 1)."""
         delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
         if not 0.0 < delta < 1.0:
             self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
         return delta
 
     def definition(self, model: str) -> "Definition":
-        """The definition of a model: of the catalogue, or of one's own class.
+        """Return the definition of a model of the catalogue, or of a user's class.
 
-        Raises DpmcError for a class that cannot serve, with the study's line if the study names it.
+        Raises DpmcError for an invalid class, with the study's line if the study names it.
         """
         from dpmc.models import definition
 
@@ -80,7 +80,7 @@ class Study(StudyKeys):
             self.document.refuse("models", model, "model", rule=str(error).removeprefix("model: "))
 
     def read_rows(self, model: str, file: Path) -> Any:
-        """Rows (n, d_x) of a model in a file: the columns that the study names, else the model, else all.
+        """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all.
 
         Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
         """
@@ -96,9 +96,9 @@ class Study(StudyKeys):
             self.document.refuse("models", model, "data", rule=str(error))
 
     def number_of_rows(self, model: str) -> int:
-        """Number of rows n of a model: the study's, else that of its file, else the catalogue's.
+        """Return the number of rows n of a model: that of its file, else the study's, else the definition's.
 
-        0 for a model of one's own that names none. Raises DpmcError for a file that cannot be read.
+        0 for a user's model without `n`. Raises DpmcError for a file that cannot be read.
         """
         spec = self.model(model)
         if spec.rows_file is not None:
@@ -106,7 +106,7 @@ class Study(StudyKeys):
         return spec.n or self.definition(model).n
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
-        """All (model, method, epsilon) that the study runs itself, in the order of the file."""
+        """Yield all (model, method, epsilon) that the study runs itself, in the order of the file."""
         for model in self.models.values():
             for method in self.methods.values():
                 if model.label in method.models and not method.from_study:
@@ -114,25 +114,25 @@ class Study(StudyKeys):
                         yield model.label, method.label, epsilon
 
     def epsilons(self, model: str, method: str) -> tuple[str, ...]:
-        """The ε at which a method runs on a model: the method's own, else the model's."""
+        """Return the ε at which a method runs on a model: the method's own, else the model's."""
         return self.method(method).epsilons or self.model(model).epsilons
 
     def iterations(self, model: str, method: str) -> int | None:
-        """Iterations of each chain: the method's, else the model's; None: all that the budget allows."""
+        """Return the iterations of each chain: the method's, else the model's; None: all that ε allows."""
         return self.method(method).iterations or self.model(model).iterations
 
     def thin(self, model: str, method: str) -> int:
-        """Every so-many-th draw is kept: the method's number, else the model's."""
+        """Return k if every k-th draw is kept: the method's number, else the model's."""
         own = self.method(method).thin
         return own if own > 1 else self.model(model).thin
 
     def reused(self) -> list[tuple[str, str]]:
-        """(study, model) whose metrics belong to this study's table beside those of its own cells."""
+        """Return the (study, model) whose metrics this study's table has besides those of its own cells."""
         taken = [method for method in self.methods.values() if method.from_study]
         return list(dict.fromkeys((method.from_study, model) for method in taken for model in method.models))
 
     def model(self, label: str) -> ModelSpec:
-        """The model of a label; `module:Class` stands for itself, with the study's first ε grid.
+        """Return the model of a label; `module:Class` is a model itself, with the study's first list of ε.
 
         Raises DpmcError for a label that the study does not have.
         """
@@ -150,7 +150,7 @@ class Study(StudyKeys):
         )
 
     def method(self, label: str) -> MethodSpec:
-        """The method of a label.
+        """Return the method of a label.
 
         Raises DpmcError for a label that the study does not have.
         """
@@ -162,7 +162,7 @@ class Study(StudyKeys):
         return table[label]
 
     def own_method(self, label: str) -> MethodSpec:
-        """The method of a label that this study runs itself.
+        """Return the method of a label that this study runs itself.
 
         Raises DpmcError for a label that the study does not have or takes from another study.
         """
@@ -173,31 +173,31 @@ class Study(StudyKeys):
         return spec
 
     def settings_are_tuned(self, method: str) -> bool:
-        """Whether a method's hyperparameters are those that a search found."""
+        """Return whether a method's hyperparameters are those found by a search."""
         return (self.method(method).hyperparameters or self.hyperparameters) == "tuned"
 
     def settings_file(self, tuned: bool) -> Path:
-        """The file of hyperparameters: of those that a search found, or of the published ones.
+        """Return the file of hyperparameters: those found by a search, or the published ones.
 
-        It lies in a folder `hyperparameters` beside that of the study, or in the study's own.
+        It is in a folder `hyperparameters` in the study's folder, or beside that folder.
         """
         name = f"hyperparameters/{self.settings_of}{'.tuned' if tuned else ''}.yaml"
         within = self.path.parent / name
         return within if within.is_file() else self.path.parent.parent / name
 
     def is_tried(self, model: str, method: str) -> bool:
-        """Whether settings are tried on tuning data: there is a budget, and the study tries its settings."""
+        """Return whether settings are tried on tuning data: there is a budget, and the mode is not `none`."""
         without_budget = self.model(model).tuning_epsilon == "inf" or self.method(method).epsilons == ("inf",)
         return self.tuning.mode != "none" and not without_budget
 
     def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """The hyperparameters of a cell that stand in config/hyperparameters, and where.
+        """Return the hyperparameters of a cell from config/hyperparameters, and their place.
 
-        They are looked up under the method's label, else that of its settings; and there under the model's,
-        else that of its settings. `hyperparameters: tuned` asks for those that a search found; an algorithm
-        that is never searched has the published ones.
+        They are looked up under the method's label, else its `settings_of`; there under the model's label,
+        else its `settings_of`. With `hyperparameters: tuned` they are those found by a search, except for
+        algorithms that are never searched.
 
-        Raises MissingSettings where none stand, DpmcError where the file is wrong.
+        Raises MissingSettings if there are none, DpmcError if the file is wrong.
         """
         from dpmc.algorithms import FREE
 
@@ -219,9 +219,9 @@ class Study(StudyKeys):
         raise MissingSettings(f"{path}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")
 
     def _calibrate(self, method: str, epsilon: str) -> Any:
-        """What sets an algorithm to keep ε in each iteration; None where ε is not per iteration.
+        """Return the algorithm's `calibrate`; None if ε is not per iteration.
 
-        Raises DpmcError for an algorithm that cannot be set so.
+        Raises DpmcError for an algorithm without `calibrate`.
         """
         from dpmc.algorithms import algorithm_class
 
@@ -230,14 +230,14 @@ class Study(StudyKeys):
         name = self.method(method).algorithm
         calibrate = getattr(algorithm_class(name), "calibrate", None)
         if calibrate is None:
-            rule = f"{epsilon}: {name} is not set by an epsilon per iteration, must be [inf]"
+            rule = f"{epsilon}: {name} cannot be calibrated to an epsilon per iteration, must be [inf]"
             self.document.refuse("methods", method, "epsilons", rule=rule)
         return calibrate
 
     def settings(self, method: str, values: dict[str, Any], epsilon: str, n: int) -> dict[str, Any]:
-        """All hyperparameters of a cell: `values`, the method's options, and what ε per iteration decides.
+        """Return all hyperparameters of a cell: `values`, the method's options, and calibrated ones.
 
-        Raises DpmcError for an ε per iteration that the algorithm cannot keep, or cannot be set to.
+        Raises DpmcError for an ε per iteration to which the algorithm cannot be calibrated.
         """
         values = {**values, **self.method(method).options}
         calibrate = self._calibrate(method, epsilon)
@@ -255,9 +255,9 @@ class Study(StudyKeys):
         epsilon: str = "inf",
         n: int = 0,
     ) -> Any:
-        """The algorithm of a method label with its hyperparameters (d = `dimension`).
+        """Return the algorithm of a method label with its hyperparameters (d = `dimension`).
 
-        `epsilon` and the number of rows `n` matter where ε is per iteration: they set the noise.
+        `epsilon` and the number of rows `n` are used only if ε is per iteration: they set the noise.
 
         Raises DpmcError for wrong hyperparameters and options.
         """
@@ -272,9 +272,9 @@ class Study(StudyKeys):
         source: str,
         epsilon: str = "inf",
     ) -> None:
-        """Raise DpmcError for wrong hyperparameters and options, before noise is set by them.
+        """Raise DpmcError for wrong hyperparameters and options, before calibration.
 
-        `values` None, or `dimension` None: not known yet.
+        `values` and `dimension` are None if not known yet.
         """
         calibrated = self._calibrate(method, epsilon) is not None
         given = {**(values or {}), **self.method(method).options}
@@ -289,7 +289,7 @@ class Study(StudyKeys):
         calibrated: bool = False,
         partial: bool = False,
     ) -> Any:
-        """The algorithm with these values, among them the method's options, which stand in the study."""
+        """Return the algorithm with these values; errors in the method's options name the study's line."""
         from dpmc.algorithms import algorithm_class
         from dpmc.algorithms.hyperparameters import Values, read
 
@@ -302,7 +302,7 @@ class Study(StudyKeys):
     def cell(
         self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str
     ) -> "Cell":
-        """What runs at (problem, method, ε) with these hyperparameters, which come from `source`.
+        """Return the cell of (problem, method, ε) with these hyperparameters, which come from `source`.
 
         Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
         """
@@ -325,7 +325,7 @@ class Study(StudyKeys):
         )
 
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """Everything in the study and the code that decides a cell's draws, as JSON."""
+        """Return everything in the study and the code that determines a cell's draws, as JSON."""
         from dpmc.algorithms import algorithm_class
 
         spec, how = self.model(model), self.method(method)
@@ -348,7 +348,7 @@ class Study(StudyKeys):
 
 
 def search_folder(folder: Path) -> None:
-    """Let modules of models be found in a study's folder too."""
+    """Add a study's folder to the places where modules of models are found."""
     name = str(folder.resolve())
     if name not in sys.path:
         sys.path.insert(0, name)

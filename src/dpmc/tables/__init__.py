@@ -1,8 +1,8 @@
 """Tables of a study, for people and papers: each as CSV, Markdown and LaTeX.
 
-A table is a module with `TITLE`, `NOTE` (what it says, how it was measured), `COLUMNS` (of the CSV),
-`table(study, results)` and `inputs(study, results)`, the files that it reads; `results` is the folder of all
-studies' results.
+A table is a module with `TITLE`, `NOTE` (its meaning and how it was measured), `COLUMNS` (of the CSV),
+`table(study, results)` and `inputs(study, results)`, the files that it reads. `results` is the folder of the
+results of all studies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": forma
 def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
     """Write a table into every file of `outputs`, in the format of its suffix.
 
-    Raises DpmcError for another suffix and for results that are missing; nothing is written then.
+    Raises DpmcError, and writes nothing, for another suffix and for missing results.
     """
     from dpmc.storage import replacing
 
@@ -46,26 +46,26 @@ def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path
 
 
 def table(name: str, study: Study, results: Path) -> formats.Table:
-    """Return a table; DpmcError for results that are missing."""
+    """Return a table; raise DpmcError for missing results."""
     made: formats.Table = _module(name).table(study, results)
     return made
 
 
 def inputs(name: str, study: Study, results: Path) -> list[Path]:
-    """Return the files that a table is made of."""
+    """Return the files that a table reads."""
     found: list[Path] = _module(name).inputs(study, results)
     return found
 
 
 def note(name: str) -> str:
-    """Return what a table says and how it was measured."""
+    """Return the note of a table: its meaning and how it was measured."""
     return str(_module(name).NOTE)
 
 
 def kind_of_output(name: str, path: Path) -> Kind:
-    """Return the kind of result that a table is in a file of this name.
+    """Return the kind of result of a table in a file of this name.
 
-    Raises DpmcError for a suffix that tables are not written by.
+    Raises DpmcError for a suffix other than .csv, .md and .tex.
     """
     module = _module(name)
     kinds = {

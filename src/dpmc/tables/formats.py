@@ -1,4 +1,4 @@
-"""Tables as CSV, Markdown and LaTeX: how one looks in each."""
+"""Tables as CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LETTERS = {
 
 @dataclass(frozen=True)
 class Part:
-    """What readers see under one title: headings and rows of texts, "" for nothing."""
+    """Headings and rows of texts under one title, for readers; "" is an empty entry."""
 
     title: str
     heads: Sequence[str]
@@ -30,7 +30,7 @@ class Part:
 class Table:
     """A table: tidy rows for the CSV file, parts for readers.
 
-    `columns`: of the CSV; `rows`: by column; `note`: what the table says and how it was measured.
+    `columns`: of the CSV; `rows`: by column; `note`: the table's meaning and how it was measured.
     """
 
     title: str
@@ -90,7 +90,7 @@ def latex(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def latex_cell(text: str) -> str:
-    """Return a text in LaTeX; numbers with thousands apart and powers of ten; "--" for none."""
+    """Return a text in LaTeX; numbers with thousands separators and powers of ten; "--" for ""."""
     if not text:
         return "--"
     if not NUMBER.fullmatch(text):
@@ -103,6 +103,6 @@ def latex_cell(text: str) -> str:
 
 
 def _are_numbers(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Whether the entries of each column, but for empty ones, are numbers: numbers stand on the right."""
+    """Return whether all non-empty entries of each column are numbers, which are right-aligned."""
     columns = [[row[k] for row in rows if row[k]] for k in range(len(heads))]
     return [bool(entries) and all(map(NUMBER.fullmatch, entries)) for entries in columns]

@@ -1,4 +1,4 @@
-"""Hyperparameters of a study by model and method, clip bounds and noise multipliers among them."""
+"""Hyperparameters of a study by model and method, with noise multipliers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class _Setting(NamedTuple):
 
 
 def inputs(study: Study, results: Path) -> list[Path]:
-    """Return what tuning wrote, of all methods and models whose hyperparameters are tried."""
+    """Return the tuning files of all methods and models whose hyperparameters are tried."""
     return [path for pair in _pairs(study) if (path := _tuned(study, results, *pair))]
 
 
 def table(study: Study, results: Path) -> Table:
     """Return the table: tidy as CSV, for readers a part for each algorithm.
 
-    What tuning wrote counts where it is there, else the pinned hyperparameters. Raises DpmcError where
+    Hyperparameters are those of the tuning file if there is one, else the pinned ones. Raises DpmcError if
     there are none.
     """
     settings = [one for pair in _pairs(study) for one in _settings(study, results, *pair)]
@@ -56,7 +56,7 @@ def table(study: Study, results: Path) -> Table:
 
 
 def _pairs(study: Study) -> list[tuple[str, str]]:
-    """All (model, method) that the study runs itself."""
+    """Return all (model, method) that the study runs itself."""
     return list(dict.fromkeys(cell[:2] for cell in study.cells()))
 
 
@@ -66,7 +66,7 @@ def _tuned(study: Study, results: Path, model: str, method: str) -> Path | None:
 
 
 def _values(study: Study, results: Path, model: str, method: str) -> tuple[dict[str, Any], str]:
-    """Hyperparameters as tuning wrote them, else the pinned ones, and where they stand."""
+    """Return hyperparameters of the tuning file, else the pinned ones, and their source."""
     from dpmc.studies import read_yaml
 
     path = _tuned(study, results, model, method)
@@ -79,7 +79,7 @@ def _values(study: Study, results: Path, model: str, method: str) -> tuple[dict[
 
 
 def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[_Setting]:
-    """The hyperparameters of a method on a model: one for all ε where these do not differ."""
+    """Yield the hyperparameters of a method on a model: one entry if they are equal at all ε."""
     values, source = _values(study, results, model, method)
     dimension, n = int(definition(study.models[model].model).model.dimension), study.number_of_rows(model)
     if not n:
@@ -91,7 +91,7 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
         found[epsilon] = {name: _text(value) for name, value in given.items()}
         found[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
     first, *others = found.values()
-    # Where ε sets the noise, values at a single ε hold there only.
+    # If ε sets the noise, values at a single ε hold only there.
     decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in found
     if all(one == first for one in others) and not decided_by_epsilon:
         found = {"": first}
@@ -99,7 +99,7 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
 
 
 def _noise(releases: Iterator[Any]) -> Iterator[tuple[str, str]]:
-    """Noise multipliers of the releases that have one, by what is released."""
+    """Yield the noise multipliers of releases that have one, by name of the release."""
     for release in releases:
         for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
             if multiplier := getattr(release, key, None):
@@ -107,7 +107,7 @@ def _noise(releases: Iterator[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """A hyperparameter's value; equal numbers of a vector once, with how many there are."""
+    """Format a hyperparameter's value; equal neighbours in a vector once, with their number."""
     if isinstance(value, list):
         runs = [(_text(one), len(list(group))) for one, group in itertools.groupby(value)]
         return ", ".join(one if count == 1 else f"{count} × {one}" for one, count in runs)
@@ -117,7 +117,7 @@ def _text(value: Any) -> str:
 
 
 def _parts(study: Study, settings: list[_Setting]) -> Iterator[Part]:
-    """For readers: a part for each algorithm, a row for each model, method and ε that it needs."""
+    """Yield a part for each algorithm, with a row for each model, method and ε if needed."""
     styles = method_styles(dict(study.methods))
     for algorithm in dict.fromkeys(study.methods[one.method].algorithm for one in settings):
         part = [one for one in settings if study.methods[one.method].algorithm == algorithm]

@@ -1,4 +1,4 @@
-"""Iterations of each cell, and what its budget allows by every accountant, from budgets.csv."""
+"""Iterations of each cell, and the iterations its budget allows by every accountant, from budgets.csv."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def inputs(study: Study, results: Path) -> list[Path]:
 def table(study: Study, results: Path) -> Table:
     """Return the table: tidy as CSV, for readers a row for each model, method and accountant.
 
-    `allowed`: by the budget; `run`: by the chains, in the row of the study's accountant. Raises DpmcError
-    for a file that is missing or no table of budgets.
+    `allowed`: iterations that the budget allows; `run`: iterations of the chains, in the row of the study's
+    accountant. Raises DpmcError for a file that is missing or is not a table of budgets.
     """
     path = inputs(study, results)[0]
     if not path.is_file():
@@ -57,7 +57,7 @@ def table(study: Study, results: Path) -> Table:
 
 
 def _by_accountant(row: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The rows of one cell: of every accountant that bounds it; a single one if there is no budget."""
+    """Yield the rows of one cell: one per accountant that bounds it, a single one without a budget."""
     used = row["accountant"]
     allowed = {name: row[name] for name in ACCOUNTANTS if row[name]}
     for name, most in allowed.items() or [("", "")]:
@@ -67,7 +67,7 @@ def _by_accountant(row: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _parts(study: Study, rows: list[dict[str, str]]) -> Iterator[Part]:
-    """For readers: a part for each list of ε, which are its columns."""
+    """Yield a part for each list of ε, which are its columns."""
     styles = method_styles(dict(study.methods))
     lines: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
     for row in rows:
@@ -85,7 +85,7 @@ def _parts(study: Study, rows: list[dict[str, str]]) -> Iterator[Part]:
 
 
 def _text(row: dict[str, str]) -> str:
-    """A cell for readers."""
+    """Format an entry for readers."""
     if row["run"] and row["allowed"] and row["run"] != row["allowed"]:
         return f"{row['run']} of {row['allowed']}"
     return row["allowed"] or row["run"]

@@ -26,15 +26,15 @@ NOTE = (
 
 
 def inputs(study: Study, results: Path) -> list[Path]:
-    """No files: the study says it all."""
+    """Return no files: the table follows from the study."""
     return []
 
 
 def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each model with a budget; "" where a model has no such number.
+    """Return the table: a row for each model with a budget; "" if a model has no such number.
 
-    `sigma2_0` is the prior variance of the exact posterior, `sampler_sigma2_0` the samplers' where
-    it is another. Models of the clipping experiment are left out.
+    `sigma2_0` is the prior variance of the exact posterior, `sampler_sigma2_0` that of the samplers if it
+    differs. Models of the clipping experiment are left out.
     """
     rows = [_row(study, label) for label in private_models(study)]
     shown = [[row[column] for column in HEADS] for row in rows]
@@ -48,7 +48,7 @@ def _row(study: Study, label: str) -> dict[str, str]:
     model, n0 = known.model, known.tempering
     sampler = getattr(model, "prior_variance", None)
     exact = getattr(model, "exact_prior_variance", sampler)
-    # A Gaussian is a banana that is not bent.
+    # A Gaussian is a banana with a = 0.
     a = getattr(model, "a", 0.0 if hasattr(model, "exact_prior_variance") else None)
     numbers = (n0, a, exact, sampler if sampler != exact else None)
     values = (

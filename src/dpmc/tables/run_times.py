@@ -1,4 +1,4 @@
-"""Run times of the sampling jobs, as Snakemake measured them."""
+"""Run times of the sampling jobs, measured by Snakemake."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ NOTE = (
 
 
 def inputs(study: Study, results: Path) -> list[Path]:
-    """Return the metrics, which say how many iterations the chains have and are made after all of them."""
+    """Return the metrics, which have the chains' iterations and are made after all chains."""
     return [results / study.name / "metrics.csv"]
 
 
 def table(study: Study, results: Path) -> Table:
     """Return the table: a row for each method on a model whose jobs were measured.
 
-    Measurements are looked for in the folder `logs` beside `results`. Raises DpmcError for metrics that
-    are missing, and for a file that is no measurement.
+    Measurements are read from the folder `logs` beside `results`. Raises DpmcError for missing metrics and
+    for a file that is not a measurement.
     """
     chains, iterations = _sizes(inputs(study, results)[0], study)
     folder = results.parent / "logs" / study.name / "sampling"
@@ -58,7 +58,7 @@ def table(study: Study, results: Path) -> Table:
 
 
 def _sizes(metrics: Path, study: Study) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """Number of chains and of their iterations by (model, method)."""
+    """Return the numbers of chains and of their iterations by (model, method)."""
     if not metrics.is_file():
         raise DpmcError(f"{metrics}: no such file")
     chains: Counter[tuple[str, str]] = Counter()
@@ -72,7 +72,7 @@ def _sizes(metrics: Path, study: Study) -> tuple[Counter[tuple[str, str]], Count
 
 
 def _methods(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
-    """The methods that a job made: its own, and those of its algorithm that have neither budget nor job."""
+    """Return the methods of a job: its own, and those of its algorithm without budget and own job."""
     return [
         label
         for label, spec in study.methods.items()
@@ -86,7 +86,7 @@ def _methods(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
 
 
 def _measured(path: Path) -> list[tuple[float, float, float]]:
-    """Wall and CPU seconds and peak memory in MiB of each run of a job; what was not measured is 0."""
+    """Return wall and CPU seconds and peak memory in MiB of each run of a job; 0 if not measured."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return [
@@ -102,7 +102,7 @@ def _number(text: str) -> float:
 
 
 def _shown(study: Study, row: dict[str, str]) -> list[str]:
-    """A row for readers."""
+    """Return a row for readers."""
     styles, model, job = method_styles(dict(study.methods)), row["model"], row["job"]
     name = model_title(model, study.models[model].model) if model in study.models else model
     each = 1e6 * float(row["cpu_seconds"]) / int(row["iterations"]) if int(row["iterations"]) else 0.0

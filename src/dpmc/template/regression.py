@@ -10,11 +10,11 @@ class Regression:
 
     dimension = 2
     n = 2000  # rows to simulate
-    true_theta = np.array([0.0, 1.0])  # to simulate with, and where chains start: a guess from what is public
-    tempering = 100  # the likelihood counts as that of so many rows: private chains mix better
+    true_theta = np.array([0.0, 1.0])  # for simulated rows and start points: a guess from public knowledge
+    tempering = 100  # the likelihood counts as that of 100 rows, so that private chains mix better
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the log-likelihood of each row, (n,). The j-th value may depend on the j-th row alone."""
+        """Return the log-likelihood of each row, (n,). The j-th value must depend only on the j-th row."""
         return -0.5 * ((rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) / SD) ** 2
 
     def log_prior(self, theta: np.ndarray) -> float:
@@ -27,7 +27,7 @@ class Regression:
         x = generator.standard_normal(n)
         return np.column_stack([x, theta[0] + theta[1] * x + SD * generator.standard_normal(n)])
 
-    # Optional, where the posterior is known: chains are compared with it.
+    # Optional, if the posterior is known: chains are compared with it.
     def posterior(self, rows: np.ndarray, temperature: float) -> "Posterior":
         """Return the exact posterior of the rows."""
         return Posterior(rows, temperature)

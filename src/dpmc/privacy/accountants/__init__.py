@@ -1,7 +1,7 @@
 """Accountants: from releases to (epsilon, delta), and from a budget to a number of iterations.
 
-`base.Accountant` is what all share. A new one is a subclass in a module of its own, listed here. A *preset*
-chooses among them by the kind of releases (`resolve`).
+`base.Accountant` is their base. A new accountant is a subclass in its own module, listed here. A *preset*
+selects an accountant by the kinds of releases (`resolve`).
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ PRESETS: dict[str, dict[type[Release], str]] = {
         GaussianRelease: "tight",
     },
 }
-"""Preset -> kind of release -> accountant: what the thesis used, and the best that we have.
+"""Preset -> kind of release -> accountant: those of the thesis, and the tightest of dpmc.
 
-The thesis has no DP-Fast MH; both presets take its only accountant.
+The thesis has no DP-Fast MH; both presets use its only accountant.
 """
 
 
 def get(name: str) -> Accountant:
-    """The accountant of this name; DpmcError names the known ones.
+    """Return the accountant of this name; raise DpmcError for an unknown name.
 
-    "tight" is the exact accountant of Gaussian releases; `resolve` reads it as a preset.
+    "tight" is the exact accountant of Gaussian releases here, and a preset in `resolve`.
     """
     if not isinstance(name, str) or name not in ACCOUNTANTS:
         raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(ACCOUNTANTS)}")
@@ -81,12 +81,11 @@ def get(name: str) -> Accountant:
 
 
 def resolve(name: str, events: Iterable[Release]) -> Accountant:
-    """The accountant that a preset or an accountant's name means for these releases.
+    """Return the accountant that a preset or an accountant's name selects for these releases.
 
-    A preset takes the accountant of the first kind in its list that occurs among the events and
-    whose accountant can bound them all: so "tight" is the exact Gaussian accountant for Gaussian
-    releases, `wor-pld` for a batch's, `barker-pld` for Barker tests. An accountant's own name is
-    that accountant.
+    A preset selects the accountant of the first kind in its list that occurs among the events and whose
+    accountant can bound them all. So "tight" is the exact Gaussian accountant for Gaussian releases,
+    `wor-pld` for those on batches, `barker-pld` for Barker tests. An accountant's name selects that one.
 
     Raises DpmcError for an unknown name, and if the accountant cannot bound the events.
     """
@@ -111,5 +110,5 @@ def resolve(name: str, events: Iterable[Release]) -> Accountant:
 
 
 def names() -> set[str]:
-    """All that `resolve` understands: accountants and presets."""
+    """Return the names that `resolve` accepts: accountants and presets."""
     return set(ACCOUNTANTS) | set(PRESETS)

@@ -1,7 +1,7 @@
-"""What all accountants share: which releases they bound, epsilon, and iterations for a budget.
+"""The base of all accountants: the releases they bound, epsilon, and iterations for a budget.
 
-An accountant computes one function, delta at a given epsilon (`_delta`). The search for epsilon and for
-iterations is written once, here. What each accountant shows, and why: docs/explanation/accounting.md.
+An accountant computes one function, delta at a given epsilon (`_delta`). The searches for epsilon and for
+iterations are here. Statements and proofs of each accountant: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total
 Number = TypeVar("Number", int, float)
 
 MOST_ITERATIONS = 10**18
-"""Where the search for iterations gives up: beyond it the noise multiplier cannot be meant."""
+"""Largest number of iterations in a search: more indicate a wrong noise multiplier."""
 
 
 class Accountant(ABC):
@@ -31,19 +31,19 @@ class Accountant(ABC):
     Attributes
     ----------
     name, version
-        Written into every ledger; the version changes when any answer does, by more than rounding (epsilon:
+        Written into every ledger; the version changes when any result changes by more than rounding (epsilon:
         than its resolution).
     handles
-        The kinds of releases that it is for. An exact answer (`NonPrivateRelease`) is accepted by all: it
-        makes delta 1 and epsilon infinite.
+        The kinds of releases that it is meant for. All accept an exact answer (`NonPrivateRelease`), for
+        which delta is 1 and epsilon infinite.
     beside
-        Further kinds that it can bound too, for runs that mix kinds.
+        Further kinds that it can bound, for runs that mix kinds.
     epsilon_resolution
         `epsilon` is rounded up by at most this relative amount; 0: to a double.
     is_filter
-        Whether the total stays valid if the kind and noise of the next release are chosen by the answers so
-        far. Every accountant is valid for releases fixed before the first one, in any order and stopped at
-        any time (docs/explanation/accounting.md).
+        Whether the total stays valid if the kind and noise of the next release depend on earlier answers.
+        Every accountant is valid for releases fixed before the first one, in any order and stopped at any
+        time (docs/explanation/accounting.md).
     """
 
     name: ClassVar[str]
@@ -55,28 +55,28 @@ class Accountant(ABC):
 
     @abstractmethod
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
-        """Delta in [0, 1] at epsilon >= 0 for merged events, all such as `can_bound` accepts.
+        """Return delta in [0, 1] at epsilon >= 0 for merged events, all of which it can bound.
 
         It must not decrease when releases are added and not increase with epsilon.
         """
 
     def _mean_loss(self, events: tuple[Release, ...]) -> float:
-        """About half the variance of the loss; 0 if unknown. Changes the time of a search, not its answer."""
+        """Return about half the variance of the loss, 0 if unknown; it affects only the time of a search."""
         return total_mu(events) or 0.0
 
     def _obstacle(self, event: Release) -> str | None:
-        """Reason why an event of a kind that it bounds has numbers for which it has no bound, else None."""
+        """Return the reason why it cannot bound an event of a kind that it handles, else None."""
         return None
 
     def can_bound(self, events: Iterable[Release]) -> bool:
-        """Whether it has a bound for every one of these releases."""
+        """Return whether it can bound every one of these releases."""
         return all(self._why_not(event) is None for event in events)
 
     def is_meant_for(self, events: Iterable[Release]) -> bool:
-        """Whether it can bound all of these and is for at least one kind among them.
+        """Return whether it can bound all of these and is meant for at least one kind among them.
 
-        False, for example, for a subsampling accountant and Gaussian releases on all rows alone: it
-        could bound them, but another is exact. True if there is nothing to bound.
+        False, for example, for a subsampling accountant and only Gaussian releases on all rows: it can bound
+        them, but another accountant is exact. True if there is nothing to bound.
         """
         private = [event for event in events if not isinstance(event, NonPrivateRelease)]
         return self.can_bound(private) and (
@@ -84,7 +84,7 @@ class Accountant(ABC):
         )
 
     def check(self, events: Iterable[Release]) -> None:
-        """Raise DpmcError, which says who can, unless this accountant can bound all of these releases."""
+        """Raise DpmcError, naming accountants that can, unless it can bound all of these releases."""
         for event in events:
             reason = self._why_not(event)
             if reason is not None:
@@ -94,19 +94,18 @@ class Accountant(ABC):
                 )
 
     def delta(self, events: Iterable[Release], epsilon: float) -> float:
-        """Smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-privacy.
+        """Return the smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-DP.
 
         Raises DpmcError unless 0 < epsilon < inf, and for releases that it cannot bound.
         """
         return self._delta_of(self._merged(events), checked_epsilon(epsilon))
 
     def epsilon(self, events: Iterable[Release], delta: float, near: float | None = None) -> float:
-        """Smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
+        """Return the smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
-        0.0 if the events are private with this delta alone. The answer is enclosed by neighbouring
-        doubles, or to `epsilon_resolution`; the upper end is returned. It is found sooner if it is
-        close to `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for releases that it cannot
-        bound.
+        0.0 if the events are (0, delta)-DP. The result is enclosed by neighbouring doubles, or to
+        `epsilon_resolution`, and the upper end is returned. The search is faster if the result is close to
+        `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for releases that it cannot bound.
         """
         return self._epsilon_of(self._merged(events), checked_delta(delta), near)
 
@@ -117,12 +116,12 @@ class Accountant(ABC):
         epsilon: float,
         delta: float,
     ) -> int:
-        """Largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
+        """Return the largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
 
-        0 if not even one iteration fits. The answer k is exact for the computed curve: k passes
-        `delta(...) <= delta` and k + 1 does not (Algorithm 2, with integers throughout).
-        Raises DpmcError for a bad budget, for releases that it cannot bound, and if an iteration
-        releases nothing (or so little that more than 10^18 fit): then no number is the largest.
+        0 if not even one iteration fits. k is exact for the computed curve: k satisfies `delta(...) <= delta`
+        and k + 1 does not (Algorithm 2, with integers throughout). Raises DpmcError for a bad budget, for
+        releases that it cannot bound, and if an iteration releases nothing, or so little that more than 10^18
+        fit.
         """
         first, each = self._merged(once), self._merged(per_iteration)
         epsilon, delta = checked_epsilon(epsilon), checked_delta(delta)
@@ -140,7 +139,7 @@ class Accountant(ABC):
             raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
         return most
 
-    # All seeds of a cell ask the same; a composition of loss distributions takes tenths of a second.
+    # Cached for the seeds of a cell: a composition of loss distributions takes tenths of a second.
     @lru_cache(maxsize=256)  # noqa: B019 - accountants are few, and live as long as the process
     def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:
         if not merged:
@@ -164,13 +163,13 @@ class Accountant(ABC):
         return math.inf if found is None else found
 
     def _merged(self, events: Iterable[Release]) -> tuple[Release, ...]:
-        """The events, merged, after `check`."""
+        """Return the events, merged, after `check`."""
         merged = merge(events)
         self.check(merged)
         return merged
 
     def _why_not(self, event: Release) -> str | None:
-        """Reason why it cannot bound a release, else None."""
+        """Return the reason why it cannot bound a release, else None."""
         if isinstance(event, NonPrivateRelease):
             return None
         if not isinstance(event, self.handles + self.beside):
@@ -180,18 +179,18 @@ class Accountant(ABC):
 
 
 ACCOUNTANTS: dict[str, Accountant] = {}
-"""Every accountant by its name. The package's `__init__` fills it, for the accountants import this module."""
+"""Every accountant by name. Filled by the package's `__init__`, since the accountants import this module."""
 
 
 def checked_epsilon(value: Any) -> float:
-    """`value` as a float; DpmcError unless it is a finite number greater than 0."""
+    """Return `value` as a float; raise DpmcError unless it is a finite number greater than 0."""
     if not _is_number(value) or not 0.0 < float(value) < math.inf:
         raise DpmcError(f"epsilon = {value!r}: must be a finite number greater than 0")
     return float(value)
 
 
 def checked_delta(value: Any) -> float:
-    """`value` as a float; DpmcError unless it lies strictly between 0 and 1."""
+    """Return `value` as a float; raise DpmcError unless it is strictly between 0 and 1."""
     if not _is_number(value) or not 0.0 < float(value) < 1.0:
         raise DpmcError(f"delta = {value!r}: must be a number between 0 and 1, both excluded")
     return float(value)
@@ -202,14 +201,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _excess(found: float, allowed: float) -> float:
-    """ln (delta found / delta allowed), > 0 exactly if it is not within."""
+    """Return ln(delta found / delta allowed), > 0 if and only if found > allowed."""
     if found <= allowed:
         return min(0.0, math.log(found / allowed)) if found else -math.inf
     return max(math.ulp(0.0), math.log(found / allowed))
 
 
 def _guessed_iterations(spent: float, each: float, epsilon: float, delta: float) -> int:
-    """About the iterations for a normal loss of these means: 1.5 times those of zCDP."""
+    """Estimate the iterations for normal losses of these means: 1.5 times those of zCDP."""
     log_inverse = -math.log(delta)
     root = epsilon / (math.sqrt(epsilon + log_inverse) + math.sqrt(log_inverse))
     found = (1.5 * root * root - spent) / each if each else 1.0
@@ -217,7 +216,7 @@ def _guessed_iterations(spent: float, each: float, epsilon: float, delta: float)
 
 
 def _guessed_epsilon(mean: float, delta: float) -> float:
-    """About the epsilon of a normal loss of this mean, by zCDP."""
+    """Estimate the epsilon of a normal loss of this mean, by zCDP."""
     found = mean + 2.0 * math.sqrt(mean) * math.sqrt(-math.log(delta))
     return found if 0.0 < found < math.inf else 1.0
 
@@ -225,10 +224,10 @@ def _guessed_epsilon(mean: float, delta: float) -> float:
 def crossing(
     excess: Callable[[Number], float], start: Number, most: Number, rises: bool, resolution: float = 0.0
 ) -> Number | None:
-    """The last number in [0, most] with excess <= 0 before those with more; None if it is beyond `most`.
+    """Return the number in [0, most] with excess <= 0 next to the change of sign; None if beyond `most`.
 
-    The excess rises or falls. Integers are searched exactly, floats to `resolution` times the answer, at
-    least to neighbouring doubles. 0 if no number from there on has an excess of the other kind.
+    `excess` is monotone: it rises or falls. Integers are searched exactly, floats to `resolution` times the
+    result, at least to neighbouring doubles. 0 if the sign does not change down to 0.
     """
     number, found, growth = start, excess(start), 1.125
     fits = found <= 0.0
@@ -248,7 +247,7 @@ def crossing(
 
 
 def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
-    """A number `growth` times as large or small, between 0 and `most`; another one if there is one."""
+    """Return a number `growth` times as large or small, within [0, most]; a different one if possible."""
     if isinstance(number, int):
         return min(int(min(number * growth, most)) + 1, most) if upwards else max(int(number / growth) - 1, 0)
     return min(number * growth, most) if upwards else number / growth
@@ -262,7 +261,7 @@ def _last_within(
     at_beyond: float,
     resolution: float,
 ) -> Number:
-    """The crossing between two numbers with their excess: false position (Illinois), then bisection."""
+    """Return the crossing between two numbers, by false position (Illinois), then bisection."""
     steps, moved = 0, 0
     while True:
         steps += 1
@@ -283,13 +282,13 @@ def _last_within(
 
 
 def _between(within: Number, beyond: Number, part: float, resolution: float) -> Number | None:
-    """A number about that part of the way from one to the other; None if they are near enough."""
+    """Return a number about `part` of the way from one to the other; None if they are close enough."""
     low, high = min(within, beyond), max(within, beyond)
     if isinstance(low, int):
         asked, middle = within + int(part * (beyond - within)), (low + high) // 2
         asked = min(max(asked, low + 1), high - 1)
     else:
-        # Nearer to an end than half of what they may be apart is wasted.
+        # A point closer to an end than half the resolution is useless.
         margin = max(0.5 * resolution * high, math.ulp(high))
         asked, middle = within + part * (beyond - within), low + 0.5 * (high - low)
         asked = min(max(asked, low + margin), high - margin)

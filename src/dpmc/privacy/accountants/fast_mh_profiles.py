@@ -1,4 +1,4 @@
-"""What dominates one accept bit of corrected DP-Fast MH: one test's pair, and the worst of four.
+"""Dominating pairs of one accept bit of corrected DP-Fast MH: of each test, and the worst of four.
 
 `BarkerBit` is a test without noise, `PoissonBatch` one on a minibatch, `Maximum` the worst of those
 that may occur. The statements and proofs are in docs/explanation/accounting.md; this module is their
@@ -18,7 +18,7 @@ from dpmc.privacy.accountants.profiles import Amplified, Array, Pair, Profile, S
 from dpmc.privacy.events import FastMetropolisRelease
 
 LEAST_EPSILON, MOST_NOISE = 1e-12, 1e100
-"""Sensitivities below and multipliers above are taken to be these: delta can only rise."""
+"""Smaller sensitivities and larger multipliers are replaced by these, which can only raise delta."""
 REST = 1e-46
 """Probability of multiplicities, and of numbers of rows, that are counted as an infinite loss."""
 
@@ -63,7 +63,7 @@ class Multiplicities:
 
     @property
     def scale(self) -> float:
-        """That of a row drawn once."""
+        """Return the scale for a row drawn once."""
         return min(1.0, self.once)
 
     def tails(self, epsilon: Array) -> Tails:
@@ -112,7 +112,7 @@ class PoissonBatch:
 
     @property
     def scale(self) -> float:
-        """That of the mean number of rows."""
+        """Return the scale for the mean number of rows."""
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
     def tails(self, losses: Array) -> Tails:
@@ -148,7 +148,7 @@ class Maximum:
         return max(profile.scale for profile in self.profiles)
 
     def tails(self, losses: Array) -> Tails:
-        """Those of the pair whose curve is highest there."""
+        """Return the tails of the pair whose curve is highest at each loss."""
         return highest([profile.tails(losses) for profile in self.profiles], losses)
 
 

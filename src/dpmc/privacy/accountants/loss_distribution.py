@@ -1,6 +1,7 @@
 """Accountants that compose loss distributions: batches, Barker tests, bits of DP-Fast MH.
 
-Each says which pair dominates one release; `pld` composes the pairs. Proofs: docs/explanation/accounting.md.
+Each defines the pair that dominates one release; `pld` composes the pairs. Proofs:
+docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from dpmc.privacy.events import (
 )
 
 LARGEST_EPSILON = 1e7
-"""Delta at a larger epsilon counts as what it is here, and is no more: the grid would be too coarse."""
+"""Delta at a larger epsilon is replaced by delta here, an upper bound: the grid would be too coarse."""
 ORDERS_PER_DOUBLING, LARGEST_ORDER = 32, 2.0**12
 """Moments E[e^(s L)] are tried at s = 2^(j/32), from 1/4096 to 4096: every s gives a bound."""
 
@@ -77,7 +78,7 @@ class LossDistributionAccountant(Accountant):
         return 0.5 * math.fsum(count * part.moments(0.0)[2] for part, count in parts)
 
     def _profiles(self, events: Sequence[Release]) -> list[tuple[Profile, int]]:
-        """Pairs and how often each occurs; Gaussian releases on all rows are one, exactly."""
+        """Return the pairs and their counts; all Gaussian releases on all rows are one pair, exactly."""
         profiles: dict[Profile, int] = {}
         for event in events:
             if not isinstance(event, GaussianRelease):
@@ -189,7 +190,7 @@ class FastMetropolisPld(LossDistributionAccountant):
 
 
 def _noise_multiplier(event: SubsampledGaussianRelease) -> float:
-    """The release's, at most `MOST_NOISE`: less noise than there is can only raise delta."""
+    """Return the noise multiplier, at most `MOST_NOISE`: assuming less noise can only raise delta."""
     return min(event.noise_multiplier, MOST_NOISE)
 
 

@@ -43,7 +43,7 @@ FINE = 2**15
 MOST_POINTS = 2**21
 """Longest Fourier sum; a window that needs more gets less tilt, or a grid of twice the step."""
 SMALLEST_TAIL = 1e-45
-"""Where the grid of one release ends: the probability of a larger loss, counted as infinite."""
+"""Probability of losses beyond the grid of one release; they count as infinite."""
 NEGLIGIBLE = 28.0
 """-ln of the tilted mass on either side of the window; it adds to delta."""
 
@@ -52,7 +52,7 @@ NEGLIGIBLE = 28.0
 class Discretised:
     """A symmetric loss distribution on multiples of `step`: what is rounded up from one release.
 
-    Each is equal to itself only, so that what is computed of it can be kept for the next question.
+    Compared by identity, so that results for it can be cached.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Discretised:
     index : (m,) losses in steps, increasing.
     log_mass : (m,) ln of their probabilities.
     infinite : probability of an infinite loss.
-    known : `moments` by s: a search asks for the same s again and again.
+    known : cache of `moments` by s.
     """
 
     step: float
@@ -173,7 +173,7 @@ def _pairing(
     log_size = np.zeros(function.size)
     for coefficients, count in powers:
         log_size += count * coefficients.log_size
-    # Beyond this size of coefficients nothing is seen next to the error bound.
+    # Smaller coefficients are negligible compared with the error bound.
     seen = np.flatnonzero(log_size > -80.0)
     log_power, angle, relative = np.zeros((3, seen.size))
     for coefficients, count in powers:
@@ -202,7 +202,7 @@ def _unit(points: int) -> float:
     return 2.0**-52 * math.log2(points)
 
 
-@lru_cache(maxsize=2)  # a search asks for the same tilt again and again; they can take 25 MB
+@lru_cache(maxsize=2)  # a search uses the same tilts repeatedly; an entry can take 25 MB
 def _coefficients(part: Discretised, tilt: float, points: int) -> Coefficients:
     """Of the masses times e^(tilt L), normalised, wrapped to `points` places."""
     wrapped = np.bincount(part.index % points, weights=part.tilted(tilt)[1], minlength=points)
@@ -225,8 +225,8 @@ def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float,
 def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     """s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon anyway.
 
-    Newton's method kept within bounds, on numbers of few digits, so that nearby questions share what depends
-    on s. Any s gives a true bound; this one a sharp one.
+    Newton's method within bounds, with s rounded to few digits, so that nearby calls share cached values. Any
+    s gives a valid bound; this one a sharp one.
     """
     # Beyond the last one, all tilted mass is at the largest loss.
     low, high, s = 0.0, 100.0 / parts[0][0].step, 0.0
@@ -313,7 +313,7 @@ def _grid(last: int) -> NDArray[np.int64]:
 
 
 def _fast_length(least: int) -> int:
-    """The least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths at which the FFT is quick."""
+    """Return the least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths with a fast FFT."""
     power = max(0, least.bit_length() - 4)
     return min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
 

@@ -1,4 +1,4 @@
-"""What dominates one release: pairs (P, Q) on which every test does at least as well as on the release.
+"""Dominating pairs of one release: (P, Q) on which tests do at least as well as on the release.
 
 A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S), and the pair dominates
 a release if its curve is nowhere below the release's, for all neighbouring data sets, in both
@@ -24,14 +24,14 @@ SMALLEST_BARKER_BATCH = 100
 
 
 class Pair(Protocol):
-    """A dominating pair (P, Q) of a release, or of what is released about a batch that is known."""
+    """A dominating pair (P, Q) of a release, or of a release on a known batch."""
 
     def __hash__(self) -> int:
         """Equal pairs are discretised once."""
 
     @property
     def scale(self) -> float:
-        """The size of a typical loss: what a grid of losses has to resolve."""
+        """Return the size of a typical loss, which a grid of losses must resolve."""
 
     def tails(self, losses: Array) -> Tails:
         """P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0, to a few roundings each.
