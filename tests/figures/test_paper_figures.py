@@ -10,9 +10,8 @@ from matplotlib.patches import PathPatch
 from dpmc import datasets
 from dpmc.comparing import clip_bounds, clipping_models
 from dpmc.errors import DpmcError
-from dpmc.plots import bounds, chain_files, errata, labels, paper_posteriors, plot, style
-from dpmc.plots.chains import kept_draws, path_of
-from dpmc.plots.frame import Results
+from dpmc.plots import bounds, chain_files, errata, frame, paper_posteriors, plot, style
+from dpmc.plots.frame import Results, kept_draws, path_of
 from dpmc.plots.marks import MEDIAN
 from figures import synthetic
 from figures.paper import (
@@ -75,9 +74,9 @@ def medians(figure: Figure, panel: int) -> list[float]:
 
 def test_labels_follow_the_study() -> None:
     of = paper_study()
-    assert labels.main_methods(of) == MAIN
-    assert labels.published_variant(of, "dp-sgld") == "dp-sgld-published"
-    assert labels.published_variant(of, "dp-hmc") is None
+    assert frame.main_methods(of) == MAIN
+    assert errata.published_variant(of, "dp-sgld") == "dp-sgld-published"
+    assert errata.published_variant(of, "dp-hmc") is None
     assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
     table = clip_bounds(of, f"{GAUSS}-clipping")
     assert list(table) == ["rwmh", "hmc"]
@@ -96,8 +95,8 @@ def test_a_second_prior_may_have_fewer_budgets(results: Path) -> None:
 def test_a_first_label_stands_for_an_algorithm_without_one_of_its_own() -> None:
     of = paper_study()
     del of.methods["dp-sgld"]
-    assert "dp-sgld-published" in labels.main_methods(of)
-    assert "rwmh-paper-banana-1" not in labels.main_methods(of)
+    assert "dp-sgld-published" in frame.main_methods(of)
+    assert "rwmh-paper-banana-1" not in frame.main_methods(of)
 
 
 def test_comparison_shows_five_methods_on_two_models() -> None:

@@ -14,6 +14,7 @@ from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
+from dpmc.tables import TABLES
 from dpmc.values import shown
 
 COMMON = "common.yaml"  #: among the files that come with dpmc, the figures that any study can have
@@ -139,7 +140,12 @@ def _declared_at(keys: list[Any]) -> type[Keys]:
 
 @functools.lru_cache(maxsize=32)
 def _declared(text: bytes, path: Path) -> dict[str, FigureKeys]:
-    return validated(Figures, parse(text, path), _declared_at).root
+    document = parse(text, path)
+    figures = validated(Figures, document, _declared_at).root
+    for name in TABLES:
+        if name in figures:
+            document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
+    return figures
 
 
 def own_file(study: Path) -> Path | None:
