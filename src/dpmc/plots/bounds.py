@@ -49,6 +49,11 @@ class _Experiment:
     known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
     known_exact: Sequence[float]  # MMD of published exact samples
 
+    def box(self, algorithm: str, bound: float, metric: str) -> PublishedBox | None:
+        """Return the box of published chains; None where there are none, or without this metric."""
+        chains = self.known.get((algorithm, bound), {})
+        return PublishedBox(*np.quantile(chains[metric], [0.25, 0.5, 0.75])) if metric in chains else None
+
 
 _Panel = tuple[_Experiment, str, bool]  # model, metric, whether against the fraction clipped
 
@@ -154,20 +159,16 @@ def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
     bounds = sorted({bound for by_bound in part.methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
-    slot, known = marks.GROUP_WIDTH / len(part.methods), any(metric in one for one in part.known.values())
+    beside = any(metric in one for one in part.known.values())
     for index, (algorithm, by_bound) in enumerate(part.methods.items()):
-        look, values_at = style.STYLES[algorithm], {}
-        for bound, method in by_bound.items():
-            centre = marks.place(bounds.index(bound), index, len(part.methods))
-            ours, cell = centre - 0.16 * slot * known, (part.label, method, EPSILON)
-            if values := part.results.values(*cell, metric):
-                values_at[ours] = values
-            else:
-                marks.draw_note(axes, ours, f"no box: {part.results.why_missing(*cell, metric)}")
-            if known and (algorithm, bound) in part.known:
-                box = PublishedBox(*np.quantile(part.known[algorithm, bound][metric], [0.25, 0.5, 0.75]))
-                marks.draw_published(axes, box, centre + 0.28 * slot, 0.2 * slot, look)
-        marks.draw_boxes(axes, values_at, slot * (0.54 if known else 0.7), look)
+        cells = {bounds.index(bound): (part.label, method, EPSILON) for bound, method in by_bound.items()}
+        values = {group: part.results.values(*cell, metric) for group, cell in cells.items()}
+        known = {group: box for group in cells if (box := part.box(algorithm, bounds[group], metric))}
+        slot = (index, len(part.methods))
+        places = marks.draw_in_groups(axes, slot, values, known, style.STYLES[algorithm], beside)
+        for group, cell in cells.items():
+            if not values[group]:
+                marks.draw_note(axes, places[group], part.results.remark(*cell, metric))
     _draw_exact(axes, part, metric)
     axes.set_xlabel("clip bound")
     if metric == "mmd" and (text := convergence(part.results, part.label, part.methods)):

@@ -103,25 +103,17 @@ def _columns(panels: Sequence[_Panel]) -> int:
 
 def _draw_panel(axes: Axes, panel: _Panel, results: Results, styles: Styles) -> list[_Note]:
     """Draw boxes, published glyphs and baselines of one panel; return what is to be said of them."""
-    slot, beside = marks.GROUP_WIDTH / len(panel.methods), panel.beside
     layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in panel.epsilons])
     notes: list[_Note] = []
     for index, method in enumerate(panel.methods):
-        values_at: dict[float, list[float]] = {}
-        for group, epsilon in enumerate(panel.epsilons):
-            centre = marks.place(group, index, len(panel.methods))
-            ours = centre - 0.16 * slot if beside else centre
-            cell = (panel.model, method, epsilon)
-            if values := results.values(*cell, panel.metric):
-                values_at[ours] = values
-                text = results.remark(*cell, panel.metric)
-            else:
-                text = f"no box: {results.why_missing(*cell, panel.metric)}"
-            if text:
-                notes.append(_Note(ours, text, values))
-            if box := panel.published.get(cell):
-                marks.draw_published(axes, box, centre + 0.28 * slot, 0.2 * slot, styles[method])
-        marks.draw_boxes(axes, values_at, slot * (0.54 if beside else 0.7), styles[method])
+        slot = (index, len(panel.methods))
+        cells = {group: (panel.model, method, epsilon) for group, epsilon in enumerate(panel.epsilons)}
+        values = {group: results.values(*cell, panel.metric) for group, cell in cells.items()}
+        known = {group: panel.published[cell] for group, cell in cells.items() if cell in panel.published}
+        places = marks.draw_in_groups(axes, slot, values, known, styles[method], panel.beside)
+        for group, cell in cells.items():
+            if text := results.remark(*cell, panel.metric):
+                notes.append(_Note(places[group], text, values[group]))
     marks.draw_baselines(axes, results.baselines(panel.model, panel.metric))
     return notes
 

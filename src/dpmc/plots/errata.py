@@ -1,6 +1,6 @@
 """What the mistakes in the DP-HMC paper change: drift of DP-SGLD, order of DP-SGNHT, the banana's prior."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from dpmc import models
 from dpmc.errors import DpmcError
 from dpmc.plots import Given, layout, marks, style
-from dpmc.plots.frame import Cell, Floats, Results, files_of, kept_draws, main_methods, private_models
+from dpmc.plots.frame import Cell, Floats, Results, files_of, kept_draws, private_models
 from dpmc.plots.maps import problem_of
 from dpmc.plots.style import MethodStyle
 from dpmc.problem import Problem
@@ -21,58 +21,44 @@ from dpmc.studies.figures import Axis, FigureKeys
 
 COLUMNS = 3
 SIDES = (-0.21, 0.21)
-KEPT = "published"  # the value of an option that keeps a mistake of the source
-
 Side = tuple[Cell, MethodStyle]  # one half of a comparison
 Groups = Mapping[str, tuple[Side, Side]]  # name -> what is compared, left and right
 
 
-def errata_methods(study: Study) -> list[tuple[str, str]]:
-    """Return (corrected, as published) of the methods that the study runs in both ways."""
-    pairs = [(method, published_variant(study, method)) for method in main_methods(study)]
-    return [(method, other) for method, other in pairs if other is not None]
+def ratio_cells(study: Study, pair: tuple[str, str]) -> list[Cell]:
+    """Return the cells of a pair of methods whose variance ratios are shown: largest model and budget."""
+    labels = [label for label in private_models(study) if _both_run(study, label, pair)]
+    if not labels:
+        return []
+    label = max(labels, key=lambda one: len(models.definition(study.models[one].model).true_theta))
+    epsilon = max(study.models[label].epsilons, key=float)
+    return [(label, method, epsilon) for method in pair]
 
 
-def published_variant(study: Study, method: str) -> str | None:
-    """Return the label of the same algorithm with an option set to `published`, where there is one."""
-    algorithm = study.methods[method].algorithm
-    for label, spec in study.methods.items():
-        if label != method and spec.algorithm == algorithm and KEPT in spec.options.values():
-            return label
-    return None
-
-
-def ratio_cells(study: Study) -> list[tuple[Cell, Cell]]:
-    """Return (corrected, as published) cells of the variance ratios: largest model, largest budget."""
-    pairs = []
-    for method, other in errata_methods(study):
-        labels = [label for label in private_models(study) if _both_run(study, label, (method, other))]
-        if labels:
-            label = max(labels, key=lambda one: _dimension(study, one))
-            epsilon = max(study.models[label].epsilons, key=float)
-            pairs.append(((label, method, epsilon), (label, other, epsilon)))
-    return pairs
-
-
-def needs(study: Study) -> list[Cell]:
+def needs(study: Study, how: FigureKeys) -> list[Cell]:
     """Return the cells whose chains the figure reads."""
-    return [cell for pair in ratio_cells(study) for cell in pair]
+    pairs = _pairs(how, study.methods)
+    return [cell for pair in pairs for cell in ratio_cells(study, pair)]
 
 
-def files(study: Study, _: FigureKeys, results: Path) -> list[Path]:
+def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     """Return the chain files that the figure reads."""
-    return [file for cell in needs(study) for file in files_of(results, study, cell)]
+    return [file for cell in needs(study, how) for file in files_of(results, study, cell)]
+
+
+def _pairs(how: FigureKeys, labels: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the declared pairs of which both are among these labels."""
+    return [pair for pair in how.pairs.items() if set(pair) <= set(labels)]
 
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: a row for each method that the study runs in both ways, and one for the priors.
+    """Return the figure: a row for each pair of methods, corrected and as published, and one for the priors.
 
     Raises DpmcError where it runs nothing in two ways.
     """
     study, how = given.study, given.declared
-    methods = errata_methods(study)
-    priors = [pair for pair in how.pairs.items() if set(pair) <= set(study.models)][:1]
+    methods, priors = _pairs(how, study.methods), _pairs(how, study.models)[:1]
     if not methods and not priors:
         raise DpmcError(f"study {study.name}: figure paper-errata needs a method or a prior in two versions")
     values = Results.of_study(given.metrics, study)
@@ -135,12 +121,10 @@ def _draw_method(row: Sequence[Axes], pair: tuple[str, str], results: Results, g
         one.set_ylim(0.0, top)
     for spare in row[len(labels) : COLUMNS - 1]:
         spare.set_visible(False)
-    cells = next((cells for cells in ratio_cells(study) if cells[0][1] == pair[0]), None)
-    if cells is None:
-        row[-1].set_visible(False)
+    if cells := ratio_cells(study, pair):
+        _draw_ratios(row[-1], ((cells[1], looks[0]), (cells[0], looks[1])), study, given.results)
     else:
-        sides = ((cells[1], looks[0]), (cells[0], looks[1]))
-        _draw_ratios(row[-1], sides, study, given.results)
+        row[-1].set_visible(False)
 
 
 def _draw_ratios(axes: Axes, sides: tuple[Side, Side], study: Study, results: Path) -> None:
@@ -167,7 +151,8 @@ def _draw_ratios(axes: Axes, sides: tuple[Side, Side], study: Study, results: Pa
 def _draw_priors(row: Sequence[Axes], pair: tuple[str, str], results: Results, given: Given) -> None:
     """Draw the metrics of every method that runs under either prior, at the largest ε of both."""
     study, looks = given.study, style.method_styles(given.study.methods)
-    methods = [m for m in main_methods(study) if all(label in study.methods[m].models for label in pair)]
+    methods = [m for m in study.methods if m in given.declared.methods]
+    methods = [m for m in methods if set(pair) <= set(study.methods[m].models)]
     common = set(study.models[pair[0]].epsilons) & set(study.models[pair[1]].epsilons)
     epsilon = max(common, key=float, default=study.models[pair[0]].epsilons[-1])
     for one, metric in zip(row, given.declared.metric, strict=False):
@@ -193,7 +178,7 @@ def _draw_groups(
             if values := results.values(*cell, metric):
                 marks.draw_boxes(axes, {group + shift: values}, 0.34, look)
             else:
-                marks.draw_note(axes, group + shift, f"no box: {results.why_missing(*cell, metric)}")
+                marks.draw_note(axes, group + shift, results.remark(*cell, metric))
     for label in baselines_of:
         marks.draw_baselines(axes, results.baselines(label, metric))
     axes.set_ylabel(style.metric_label(metric))
@@ -208,11 +193,6 @@ def _name(study: Study, label: str) -> str:
 def _both_run(study: Study, label: str, methods: tuple[str, str]) -> bool:
     """Whether a model has cells of both methods."""
     return all(label in study.methods[method].models for method in methods)
-
-
-def _dimension(study: Study, label: str) -> int:
-    """Number of parameters of a model."""
-    return len(models.definition(study.models[label].model).true_theta)
 
 
 def _legend(

@@ -154,11 +154,18 @@ class Results:
         lengths = self.values(model, method, epsilon, "iterations")
         return int(min(lengths)) if lengths else None
 
-    def remark(self, model: str, method: str, epsilon: str, metric: str, before: str = "k = ") -> str:
-        """What to say of a cell that has values: iterations where few, and chains where some have none."""
-        length = self.iterations(model, method, epsilon)
+    def remark(
+        self, model: str, method: str, epsilon: str, metric: str, few: str = "k = ", none: str = "no box: "
+    ) -> str:
+        """What to say of a cell: why it has no values, or iterations where few, and chains that have some.
+
+        `few`, `none`: what stands before the number of iterations, and before the reason.
+        """
         found, chains = len(self.values(model, method, epsilon, metric)), self.seeds(model, method, epsilon)
-        parts = [f"{before}{length}"] if length is not None and length < FEW_ITERATIONS else []
+        if not found:
+            return none + self.why_missing(model, method, epsilon, metric)
+        length = self.iterations(model, method, epsilon)
+        parts = [f"{few}{length}"] if length is not None and length < FEW_ITERATIONS else []
         return ", ".join([*parts, f"{found} of {chains}"] if found < chains else parts)
 
     def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
@@ -254,19 +261,6 @@ def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[
 def private_models(study: Study) -> list[str]:
     """Return the study's model labels that have a finite budget."""
     return [label for label, spec in study.models.items() if set(spec.epsilons) != {"inf"}]
-
-
-def main_methods(study: Study) -> list[str]:
-    """Return one method label for each algorithm that runs with a budget, in the study's order.
-
-    It is the label that is the algorithm's own id, else the algorithm's first.
-    """
-    private = set(private_models(study))
-    chosen: dict[str, str] = {}
-    for label, spec in study.methods.items():
-        if private.intersection(spec.models) and (label == spec.algorithm or spec.algorithm not in chosen):
-            chosen[spec.algorithm] = label
-    return [label for label in study.methods if label in chosen.values()]
 
 
 def path_of(results: Path, study: Study, cell: Cell, seed: int | str) -> Path:

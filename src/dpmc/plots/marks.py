@@ -66,6 +66,27 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
     )
 
 
+def draw_in_groups(
+    axes: Axes,
+    slot: tuple[int, int],
+    values: Mapping[int, list[float]],
+    published: Mapping[int, PublishedBox],
+    look: MethodStyle,
+    beside: bool,
+) -> dict[int, float]:
+    """Draw a method's boxes by group, and the published ones beside them; return where ours stand.
+
+    `slot`: which method of how many it is. `beside`: whether any method of the panel has published boxes.
+    """
+    width = GROUP_WIDTH / slot[1]
+    ours = {group: place(group, *slot) - 0.16 * width * beside for group in values}
+    for group, box in published.items():
+        draw_published(axes, box, place(group, *slot) + 0.28 * width, 0.2 * width, look)
+    boxes = {ours[group]: its for group, its in values.items() if its}
+    draw_boxes(axes, boxes, width * (0.54 if beside else 0.7), look)
+    return ours
+
+
 def draw_published(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodStyle) -> None:
     """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
     pale = style.mixed(look.colour, "#FFFFFF", 0.55)

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from dpmc.errors import DpmcError
 from dpmc.metrics.mmd import equally_spaced
-from dpmc.plots import Given, frame, layout, style
-from dpmc.plots.frame import Cell, Floats, Results
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import Cell, Floats, Results, files_of, kept_draws, methods_of, models_of, path_of
 from dpmc.plots.maps import Surface, problem_of
 from dpmc.problem import Problem
 from dpmc.studies import Study
@@ -37,25 +36,22 @@ class _Run:
     draws: Floats
 
 
-def needs(study: Study) -> list[Cell]:
-    """Return the cells of the figure: every main method on the 2-d model at its largest budget.
-
-    Raises DpmcError where no model of the study has two dimensions and a budget.
-    """
-    label = _model_label(study)
-    epsilon = max(study.models[label].epsilons, key=float)
-    return [(label, m, epsilon) for m in frame.main_methods(study) if label in study.methods[m].models]
+def needs(study: Study, how: FigureKeys) -> list[Cell]:
+    """Return the cells of the figure: every method on the first of the models at its largest budget."""
+    model = models_of(study, how.models)[0]
+    epsilon = max(study.models[model].epsilons, key=float)
+    return [(model, method, epsilon) for method in methods_of(study, how.methods, [model])]
 
 
-def files(study: Study, _: FigureKeys, results: Path) -> list[Path]:
+def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     """Return the chain files that the figure reads."""
-    return [file for cell in needs(study) for file in frame.files_of(results, study, cell)]
+    return [file for cell in needs(study, how) for file in files_of(results, study, cell)]
 
 
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one column per method."""
-    cells, values = needs(given.study), Results.of_study(given.metrics, given.study)
+    cells, values = needs(given.study, given.declared), Results.of_study(given.metrics, given.study)
     problem = problem_of(given.study, cells[0][0])
     styles = style.method_styles(given.study.methods)
     surface = Surface.of(problem, *_box(problem))
@@ -63,7 +59,7 @@ def draw(given: Given) -> Figure:
     axes = np.array(panels).reshape(5, len(cells))
     for column, cell in zip(axes.T, cells, strict=True):
         runs = [
-            _Run(name, mmd, frame.kept_draws(frame.path_of(given.results, given.study, cell, seed)))
+            _Run(name, mmd, kept_draws(path_of(given.results, given.study, cell, seed)))
             for name, seed, mmd in chosen_runs(values, cell)
         ]
         look = styles[cell[1]]
@@ -86,18 +82,6 @@ def chosen_runs(results: Results, cell: Cell) -> list[tuple[str, str, float]]:
         return []
     places = (0, (len(ranked) - 1) // 2, len(ranked) - 1)
     return [(name, *ranked[place]) for name, place in zip(RUNS, places, strict=True)]
-
-
-def _model_label(study: Study) -> str:
-    """The first model of the comparison with two parameters."""
-    from dpmc import models
-
-    for label in frame.private_models(study):
-        if len(models.definition(study.models[label].model).true_theta) == 2:
-            return label
-    raise DpmcError(
-        f"study {study.name}: figure paper-posteriors needs a model of two dimensions that has a budget"
-    )
 
 
 def _box(problem: Problem) -> tuple[Floats, Floats]:

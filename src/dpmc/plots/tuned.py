@@ -15,7 +15,7 @@ from dpmc.errors import DpmcError
 from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Results, models_of
 from dpmc.plots.style import MethodStyle
-from dpmc.studies import Study
+from dpmc.studies import ModelSpec, Study
 
 SUFFIX = "-tuned"
 BEFORE, FOUND = "settings before the search", "tuned settings"
@@ -26,6 +26,24 @@ ROWS_WITH_TICKS = 5  # of more rows, those like the one below have no labels of 
 LETTER, DIGIT, GAP = 3.5, 6.5, 2.5  # points: a note's letter is wide, a digit high, and above its bar
 TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
 BAR, MARKER, HOLLOW = 1.2, 4.6, 2.8  # line width and marker sizes in points: now, and before the search
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What a panel shows of a method at an ε."""
+
+    x: float
+    epsilon: str
+    look: MethodStyle
+    values: list[float]
+    before: list[float]  # with the settings before the search, in the right panel
+    remark: str  # at its bar, or why it has none
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        """First quartile, median and third quartile of the values."""
+        low, middle, high = np.quantile(self.values, [0.25, 0.5, 0.75]).tolist()
+        return low, middle, high
 
 
 @style.context()
@@ -43,13 +61,17 @@ def draw(given: Given) -> Figure:
         raise DpmcError(f"study {study.name}: no method runs with and without tuning on {', '.join(models)}")
     results = Results.of_study(given.metrics, study)
     height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
+    of_panel = (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS  # points
     figure, axes = layout.panels(2 * len(rows), 2, height / len(rows), sharey="row")
     for left, right, model in zip(axes[::2], axes[1::2], rows, strict=True):
-        row = _Row(model, study, results, (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS)
-        left.set_ylim(0.0, row.top())
-        for one, found in ((left, False), (right, True)):
-            row.draw(one, found)
-            row.write_notes(one, found)
+        exact = results.baselines(model, METRIC)
+        panels = {left: _cells(model, study, results, 0), right: _cells(model, study, results, 1)}
+        left.set_ylim(0.0, _top([*panels[left], *panels[right]], exact, of_panel))
+        for one, cells in panels.items():
+            _draw_panel(one, cells, study.models[model])
+            marks.draw_baselines(one, exact)
+            _write_remarks(one, cells, of_panel)
+            _write_reasons(one, cells, of_panel)
         left.set_title(style.model_name(study, model))
         left.set_ylabel(style.metric_label(METRIC))
     for one, name in zip(axes[:2], (before, FOUND), strict=True):
@@ -106,99 +128,80 @@ def _share_ticks(column: Sequence[Axes]) -> None:
         one.tick_params(axis="x", labelbottom=its != below)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The two panels of a model."""
-
-    model: str
-    study: Study
-    results: Results
-    height: float  # of a panel, about, in points
-
-    @property
-    def epsilons(self) -> tuple[str, ...]:
-        """The budgets, from left to right."""
-        return self.study.models[self.model].epsilons
-
-    def values(self, method: str, epsilon: str) -> list[float]:
-        """What is drawn of a cell."""
-        return self.results.values(self.model, method, epsilon, METRIC)
-
-    def cells(self, right: bool) -> list[tuple[float, str, str, str]]:
-        """(x, ε, method drawn, its partner before the search) of a panel, from left to right."""
-        found = pairs_on(self.study, self.model)
-        return [
-            (marks.place(group, index, len(found)), epsilon, pair[right], pair[0])
-            for group, epsilon in enumerate(self.epsilons)
-            for index, pair in enumerate(found.items())
-        ]
-
-    def draw(self, axes: Axes, right: bool) -> None:
-        """Draw bands, exact samples, bars and markers of one panel, and its horizontal axis."""
-        styles, tuned_at = looks(self.study), self.study.models[self.model].tuning_epsilon
-        layout.groups(axes, self.epsilons)
-        if tuned_at in self.epsilons:
-            group = self.epsilons.index(tuned_at)
-            layout.band(axes, group, TUNED_AT)
-            axes.get_xticklabels()[group].set_fontweight("bold")
-        marks.draw_baselines(axes, self.results.baselines(self.model, METRIC))
-        for x, epsilon, method, partner in self.cells(right):
-            if values := self.values(method, epsilon):
-                _draw_cell(axes, x, values, styles[method])
-            if right and (before := self.values(partner, epsilon)):
-                hollow = _marker(styles[method], HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
-                axes.plot([x], [float(np.median(before))], **hollow, zorder=2)
-        axes.yaxis.grid(True)
-
-    def top(self) -> float:
-        """Where the vertical axis ends: above all that either panel has, and its remarks."""
-        highest, remarks = max(self.results.baselines(self.model, METRIC), default=0.0), False
-        for right in (False, True):
-            for _, epsilon, method, _ in self.cells(right):
-                if values := self.values(method, epsilon):
-                    highest = max(highest, float(np.quantile(values, 0.75)))
-                    remarks = remarks or bool(self.remark(method, epsilon))
-        room = (GAP + 2 * DIGIT) / self.height if remarks else 0.07
-        return (highest or 1.0) / (1.0 - room)
-
-    def remark(self, method: str, epsilon: str) -> str:
-        """What to write at a bar."""
-        return self.results.remark(self.model, method, epsilon, METRIC, before="")
-
-    def write_notes(self, axes: Axes, right: bool) -> None:
-        """Write remarks at bars, and why values are missing, into one panel."""
-        styles = looks(self.study)
-        missing: dict[str, list[tuple[float, str]]] = {}
-        slot, top = marks.GROUP_WIDTH / len(pairs_on(self.study, self.model)), axes.get_ylim()[1]
-        last = (-1.0, 0.0)  # where the last remark stands: x, and points up
-        for x, epsilon, method, _ in self.cells(right):
-            values, remark = self.values(method, epsilon), self.remark(method, epsilon)
-            if not values:
-                cross = _marker(styles[method], 3.0) | {"marker": "x"}
-                axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
-                why = self.results.why_missing(self.model, method, epsilon, METRIC)
-                missing.setdefault(epsilon, []).append((x, why))
-            elif remark:
-                bar = float(np.quantile(values, 0.75)) / top * self.height
-                height = bar + GAP
-                if len(remark) == 1 and x - last[0] < 1.5 * slot and abs(height - last[1]) < 0.9 * DIGIT:
-                    height = last[1] + DIGIT  # two digits side by side would be read as one number
-                _draw_remark(axes, x, values, remark, height - bar, styles[method])
-                last = (x, height)
-        letters = int(0.94 * self.height / LETTER)
-        for cells in missing.values():
-            # One note for all of a group: two of them, side by side, would not have room.
-            reasons = dict.fromkeys(why for _, why in cells)
-            lines = [textwrap.fill(why, letters, break_long_words=False) for why in reasons]
-            middle = sum(x for x, _ in cells) / len(cells)
-            marks.draw_note(axes, middle, "\n".join(lines), zorder=1.5)  # behind the neighbours' markers
+def _cells(model: str, study: Study, results: Results, side: int) -> list[_Cell]:
+    """Return the cells of a panel, the left (0) or the right (1), from left to right."""
+    found, styles = pairs_on(study, model), looks(study)
+    cells = []
+    for group, epsilon in enumerate(study.models[model].epsilons):
+        for index, pair in enumerate(found.items()):
+            cell, partner = (model, pair[side], epsilon, METRIC), (model, pair[0], epsilon, METRIC)
+            x, before = marks.place(group, index, len(found)), results.values(*partner) if side else []
+            values, remark = results.values(*cell), results.remark(*cell, few="", none="")
+            cells.append(_Cell(x, epsilon, styles[pair[0]], values, before, remark))
+    return cells
 
 
-def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
-    """Draw a bar from quartile to quartile and a marker at the median."""
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    axes.vlines([x], [low], [high], color=look.edge, linewidth=BAR, zorder=3)
-    axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
+def _draw_panel(axes: Axes, cells: Sequence[_Cell], model: ModelSpec) -> None:
+    """Draw bands, bars and markers, and the horizontal axis."""
+    layout.groups(axes, model.epsilons)
+    if model.tuning_epsilon in model.epsilons:
+        group = model.epsilons.index(model.tuning_epsilon)
+        layout.band(axes, group, TUNED_AT)
+        axes.get_xticklabels()[group].set_fontweight("bold")
+    for cell in cells:
+        if cell.values:
+            low, middle, high = cell.quartiles
+            axes.vlines([cell.x], [low], [high], color=cell.look.edge, linewidth=BAR, zorder=3)
+            axes.plot([cell.x], [middle], **_marker(cell.look, MARKER), zorder=4)
+        else:
+            cross = _marker(cell.look, 3.0) | {"marker": "x"}
+            axes.plot([cell.x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
+        if cell.before:
+            hollow = _marker(cell.look, HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
+            axes.plot([cell.x], [float(np.median(cell.before))], **hollow, zorder=2)
+    axes.yaxis.grid(True)
+
+
+def _top(cells: Sequence[_Cell], exact: Sequence[float], height: float) -> float:
+    """Return where the vertical axis ends: above all that these cells have, and their remarks."""
+    drawn = [cell for cell in cells if cell.values]
+    highest = max([0.0, *exact, *(cell.quartiles[2] for cell in drawn)])
+    room = (GAP + 2 * DIGIT) / height if any(cell.remark for cell in drawn) else 0.07
+    return (highest or 1.0) / (1.0 - room)
+
+
+def _write_remarks(axes: Axes, cells: Sequence[_Cell], height: float) -> None:
+    """Write remarks at bars, in a darker shade of their colour; a digit stands above its bar.
+
+    What is longer than a digit stands on its end, above or below the bar, where there is more room.
+    """
+    top = axes.get_ylim()[1]
+    slot = min(np.diff([cell.x for cell in cells]), default=1.0)
+    last = (-1.0, 0.0)  # where the last remark stands: x, and points up
+    for cell in cells:
+        if not cell.values or not cell.remark:
+            continue
+        low, _, high = cell.quartiles
+        bar = high / top * height
+        up, digit = bar + GAP, len(cell.remark) == 1
+        if digit and cell.x - last[0] < 1.5 * slot and abs(up - last[1]) < 0.9 * DIGIT:
+            up = last[1] + DIGIT  # two digits side by side would be read as one number
+        above = digit or top - high >= low
+        place, rotation = (cell.x, high if above else low), 0 if digit else 90
+        marks.draw_remark(axes, place, cell.remark, up - bar if above else -GAP, cell.look.edge, rotation)
+        last = (cell.x, up)
+
+
+def _write_reasons(axes: Axes, cells: Sequence[_Cell], height: float) -> None:
+    """Write why values are missing: one note for all of an ε, since two side by side would not have room."""
+    letters = int(0.94 * height / LETTER)
+    missing = [cell for cell in cells if not cell.values]
+    for epsilon in dict.fromkeys(cell.epsilon for cell in missing):
+        group = [cell for cell in missing if cell.epsilon == epsilon]
+        reasons = dict.fromkeys(cell.remark for cell in group)
+        lines = [textwrap.fill(why, letters, break_long_words=False) for why in reasons]
+        middle = sum(cell.x for cell in group) / len(group)
+        marks.draw_note(axes, middle, "\n".join(lines), zorder=1.5)  # behind the neighbours' markers
 
 
 def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
@@ -211,20 +214,6 @@ def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
         "markersize": size,
         "markeredgewidth": 0.6,
     }
-
-
-def _draw_remark(
-    axes: Axes, x: float, values: Sequence[float], text: str, gap: float, look: MethodStyle
-) -> None:
-    """Write a remark at a bar, in a darker shade of its colour; a digit stands `gap` points above.
-
-    What is longer than a digit stands on its end, above or below the bar, where there is more room.
-    """
-    low, high = (float(value) for value in np.quantile(values, [0.25, 0.75]))
-    digit = len(text) == 1
-    above = digit or axes.get_ylim()[1] - high >= low
-    end, rotation = (x, high if above else low), 0 if digit else 90
-    marks.draw_remark(axes, end, text, gap if above else -GAP, look.edge, rotation)
 
 
 def _entries(study: Study, models: Sequence[str], results: Results, before: str) -> layout.Entries:

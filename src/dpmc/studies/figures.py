@@ -99,7 +99,7 @@ class FigureKeys(Keys):
     metric: Metrics = key("metric, or several: a panel for each", ())
     models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
-    pairs: dict[str, str] = key("label of a model → of the one that is drawn beside it", {})
+    pairs: dict[str, str] = key("label of a model or method → of the one that is drawn beside it", {})
     columns: Number | None = key("panels side by side; default: as many as have room", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
