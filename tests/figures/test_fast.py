@@ -218,7 +218,7 @@ def test_variants_are_three_and_the_sampler_without_privacy():
         kinds = [study.methods[label].options.get("variant", "") for label in panel.methods]
         assert sorted(kinds) == ["", "as_coded", "corrected", "published"]
         full = panel.title == "all rows"
-        assert study.methods[panel.methods[0]].algorithm == ("rwmh" if full else "tuna-mh")
+        assert study.methods[next(iter(panel.methods))].algorithm == ("rwmh" if full else "tuna-mh")
 
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():

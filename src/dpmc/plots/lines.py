@@ -5,7 +5,7 @@ What is drawn at ε = ∞ has no place on the axis: a line across.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Shown:
     model: str
     metric: str
     title: str
-    methods: list[str]
+    methods: dict[str, Look]  # label -> how its line looks
     x: Across
     y: Axis
 
@@ -71,7 +71,8 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
         name = style.model_name(study, model, how.titles)
         for panel in wanted:
             metric = panel.metric or how.metric[0]
-            methods = methods_of(study, panel.methods or how.methods, [model])
+            labels = methods_of(study, panel.methods or how.methods, [model])
+            methods = {label: series.look(study, label, how.titles.get(label, "")) for label in labels}
             title = panel.title if len(models) == 1 or not panel.title else f"{name}: {panel.title}"
             found.append(Shown(model, metric, title or name, methods, panel.x or how.x, panel.y or how.y))
     return found
@@ -80,8 +81,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     """Return a panel's curves; labels that look alike, such as those of a sweep, share one."""
     found: dict[Look, Curve] = {}
-    for method in panel.methods:
-        look = series.look(study, method)
+    for method, look in panel.methods.items():
         for epsilon in study.epsilons(panel.model, method):
             cell = (panel.model, method, epsilon)
             values, x = results.values(*cell, panel.metric), place(results, study, panel.x, cell)
@@ -116,7 +116,7 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     exact = 0
     for one, panel in zip(axes, panels, strict=True):
         exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
-        found = [_renamed(curve, study, panel, how) for curve in curves_of(results, panel)]
+        found = curves_of(results, panel)
         _draw_panel(one, panel, found, study)
         _draw_lines(one, panel, how)
         drawn |= dict.fromkeys(curve.look for curve in found)
@@ -127,13 +127,6 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
         entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
     series.legend(figure, entries, free)
     return figure
-
-
-def _renamed(curve: Curve, study: Study, panel: Shown, how: FigureKeys) -> Curve:
-    """Return a curve under the name that the figure gives its method."""
-    names = {series.look(study, label): how.titles.get(label) for label in panel.methods}
-    title = names.get(curve.look)
-    return replace(curve, look=replace(curve.look, title=title)) if title else curve
 
 
 def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) -> None:

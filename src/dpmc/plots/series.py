@@ -45,16 +45,17 @@ class Look:
         }
 
 
-def look(study: Study, method: str) -> Look:
+def look(study: Study, method: str, title: str = "") -> Look:
     """Return the look of a method's line: colour and marker of its algorithm, line by its variant.
 
-    A label that differs by neither variant nor accounting has a colour of its own.
+    A label that differs by neither variant nor accounting has a colour of its own. `title`: in place of the
+    names of algorithm and variant.
     """
     way = way_of(study, method)
     words, line = WAYS.get(way, ("", SOLID))
     base = style.STYLES.get(study.methods[method].algorithm) if way else None
     base = base or style.method_styles(study.methods)[method]
-    title = f"{base.title}, {words}" if words else base.title
+    title = title or (f"{base.title}, {words}" if words else base.title)
     return Look(line_colour(base.colour), line, base.marker, title)
 
 

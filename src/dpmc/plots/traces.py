@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from dpmc.errors import DpmcError
-from dpmc.plots import Given, lines, series
+from dpmc.plots import Given, lines
 from dpmc.plots.frame import Results, models_of, read_table
 from dpmc.plots.lines import Curve, Shown
 from dpmc.studies import Study
@@ -64,7 +64,7 @@ def draw(given: Given) -> Figure:
 def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float]) -> list[Curve]:
     """Return a panel's curves along chains: of each method at the panel's ε, or without privacy."""
     found = []
-    for method in panel.methods:
+    for method, look in panel.methods.items():
         epsilons = study.epsilons(panel.model, method)
         epsilon = panel.x.at if panel.x.at in epsilons else "inf"
         y = median(table, method, epsilon, panel.metric)
@@ -76,7 +76,7 @@ def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float
             x = x * seconds[method]
         if panel.x.of == "rows_used":
             x = median(table, method, epsilon, "rows_used")[y.index]
-        found.append(Curve(series.look(study, method), x.tolist(), y.tolist()))
+        found.append(Curve(look, x.tolist(), y.tolist()))
     return found
 
 
