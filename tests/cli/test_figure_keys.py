@@ -117,6 +117,8 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),
         ("own_drawing:draw", "own_drawing", "line 9: special: draw: 'own_drawing' must match"),
         ("clipped:", "Clipped:", "line 1: Clipped: 'Clipped' must match"),
+        ("special:", "run-times:", "line 8: run-times: is the name of a table that dpmc makes; a figure "),
+        ("clipped:", "iterations:", "line 1: iterations: is the name of a table that dpmc makes; a figure "),
     ],
 )
 def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:

@@ -13,7 +13,7 @@ from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
-from dpmc.plots.chains import Cell, files_of
+from dpmc.plots.frame import Cell, files_of
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
 from dpmc.storage import Chains, write_chains

@@ -11,8 +11,8 @@ from dpmc import datasets, plots
 from dpmc.errors import DpmcError
 from dpmc.metrics import speed
 from dpmc.metrics.histogram import bin_counts, symmetric_kl
-from dpmc.plots import density, equal_budget, fast_mh, lines, series, traces
-from dpmc.plots.chains import path_of
+from dpmc.plots import density, equal_budget, lines, series, traces
+from dpmc.plots.frame import files_of, path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -131,14 +131,15 @@ def test_lines_can_be_seen_on_white():
     assert series.style.contrast_with_black(series.line_colour("#DDCC77")) <= series.MOST_CONTRAST
 
 
-def test_compared_labels_have_no_other_steps_or_k():
+def test_compared_methods_are_those_without_another_step_or_k():
     study = real_study()
-    for model in study.models:
-        labels = fast_mh.compared_labels(study, model)
-        assert not any(label.endswith("-tuned") or "-k-" in label or "as-coded" in label for label in labels)
-        assert {"mh", "barker", "tuna-mh", "dp-penalty", "dp-fast-mh", "dp-fast-mh-corrected"} <= set(labels)
-        named = [label for label in declared("mixture").methods if model in study.methods[label].models]
-        assert set(named) == set(labels)
+    compared = declared("mixture").methods
+    for name in ("density", "logistic-fashion", "logistic-digits"):
+        assert declared(name).methods == compared
+    for label, spec in study.methods.items():
+        main = set(spec.options) <= {"variant", "acceptance", "inverted_sensitivity"}
+        main &= not label.endswith("-tuned") and spec.options.get("variant") != "as_coded"
+        assert (label in compared) == main, label
 
 
 def test_mixture_shows_what_the_tables_say(made):
@@ -217,14 +218,16 @@ def test_variants_are_three_and_the_sampler_without_privacy():
         kinds = [study.methods[label].options.get("variant", "") for label in panel.methods]
         assert sorted(kinds) == ["", "as_coded", "corrected", "published"]
         full = panel.title == "all rows"
-        assert study.methods[panel.methods[0]].algorithm == ("rwmh" if full else "tuna-mh")
+        assert study.methods[next(iter(panel.methods))].algorithm == ("rwmh" if full else "tuna-mh")
 
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = density.needs(study)
+    cells = density.needs(study, declared("density"))
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
-    assert density.files(study, Path("results")) == [Path("data/dp-fast-mh/mixture/fresh-0.nc")]
+    files = density.files(study, declared("density"), Path("results"))
+    assert files[0] == Path("data/dp-fast-mh/mixture/fresh-0.nc")
+    assert set(files[1:]) == {f for cell in cells for f in files_of(Path("results"), study, cell)}
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
     assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
@@ -233,11 +236,11 @@ def test_density_reads_single_chains_at_the_paper_s_epsilon():
 def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     study = real_study()
     problem = datasets.build("mixture", "mixture", "fresh-0", 100)
-    problem.write(density.files(study, tmp_path / "results")[0])
+    problem.write(density.data_file(study, declared("density"), tmp_path / "results"))
     generator = np.random.default_rng(1)
     draws = generator.choice(problem.reference, (1, density.ITERATIONS + 1000))
     draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
-    cells = density.needs(study)
+    cells = density.needs(study, declared("density"))
     for cell in cells:
         write_chain(path_of(tmp_path / "results", study, cell, 0), study, cell, 0, draws)
     figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")

@@ -10,10 +10,10 @@ from matplotlib.patches import PathPatch
 from dpmc import datasets
 from dpmc.comparing import clip_bounds, clipping_models
 from dpmc.errors import DpmcError
-from dpmc.plots import bounds, chain_files, errata, labels, paper_posteriors, plot, style
-from dpmc.plots.chains import kept_draws, path_of
-from dpmc.plots.frame import Results
+from dpmc.plots import bounds, chain_files, errata, paper_posteriors, plot, style
+from dpmc.plots.frame import Results, kept_draws, path_of
 from dpmc.plots.marks import MEDIAN
+from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.paper import (
     BANANA,
@@ -49,7 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     for name in ("paper-posteriors", "paper-errata"):
-        for cell in synthetic.module_of(name).needs(of):
+        for cell in synthetic.module_of(name).needs(of, declared_figure(of.path, name)):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
 
@@ -75,9 +75,6 @@ def medians(figure: Figure, panel: int) -> list[float]:
 
 def test_labels_follow_the_study() -> None:
     of = paper_study()
-    assert labels.main_methods(of) == MAIN
-    assert labels.published_variant(of, "dp-sgld") == "dp-sgld-published"
-    assert labels.published_variant(of, "dp-hmc") is None
     assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
     table = clip_bounds(of, f"{GAUSS}-clipping")
     assert list(table) == ["rwmh", "hmc"]
@@ -91,13 +88,6 @@ def test_a_second_prior_may_have_fewer_budgets(results: Path) -> None:
     figure = draw("paper-errata", of, results)
     assert titles(figure)[-1] == "covariance error, ε = 12"
     assert len(boxes(figure, 6)) == 4
-
-
-def test_a_first_label_stands_for_an_algorithm_without_one_of_its_own() -> None:
-    of = paper_study()
-    del of.methods["dp-sgld"]
-    assert "dp-sgld-published" in labels.main_methods(of)
-    assert "rwmh-paper-banana-1" not in labels.main_methods(of)
 
 
 def test_comparison_shows_five_methods_on_two_models() -> None:
@@ -121,7 +111,9 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     assert paper_posteriors.chosen_runs(values, (BANANA, "none", "15")) == []
     figure = draw("paper-posteriors", of, results)
     assert_readable(figure)
-    assert titles(figure)[:5] == [style.STYLES[method].title for method in MAIN]
+    assert titles(figure)[:5] == [
+        style.STYLES[method].title for method in ("dp-hmc", "dp-penalty", "dp-mala", "dp-sgld", "dp-sgnht")
+    ]
     assert titles(figure)[10] == f"MMD {chosen[0][2]:.3f}"  # above the panel, not on its contours
     assert [len(axes.lines) for axes in figure.axes[:10]] == [3] * 10
     assert [len(axes.collections) for axes in figure.axes[10:]] == [2] * 15
@@ -163,7 +155,7 @@ def test_straightening_makes_the_banana_normal() -> None:
 def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
-    for cell in synthetic.module_of("paper-posteriors").needs(of):
+    for cell in paper_posteriors.needs(of, declared_figure(of.path, "paper-posteriors")):
         write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
     table = table_of(of, plausible)
     table = table[~((table.method == "dp-penalty") & (table.metric == "mmd"))]
@@ -255,7 +247,10 @@ def test_errata_of_a_part_of_the_study(results: Path) -> None:
     figure = draw("paper-errata", of, results)
     assert_readable(figure)
     assert titles(figure) == ["DP-SGLD: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"]
-    assert {cell[1] for cell in errata.needs(of)} == {"dp-sgld", "dp-sgld-published"}
+    assert {cell[1] for cell in errata.needs(of, declared_figure(of.path, "paper-errata"))} == {
+        "dp-sgld",
+        "dp-sgld-published",
+    }
 
 
 def test_studies_that_cannot_have_a_figure_are_told() -> None:
@@ -263,13 +258,12 @@ def test_studies_that_cannot_have_a_figure_are_told() -> None:
     cases = {
         "paper-clipping": "it has no clipping experiment",
         "paper-errata": "needs a method or a prior in two versions",
-        "paper-posteriors": "needs a model of two dimensions",
+        "paper-posteriors": "none of its models belongs to this figure, which shows paper-banana",
     }
     for name, message in cases.items():
-        of = study(("flat-banana-10d",)) if name == "paper-posteriors" else easy
         folders = () if name == "paper-clipping" else (Path(),)
         with pytest.raises(DpmcError, match=message):
-            synthetic.draw(name, metrics(of), of, PUBLISHED, *folders)
+            synthetic.draw(name, metrics(easy), easy, PUBLISHED, *folders)
 
 
 def test_chain_files_are_those_of_the_cells_that_a_figure_needs() -> None:

@@ -1,11 +1,10 @@
 """Figures: what `figures/<study>.yaml` declares, drawn by one module for each kind of plot.
 
 A kind's module has `draw(given) -> matplotlib.figure.Figure`.
-A figure with `draw: "module:function"` is drawn by that function. The module may have more: `needs(study)`,
-the cells (model, method, ε) whose chains the figure reads; `files(study, results)`, tables that it reads
-beside the metrics; `applies(study)`, whether the study, as far as its data are available, has anything to
-show. Those of a kind, which draws many figures, are given the declaration as well. Matplotlib is imported
-only when a figure is drawn.
+A figure with `draw: "module:function"` is drawn by that function. The module may have more:
+`files(study, declared, results)`, chain files and tables that the figure reads beside the metrics;
+`applies(study, declared)`, whether the study, as far as its data are available, has anything to show. This
+module itself does not import Matplotlib.
 """
 
 from __future__ import annotations
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-KINDS = {
-    "boxes": "dpmc.plots.boxes:draw",
-    "bounds": "dpmc.plots.bounds:draw",
-    "lines": "dpmc.plots.lines:draw",
-    "maps": "dpmc.plots.maps:draw",
-    "traces": "dpmc.plots.traces:draw",
-}
 FORMATS = ("pdf", "png", "svg")
 
 
@@ -55,7 +47,7 @@ def _function(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
 
     Raises DpmcError where there is none.
     """
-    module, _, name = (declared.draw or KINDS[str(declared.kind)]).partition(":")
+    module, _, name = (declared.draw or f"dpmc.plots.{declared.kind}:draw").partition(":")
     search_folder(study.path.parent)
     try:
         found = importlib.import_module(module)
@@ -73,12 +65,7 @@ def applies(name: str, study: Study) -> bool:
     """
     declared = declared_figure(study.path, name)
     module, _ = _function(declared, study)
-    return bool(module.applies(study, *_of_kind(declared))) if hasattr(module, "applies") else True
-
-
-def _of_kind(declared: FigureKeys) -> tuple[FigureKeys, ...]:
-    """Return what a kind's functions are given beside the rest."""
-    return (declared,) if declared.kind else ()
+    return bool(module.applies(study, declared)) if hasattr(module, "applies") else True
 
 
 def caption(name: str, study: Study) -> str:
@@ -93,14 +80,9 @@ def chain_files(name: str, study: Study, results: Path) -> list[Path]:
     `results` is the folder of all studies' results. Raises DpmcError for an unknown figure, or a study that
     cannot have it.
     """
-    from dpmc.plots.chains import files_of
-
     declared = declared_figure(study.path, name)
     module, _ = _function(declared, study)
-    more = _of_kind(declared)
-    cells = module.needs(study, *more) if hasattr(module, "needs") else []
-    tables = module.files(study, results, *more) if hasattr(module, "files") else []
-    return [*tables, *(file for cell in cells for file in files_of(results, study, cell))]
+    return list(module.files(study, declared, results)) if hasattr(module, "files") else []
 
 
 def inputs(name: str, study: Study, metrics: Path, published: Path, results: Path) -> list[Path]:

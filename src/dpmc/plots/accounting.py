@@ -1,22 +1,16 @@
 """Iterations that each accountant allows, against epsilon (Figure 6.1)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from dpmc.errors import DpmcError
-from dpmc.plots import marks, style
-from dpmc.plots.frame import methods_of, models_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.studies import Study
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import methods_of, models_of, published_table
+from dpmc.studies import Study
 
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
@@ -39,33 +33,29 @@ PUBLISHED: dict[str, Any] = {
 Curves = dict[tuple[str, str], tuple[list[float], list[int]]]  # (method, accountant) -> ε, iterations
 
 
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel for each method, with the settings of the first model.
 
     Raises DpmcError where the study has none of them.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
     methods = methods_of(study, how.methods, [model])
     known = read_published(given.published, model) if how.published else {}
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 2.7), layout="constrained", dpi=100)
-        axes = figure.subplots(1, len(methods), squeeze=False)[0]
-        for one, method in zip(axes, methods, strict=True):
-            _draw_panel(one, model, method, study, known)
-        axes[0].set_ylabel("iterations")
-        shown = {line.get_label() for one in axes for line in one.lines}
-        entries: list[tuple[Any, str]] = [
-            (Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2), name)
-            for accountant, (dashes, name) in LOOKS.items()
-            if name and "_" + accountant in shown
-        ]
-        if known:
-            entries.append((Line2D([], [], **PUBLISHED), f"published: {how.published}"))
-        marks.draw_legend(figure, entries, handlelength=2.6)
+    figure, axes = layout.panels(len(methods), len(methods), 2.7)
+    for one, method in zip(axes, methods, strict=True):
+        _draw_panel(one, model, method, study, known)
+    axes[0].set_ylabel("iterations")
+    shown = {line.get_label() for one in axes for line in one.lines}
+    entries: layout.Entries = [
+        (Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2), name)
+        for accountant, (dashes, name) in LOOKS.items()
+        if name and "_" + accountant in shown
+    ]
+    if known:
+        entries.append((Line2D([], [], **PUBLISHED), f"published: {how.published}"))
+    layout.legend(figure, entries, handlelength=2.6)
     return figure
 
 
@@ -102,18 +92,16 @@ def read_published(folder: Path, model: str) -> Curves:
     path = folder / "accountants.csv"
     if not path.is_file():
         return {}
-    try:
+    with published_table(path, "curves"):
         table = pd.read_csv(path).astype({"epsilon": float, "iterations": int})
         curves = table[table["model"] == model].groupby(["method", "accountant"])
         return {key: (rows["epsilon"].tolist(), rows["iterations"].tolist()) for key, rows in curves}
-    except (KeyError, TypeError, ValueError) as error:
-        raise DpmcError(f"{path}: not a table of published curves ({error!r})") from None
 
 
 def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves) -> None:
     """Draw the curves of one method and the published points on them."""
     algorithm = study.methods[method].algorithm
-    look = style.method_styles(dict(study.methods))[method]
+    look = style.method_styles(study.methods)[method]
     for accountant in OF_BATCHES if algorithm.startswith("minibatch") else OF_ALL_ROWS:
         counts, dashes = iterations(study, model, method, accountant), LOOKS[accountant][0]
         label = "_" + accountant
@@ -124,4 +112,4 @@ def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves
     axes.set_xlabel("privacy budget ε (total)")
     axes.set_xlim(0.0, 6.15)
     axes.set_ylim(bottom=0.0)
-    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
+    axes.yaxis.grid(True)

@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from dpmc.comparing import WITHOUT_PRIVACY, clip_bounds, clipping_models
 from dpmc.errors import DpmcError
-from dpmc.plots import marks, style
-from dpmc.plots.frame import PublishedBox, Results
+from dpmc.plots import Given, layout, marks, style
+from dpmc.plots.frame import PublishedBox, Results, published_table, selected
+from dpmc.plots.style import MethodStyle
+from dpmc.studies.figures import FigureKeys
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:  # as in `frame`
     from pandas import DataFrame
-
-    from dpmc.plots import Given
-    from dpmc.plots.style import MethodStyle
-    from dpmc.studies.figures import FigureKeys
 
 EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
@@ -48,33 +49,32 @@ class _Experiment:
     known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
     known_exact: Sequence[float]  # MMD of published exact samples
 
+    def box(self, algorithm: str, bound: float, metric: str) -> PublishedBox | None:
+        """Return the box of published chains; None where there are none, or without this metric."""
+        chains = self.known.get((algorithm, bound), {})
+        return PublishedBox(*np.quantile(chains[metric], [0.25, 0.5, 0.75])) if metric in chains else None
+
 
 _Panel = tuple[_Experiment, str, bool]  # model, metric, whether against the fraction clipped
 
 
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
 
     Raises DpmcError where the study has no such model.
     """
-    from matplotlib.figure import Figure
-
     how, parts = given.declared, _experiments(given)
-    panels = [(part, *panel) for part in parts for panel in _panels(how)]
-    columns = how.columns or 2
-    rows = math.ceil(len(panels) / columns)
-    with style.context():
-        size = (style.TEXT_WIDTH, 1.7 * rows + 0.7)
-        figure = Figure(figsize=size, layout="constrained", dpi=100)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-        for one, (part, metric, against) in zip(axes, panels, strict=False):
-            (_draw_fractions if against else _draw_bounds)(one, part, metric)
-            one.set_title(_title(part, metric, against, given))
-            one.set_ylabel(how.y.label or style.LABELS.get(metric, metric.replace("_", " ")))
-        for spare in axes[len(panels) :]:
-            spare.remove()
-        _finish(axes[: len(panels)], panels, how)
-        _legend(figure, parts, how)
+    first, *others = how.metric
+    of_model = [(first, False), (first, True), *((metric, False) for metric in others)]
+    panels = [(part, *panel) for part in parts for panel in of_model]
+    figure, axes = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
+    for one, (part, metric, against) in zip(axes, panels, strict=True):
+        (_draw_fractions if against else _draw_bounds)(one, part, metric)
+        one.set_title("by the fraction clipped" if against else _title(part, metric, given))
+        one.set_ylabel(how.y.label or style.metric_label(metric))
+    _finish(axes, panels, how)
+    _legend(figure, parts, how)
     return figure
 
 
@@ -87,7 +87,7 @@ def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> 
     widest = max(float(one.dataLim.x1) for one, panel in zip(axes, panels, strict=True) if panel[2])
     widest = widest if math.isfinite(widest) else 1.0  # no points
     for one, (part, metric, against) in zip(axes, panels, strict=True):
-        marks.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
+        layout.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
         if against:
             one.set_xlim(-0.02 * widest, 1.03 * widest)
         for line in how.lines:
@@ -103,9 +103,7 @@ def _experiments(given: Given) -> list[_Experiment]:
     Raises DpmcError where there is nothing.
     """
     how, study = given.declared, given.study
-    found = clipping_models(study)
-    wanted = [label for one in how.models for label in found if one in (label, study.models[label].model)]
-    labels = list(dict.fromkeys(wanted)) if how.models else found
+    labels = selected(study, how.models, clipping_models(study))
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
     results = Results.of_study(given.metrics, study)
@@ -117,19 +115,12 @@ def _experiments(given: Given) -> list[_Experiment]:
     return parts
 
 
-def _panels(how: FigureKeys) -> list[tuple[str, bool]]:
-    """Return (metric, whether against the fraction clipped) of a model's panels."""
-    return [(how.metric[0], False), (how.metric[0], True), *((metric, False) for metric in how.metric[1:])]
-
-
-def _title(part: _Experiment, metric: str, against: bool, given: Given) -> str:
+def _title(part: _Experiment, metric: str, given: Given) -> str:
     """Return a panel's title: model, and metric where there are several."""
-    how, spec = given.declared, given.study.models[part.label]
-    if against:
-        return "by the fraction clipped"
-    name = how.titles.get(part.label) or style.model_title(part.label, spec.model)
-    what = how.titles.get(metric) or style.METRIC_TITLES.get(metric, metric.replace("_", " "))
-    return name if len(how.metric) == 1 else f"{name.partition(',')[0]}: {what}"
+    titles = given.declared.titles
+    name = style.model_name(given.study, part.label, titles)
+    several = len(given.declared.metric) > 1
+    return f"{name.partition(',')[0]}: {style.metric_title(metric, titles)}" if several else name
 
 
 def _published(given: Given, label: str) -> tuple[dict[tuple[str, float], DataFrame], list[float]]:
@@ -158,32 +149,26 @@ def _read(path: Path, index: list[str], metrics: list[str]) -> DataFrame:
     """Return a table of published values with a column for each of these metrics."""
     import pandas as pd
 
-    try:
+    with published_table(path, "values"):
         table = pd.read_csv(path).pivot(index=index, columns="metric", values="value")
         return table[metrics].astype(float).reset_index()
-    except (KeyError, OSError, TypeError, ValueError) as error:
-        raise DpmcError(f"{path}: not a table of published values ({error!r})") from None
 
 
 def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
     bounds = sorted({bound for by_bound in part.methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
-    marks.draw_groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
-    slot, known = marks.GROUP_WIDTH / len(part.methods), any(metric in one for one in part.known.values())
+    layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    beside = any(metric in one for one in part.known.values())
     for index, (algorithm, by_bound) in enumerate(part.methods.items()):
-        look, values_at = style.STYLES[algorithm], {}
-        for bound, method in by_bound.items():
-            centre = bounds.index(bound) + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
-            ours, cell = centre - 0.16 * slot * known, (part.label, method, EPSILON)
-            if values := part.results.values(*cell, metric):
-                values_at[ours] = values
-            else:
-                marks.draw_note(axes, ours, f"no box: {part.results.why_missing(*cell, metric)}")
-            if known and (algorithm, bound) in part.known:
-                box = PublishedBox(*np.quantile(part.known[algorithm, bound][metric], [0.25, 0.5, 0.75]))
-                marks.draw_published(axes, box, centre + 0.28 * slot, 0.2 * slot, look)
-        marks.draw_boxes(axes, values_at, slot * (0.54 if known else 0.7), look)
+        cells = {bounds.index(bound): (part.label, method, EPSILON) for bound, method in by_bound.items()}
+        values = {group: part.results.values(*cell, metric) for group, cell in cells.items()}
+        known = {group: box for group in cells if (box := part.box(algorithm, bounds[group], metric))}
+        slot = (index, len(part.methods))
+        places = marks.draw_in_groups(axes, slot, values, known, style.STYLES[algorithm], beside)
+        for group, cell in cells.items():
+            if not values[group]:
+                marks.draw_note(axes, places[group], part.results.remark(*cell, metric))
     _draw_exact(axes, part, metric)
     axes.set_xlabel("clip bound")
     if metric == "mmd" and (text := convergence(part.results, part.label, part.methods)):
@@ -200,7 +185,7 @@ def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
                 axes.plot(chains[CLIPPED], chains[metric], **_point(look, published=True))
             axes.plot(*pairs(part.results, part.label, method, metric), **_point(look))
     _draw_exact(axes, part, metric)
-    axes.set_xlabel(style.LABELS[CLIPPED])
+    axes.set_xlabel(style.metric_label(CLIPPED))
 
 
 def pairs(results: Results, model: str, method: str, metric: str) -> tuple[list[float], list[float]]:
@@ -248,21 +233,16 @@ def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
 
 def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> None:
     """Explain boxes and points, published ones, exact samples and reference lines above the panels."""
-    from matplotlib.legend_handler import HandlerTuple
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch, Rectangle
-
-    entries: list[tuple[Any, str]] = []
     looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
-    for look in looks:
-        edge = style.mixed(look.colour, "#000000", 0.45)
-        box = Patch(facecolor=look.colour, edgecolor=edge, hatch=look.hatch, linewidth=0.7)
-        entries.append(((box, Line2D([], [], **_point(look) | {"markersize": 5})), look.title))
+    entries: layout.Entries = [
+        ((marks.patch(look), Line2D([], [], **_point(look) | {"markersize": 5})), look.title)
+        for look in looks
+    ]
     entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
     if any(part.known for part in parts):
         hollow = [Line2D([], [], **_point(look, published=True) | {"markersize": 5}) for look in looks]
         entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
         entries.append((Line2D([], [], **EXACT), "exact samples, published"))
-    entries += [(Line2D([], [], **marks.REFERENCE), line.label) for line in how.lines]
-    handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.published_in_legend()}
-    marks.draw_legend(figure, entries, handlelength=2.6, handler_map=handlers)
+    entries += marks.references(line.label for line in how.lines)
+    handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.PublishedInLegend()}
+    layout.legend(figure, entries, handlelength=2.6, handler_map=handlers)

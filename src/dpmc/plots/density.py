@@ -1,77 +1,68 @@
 """Densities of single chains on the mixture beside the exact posterior (Figure 2 of the DP-Fast MH paper)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 
-from dpmc.plots import fast_mh as fast
-from dpmc.plots import style
-from dpmc.plots.chains import Cell, path_of
-from dpmc.plots.series import look
+from dpmc.plots import Given, layout, series, style
+from dpmc.plots.frame import Cell, Floats, files_of, methods_of, models_of, path_of
+from dpmc.problem import Problem, read_problem
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.problem import Problem
-    from dpmc.studies import Study
-
-Floats = npt.NDArray[np.float64]
-
+EPSILON = "0.05"  # the paper's main value
 ITERATIONS = 10_000  # the paper's
 WIDTH = 1.5  # of the kernel, in bins
 COLUMNS = 5
 
 
-def needs(study: Study) -> list[Cell]:
-    """Return the cells whose chains the figure reads."""
-    model = fast.models_like(study, "mixture")[0]
-    cells = [(model, m, fast.epsilon_shown(study, model, m)) for m in fast.compared_labels(study, model)]
-    return [cell for cell in cells if cell[2] in (fast.SHOWN_EPSILON, fast.INF)]
+def needs(study: Study, declared: FigureKeys) -> list[Cell]:
+    """Return the cells whose chains the figure reads: at the paper's main ε, or without privacy."""
+    model = models_of(study, declared.models)[0]
+    cells = []
+    for method in methods_of(study, declared.methods, [model]):
+        epsilons = study.epsilons(model, method)
+        cells += [(model, method, one) for one in (EPSILON, "inf") if one in epsilons][:1]
+    return cells
 
 
-def files(study: Study, results: Path) -> list[Path]:
+def data_file(study: Study, declared: FigureKeys, results: Path) -> Path:
     """Return the data file, which holds the exact draws' histogram."""
-    model = fast.models_like(study, "mixture")[0]
-    return [results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"]
+    model = models_of(study, declared.models)[0]
+    return results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"
 
 
+def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
+    """Return the files that the figure reads: data, and the chains of its cells."""
+    chains = [file for cell in needs(study, declared) for file in files_of(results, study, cell)]
+    return [data_file(study, declared, results), *chains]
+
+
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel a method beside that of the exact posterior."""
-    from matplotlib.figure import Figure
-
-    from dpmc.problem import read_problem
-
-    study, results = given.study, given.results
-    problem = read_problem(files(study, results)[0])
+    study, how, results = given.study, given.declared, given.results
+    problem = read_problem(data_file(study, how, results))
     panels = [("exact posterior", problem.histogram_counts, "")]
-    for cell in needs(study):
+    for cell in needs(study, how):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
+        panels.append((series.look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
     most = float(smoothed(problem.histogram_counts).max())
-    rows = -(-len(panels) // COLUMNS)
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 1.9 * rows + 0.2), layout="constrained", dpi=100)
-        axes = figure.subplots(rows, COLUMNS, squeeze=False, sharex=True, sharey=True)
-        for one, (title, counts, text) in zip(axes.ravel(), panels, strict=False):
-            mesh = _draw_panel(one, problem.histogram_edges, smoothed(counts) / most, title)
-            _write(one, text)
-        for index, one in enumerate(axes.ravel()):
-            if index >= len(panels):
-                one.remove()
-            elif index + COLUMNS >= len(panels):
-                one.set_xlabel("θ₁")
-                one.tick_params(labelbottom=True)
-        for row in axes:
-            row[0].set_ylabel("θ₂")
-        bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
-        bar.set_label("density over the greatest exact one")
+    figure, axes = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
+    for one, (title, counts, text) in zip(axes, panels, strict=True):
+        mesh = _draw_panel(one, problem.histogram_edges, smoothed(counts) / most, title)
+        # the corner that no density of the mixture reaches
+        one.text(0.06, 0.05, text, transform=one.transAxes, fontsize=7, color=style.INK)
+    for one in axes[-COLUMNS:]:
+        one.set_xlabel("θ₁")
+        one.tick_params(labelbottom=True)
+    for one in axes[::COLUMNS]:
+        one.set_ylabel("θ₂")
+    bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
+    bar.set_label("density over the greatest exact one")
     return figure
 
 
@@ -99,10 +90,4 @@ def _draw_panel(axes: Axes, edges: Floats, densities: Floats, title: str) -> Qua
     """Draw one density; the first axis of the bins is θ₁."""
     axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
     axes.locator_params(nbins=4)
-    how: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.25, "rasterized": True}
-    return axes.pcolormesh(edges[0], edges[1], densities.T, **how)
-
-
-def _write(axes: Axes, text: str) -> None:
-    """Write into the corner of a panel that no density of the mixture reaches."""
-    axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
+    return axes.pcolormesh(*edges, densities.T, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)

@@ -6,20 +6,21 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
 from dpmc.errors import DpmcError
-from dpmc.plots import series, style
-from dpmc.plots.fast_mh import models_like
-from dpmc.plots.frame import methods_of
+from dpmc.plots import Given, layout, series, style
+from dpmc.plots.frame import methods_of, models_of
+from dpmc.plots.series import Look
 from dpmc.plots.traces import median, read_traces, trace_path
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:  # as in `frame`
     from pandas import DataFrame
-
-    from dpmc.plots import Given
-    from dpmc.plots.series import Look
-    from dpmc.studies import Study
 
 SENSIBLE = 10.0
 METRIC = "symmetric_kl"
@@ -29,41 +30,40 @@ NEAR = 1.3  # curves whose ends are within this factor of each other share a lab
 Points = list[tuple[float, float]]  # (total ε, divergence)
 
 
-def files(study: Study, results: Path) -> list[Path]:
+def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
     """Return the table that the figure reads."""
-    return [trace_path(results, study, models_like(study, "mixture")[0])]
+    return [trace_path(results, study, models_of(study, declared.models)[0])]
 
 
+@style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure for the study's first mixture: a panel a method, and the best of each in the last.
+    """Return the figure for the first of the models: a panel a method, and the best of each in the last.
 
     Raises DpmcError where no method's total is finite.
     """
-    from matplotlib.figure import Figure
-
-    study = given.study
-    model = models_like(study, "mixture")[0]
+    study, how = given.study, given.declared
+    model = models_of(study, how.models)[0]
     table = read_traces(trace_path(given.results, study, model))
-    curves = curves_of(table, study, model, methods_of(study, given.declared.methods, [model]))
+    curves = curves_of(table, study, model, methods_of(study, how.methods, [model]))
     if not curves:
         raise DpmcError(f"study {study.name}: figure equal-budget: no method on {model} has a guarantee")
     looks = [series.look(study, method) for method in curves]
-    rows = -(-(len(curves) + 1) // 2)
-    with style.context():
-        size = (style.TEXT_WIDTH, 2.1 * rows)
-        figure = Figure(figsize=size, layout="constrained", dpi=100)
-        axes = figure.subplots(rows, 2, squeeze=False, sharex=True, sharey=True).ravel()
-        last = axes[len(curves)]
-        for one, look, of_method in zip(axes, looks, curves.values(), strict=False):
-            _draw_method(one, look, of_method)
-            envelope = best(list(of_method.values()))
-            last.step(*zip(*envelope, strict=True), where="post", **look.line2d)
-        last.set_title("the best of each")
-        for one in axes[: len(curves) + 1]:
-            _finish(one)
-        least = min(y for of_method in curves.values() for points in of_method.values() for _, y in points)
-        last.set_ylim(bottom=ROOM * least)
-        _legend(figure, looks, axes[len(curves) + 1] if len(axes) > len(curves) + 1 else None)
+    spare = len(curves) % 2 == 0  # the legend stands there
+    figure, axes = layout.panels(len(curves) + 1 + spare, 2, 2.1, sharex=True, sharey=True)
+    free = axes.pop() if spare else None
+    *of_methods, last = axes
+    for one, look, of_method in zip(of_methods, looks, curves.values(), strict=True):
+        _draw_method(one, look, of_method)
+        envelope = best(list(of_method.values()))
+        last.step(*zip(*envelope, strict=True), where="post", **look.line2d)
+    last.set_title("the best of each")
+    for one in axes:
+        _finish(one)
+    least = min(y for of_method in curves.values() for points in of_method.values() for _, y in points)
+    last.set_ylim(bottom=ROOM * least)
+    entries: layout.Entries = [(Line2D([], [], **look.line2d), look.title) for look in looks]
+    band = Patch(facecolor=style.BAND, edgecolor=style.GREY, linewidth=0.4)
+    series.legend(figure, [*entries, (band, "total ε up to 10")], free)
     return figure
 
 
@@ -93,7 +93,7 @@ def _draw_method(axes: Axes, look: Look, curves: dict[str, Points]) -> None:
     """Draw a method's chains, with ε per iteration at their ends."""
     for place, points in enumerate(curves.values(), start=1):
         paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(curves)))
-        how = {**look.line2d, "color": paler, "markeredgecolor": paler, "markerfacecolor": paler}
+        how = {**look.line2d, "color": paler, "markerfacecolor": paler}
         axes.plot(*zip(*points, strict=True), **how, markevery=(0.05 * place, 0.25), zorder=3)
     for number, (text, point) in enumerate(labels(curves)):
         below = (0, -2 - 10 * (number % 2))  # neighbours' do not meet
@@ -119,22 +119,12 @@ def labels(curves: dict[str, Points]) -> list[tuple[str, tuple[float, float]]]:
 
 def _finish(axes: Axes) -> None:
     """Scale and name the axes."""
-    series.logarithmic(axes, "x")
-    series.logarithmic(axes, "y")
+    layout.logarithmic(axes, "x")
+    layout.logarithmic(axes, "y")
     low, high = axes.get_xlim()
     axes.axvspan(low, SENSIBLE, color=style.BAND, zorder=0)
     axes.set_xlim(low, high)
     axes.set_xlabel("total ε spent")
-    axes.set_ylabel(style.LABELS[METRIC])
+    axes.set_ylabel(style.metric_label(METRIC))
     axes.tick_params(labelbottom=True, labelleft=True)
-    series.grid(axes)
-
-
-def _legend(figure: Figure, looks: list[Look], spare: Axes | None) -> None:
-    """Explain methods and band."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    entries: list[tuple[object, str]] = [(Line2D([], [], **look.line2d), look.title) for look in looks]
-    entries.append((Patch(facecolor=style.BAND, edgecolor=style.GREY, linewidth=0.4), "total ε up to 10"))
-    series.legend(figure, entries, spare)
+    axes.grid(True)

@@ -1,33 +1,67 @@
-"""What figures draw: a study's metrics by cell, tidy frames of them, published boxes, and whose they are."""
+"""What figures draw: a study's metrics by cell, files of chains, published boxes, and whose they are."""
 
 from __future__ import annotations
 
 import csv
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dpmc.errors import DpmcError
 from dpmc.randomness import canonical_epsilon
+from dpmc.studies import Study
 from dpmc.values import decimal, shown
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws nothing need not wait
     from pandas import DataFrame
 
-    from dpmc.studies import Study
+Floats = npt.NDArray[np.float64]
+Cell = tuple[str, str, str]  # model, method, epsilon
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 TEXT_METRICS = ("status", "variant")  #: metrics whose value is a text
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 
 
-def read_metrics(path: Path) -> Any:
+def read_metrics(path: Path) -> DataFrame:
     """Return a metrics file as a data frame of text, nothing turned into NaN.
 
-    Raises DpmcError for a file that is missing, empty or has other columns.
+    Raises DpmcError for a file that is missing, empty or has other columns, and for what is not a number.
+    """
+    table = read_table(path, COLUMNS, "a CSV table of metrics")
+    rows = zip(table["metric"], table["value"], table["epsilon"], strict=True)
+    for place, (metric, value, epsilon) in enumerate(rows, start=1):
+        if metric not in TEXT_METRICS and not _is_value(metric, value):
+            raise DpmcError(f"{path}: row {place}: value: {metric}: {shown(value)} is not a number")
+        try:
+            _epsilon(epsilon)
+        except DpmcError:
+            rule = "is not a number > 0, or inf"
+            raise DpmcError(f"{path}: row {place}: epsilon: {shown(epsilon)} {rule}") from None
+    return table
+
+
+def _is_value(metric: str, text: str) -> bool:
+    """Whether a text is a finite number, or any of an ε spent: infinite without a guarantee."""
+    try:
+        return math.isfinite(decimal(text)) or metric.startswith("epsilon")
+    except ValueError:
+        return False
+
+
+def read_table(
+    path: Path, columns: Sequence[str], what: str = "a CSV table", numbers: Mapping[str, type] | None = None
+) -> DataFrame:
+    """Return a CSV table with these columns, as text but for `numbers`.
+
+    Raises DpmcError for a file that is missing or is not `what`.
     """
     import pandas as pd
 
@@ -35,47 +69,23 @@ def read_metrics(path: Path) -> Any:
         raise DpmcError(f"{path}: no such file")
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise DpmcError(f"{path}: not a CSV table of metrics ({error})") from None
-    check_columns(table, COLUMNS, path)
-    check_numbers(table, "value", path, ~table["metric"].isin(TEXT_METRICS))
-    for place, epsilon in enumerate(table["epsilon"]):
-        if epsilon and not _is_epsilon(epsilon):
-            raise DpmcError(f"{path}: row {place + 1}: epsilon: {shown(epsilon)} is not a number > 0, or inf")
-    return table
+        missing = [column for column in columns if column not in table.columns]
+        if missing:
+            raise DpmcError(f"{path}: column {missing[0]!r} is missing; needed: {', '.join(columns)}")
+        if table.index.nlevels > 1 or table.index.dtype.kind != "i":  # what is too much becomes an index
+            raise DpmcError(f"{path}: rows have more columns than the first line")
+        return table.astype(numbers or {})
+    except ValueError as error:
+        raise DpmcError(f"{path}: not {what} ({error})") from None
 
 
-def check_columns(table: Any, columns: Iterable[str], path: Path) -> None:
-    """Raise DpmcError for a column that a table read from `path` lacks, and for rows with too many."""
-    columns = tuple(columns)
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise DpmcError(f"{path}: column {missing[0]!r} is missing; needed: {', '.join(columns)}")
-    if table.index.nlevels > 1 or table.index.dtype.kind != "i":  # what is too much becomes an index
-        raise DpmcError(f"{path}: rows have more columns than the first line")
-
-
-def check_numbers(table: Any, column: str, path: Path, chosen: Any = slice(None)) -> None:
-    """Raise DpmcError for a value of a column, in the chosen rows, that is not a number."""
-    for place, text in table[column][chosen].items():
-        metric = str(table["metric"][place]) if "metric" in table.columns else column
-        try:
-            finite = math.isfinite(decimal(str(text))) or metric.startswith("epsilon")  # inf: no guarantee
-        except ValueError:
-            finite = False
-        if not finite:
-            raise DpmcError(
-                f"{path}: row {place + 1}: {column}: {metric}: {shown(str(text))} is not a number"
-            )
-
-
-@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
-def _is_epsilon(text: str) -> bool:
+@contextmanager
+def published_table(path: Path, of: str) -> Iterator[None]:
+    """Turn what goes wrong while a published table is read into one line that names it."""
     try:
-        canonical_epsilon(text)
-    except DpmcError:
-        return False
-    return True
+        yield
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: not a table of published {of} ({error!r})") from None
 
 
 @dataclass(frozen=True)
@@ -131,18 +141,6 @@ class Results:
         """The metric's values, by seed."""
         return self.numbers.get((model, method, epsilon, metric), {})
 
-    def frame(self, model: str, methods: Sequence[str], epsilons: Sequence[str], metric: str) -> DataFrame:
-        """A metric of a model's cells, tidy: one row (method, epsilon, seed, value) for each chain."""
-        from pandas import DataFrame
-
-        rows = [
-            (method, epsilon, seed, value)
-            for method in methods
-            for epsilon in epsilons
-            for seed, value in self.by_seed(model, method, epsilon, metric).items()
-        ]
-        return DataFrame(rows, columns=["method", "epsilon", "seed", "value"])
-
     def baselines(self, model: str, metric: str) -> list[float]:
         """The metric's value for exact samples."""
         return self.values(model, "baseline", "", metric)
@@ -155,6 +153,20 @@ class Results:
         """Iterations of the cell's shortest chain."""
         lengths = self.values(model, method, epsilon, "iterations")
         return int(min(lengths)) if lengths else None
+
+    def remark(
+        self, model: str, method: str, epsilon: str, metric: str, few: str = "k = ", none: str = "no box: "
+    ) -> str:
+        """What to say of a cell: why it has no values, or iterations where few, and chains that have some.
+
+        `few`, `none`: what stands before the number of iterations, and before the reason.
+        """
+        found, chains = len(self.values(model, method, epsilon, metric)), self.seeds(model, method, epsilon)
+        if not found:
+            return none + self.why_missing(model, method, epsilon, metric)
+        length = self.iterations(model, method, epsilon)
+        parts = [f"{few}{length}"] if length is not None and length < FEW_ITERATIONS else []
+        return ", ".join([*parts, f"{found} of {chains}"] if found < chains else parts)
 
     def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
         """Why there is no value, in a few words."""
@@ -193,27 +205,19 @@ def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, s
     if not path.is_file() or study.epsilon_kind != "total":
         return {}
     parts: dict[tuple[str, str, str], dict[str, float]] = {}
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                cell = (row["model"], row["method"], _epsilon(row["epsilon"]))
-                if row["statistic"] in ("q1", "median", "q3"):
-                    parts.setdefault(cell, {})[row["statistic"]] = float(row["value"])
+    with published_table(path, "boxes"):
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            cell = (row["model"], row["method"], _epsilon(row["epsilon"]))
+            if row["statistic"] in ("q1", "median", "q3"):
+                parts.setdefault(cell, {})[row["statistic"]] = float(row["value"])
         boxes = {cell: PublishedBox(**quartiles) for cell, quartiles in parts.items()}
-        rows = _published_rows(folder)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DpmcError(f"{path}: not a table of published boxes ({error!r})") from None
+        models = csv.DictReader((folder / "models.csv").read_text(encoding="utf-8").splitlines())
+        rows = {row["model"]: int(row["n"]) for row in models}
     return {
         cell: box
         for cell, box in boxes.items()
         if cell[0] in study.models and study.models[cell[0]].n in (None, rows[cell[0]])
     }
-
-
-def _published_rows(folder: Path) -> dict[str, int]:
-    """Model -> number of rows of the published experiment."""
-    with open(folder / "models.csv", newline="", encoding="utf-8") as file:
-        return {row["model"]: int(row["n"]) for row in csv.DictReader(file)}
 
 
 def models_of(study: Study, ids: Sequence[str]) -> list[str]:
@@ -222,14 +226,18 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     All for no ids. Models that run without privacy only (the clipping experiment) are left out: these
     figures have a budget on their axis. Raises DpmcError when there is none.
     """
-    private = private_models(study)
-    found = [label for wanted in ids for label in private if wanted in (label, study.models[label].model)]
-    labels = list(dict.fromkeys(found)) if ids else private
+    labels = selected(study, ids, private_models(study))
     if not labels:
         raise DpmcError(
             f"study {study.name}: none of its models belongs to this figure, which shows {', '.join(ids)}"
         )
     return labels
+
+
+def selected(study: Study, ids: Sequence[str], labels: list[str]) -> list[str]:
+    """Return those of a study's model labels that are given by label or catalogue id; all for no ids."""
+    found = [label for wanted in ids for label in labels if wanted in (label, study.models[label].model)]
+    return list(dict.fromkeys(found)) if ids else labels
 
 
 def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[str]:
@@ -253,3 +261,29 @@ def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[
 def private_models(study: Study) -> list[str]:
     """Return the study's model labels that have a finite budget."""
     return [label for label, spec in study.models.items() if set(spec.epsilons) != {"inf"}]
+
+
+def path_of(results: Path, study: Study, cell: Cell, seed: int | str) -> Path:
+    """Return the chain file of one run; `results` is the folder of all studies' results."""
+    model, method, epsilon = cell
+    of = study.methods[method].from_study or study.name
+    return results / of / "chains" / model / method / f"eps-{epsilon}" / f"seed-{seed}.nc"
+
+
+def files_of(results: Path, study: Study, cell: Cell) -> list[Path]:
+    """Return the chain files of all runs of a cell."""
+    return [path_of(results, study, cell, seed) for seed in range(study.seeds)]
+
+
+def kept_draws(path: Path) -> Floats:
+    """Return the second halves of a run's chains, pooled: (draws, d).
+
+    Raises DpmcError for a file that is missing or not a chain file.
+    """
+    from dpmc.metrics.cell import second_half
+    from dpmc.storage import read_chain
+
+    chain = read_chain(path)
+    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
+    kept = second_half(np.asarray(chain.draws), iterations, thin)
+    return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))

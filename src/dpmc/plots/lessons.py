@@ -1,25 +1,19 @@
 """What the searches of a study found: gain, length, acceptance, clipping and noise of the settings chosen."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from dpmc.plots import marks, style
+from dpmc.plots import layout, marks, style
+from dpmc.plots.style import MethodStyle
+from dpmc.problem import Problem
+from dpmc.studies import Study
 from dpmc.tuning import CLIP_LIMIT, clip_fraction
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots.style import MethodStyle
-    from dpmc.problem import Problem
-    from dpmc.studies import Study
-
-Summary = dict[str, Any]  # of a search's chosen or pinned setting
 
 #: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with
 #: probability 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as
@@ -35,6 +29,7 @@ ROWS = (
     ("noise_sd", "noise sd (nats)", "log"),
     ("reach", "reach (posterior sd)", "log"),
 )
+MARKER: dict[str, Any] = {"ls": "none", "ms": 4}
 DASHED: dict[str, Any] = {**marks.REFERENCE, "zorder": 1}
 DOTTED: dict[str, Any] = {**DASHED, "linestyle": ":"}
 
@@ -78,33 +73,35 @@ def _shortening(sd: float, dimension: int) -> float:
     return float(np.mean(u * accepted) / np.mean(accepted))
 
 
+@style.context()
 def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
     """Return the figure; `found` holds what searches wrote down, any number of a study's (model, method)."""
-    from matplotlib.figure import Figure
-
     found = sorted(found, key=lambda one: (one["search"]["dimension"], order(study, one["model"])))
     models = list(dict.fromkeys(one["model"] for one in found))
     methods = [label for label in study.methods if any(one["method"] == label for one in found)]
-    every = style.method_styles(dict(study.methods))
+    every = style.method_styles(study.methods)
     styles = {label: every[label] for label in methods}
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 1.2 * len(ROWS) + 1.1), layout="constrained", dpi=100)
-        axes = figure.subplots(len(ROWS), 1, sharex=True)
-        for one, (name, label, scale) in zip(axes, ROWS, strict=True):
-            marks.draw_groups(one, [tick(study, model) for model in models])
-            _points(one, found, models, styles, name)
-            one.set_ylabel(label)
-            one.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
-            if scale != "log":
-                one.set_ylim(0, None)
-            if scale != "linear":
-                marks.plain_numbers(one.yaxis)
-            one.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
-        axes[2].axhline(BEST_ACCEPTANCE, **DASHED)
-        axes[3].axhline(CLIP_LIMIT, **DOTTED)
-        axes[4].axhline(BEST_NOISE_SD, **DASHED)
-        figure.align_ylabels()
-        _legend(figure, styles)
+    figure, axes = layout.panels(len(ROWS), 1, 1.2, more=1.1, sharex=True)
+    for one, (name, label, scale) in zip(axes, ROWS, strict=True):
+        layout.groups(one, [tick(study, model) for model in models])
+        _points(one, found, models, styles, name)
+        one.set_ylabel(label)
+        one.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
+        if scale != "log":
+            one.set_ylim(0, None)
+        if scale != "linear":
+            layout.plain_numbers(one.yaxis)
+        one.yaxis.grid(True)
+    axes[2].axhline(BEST_ACCEPTANCE, **DASHED)
+    axes[3].axhline(CLIP_LIMIT, **DOTTED)
+    axes[4].axhline(BEST_NOISE_SD, **DASHED)
+    figure.align_ylabels()
+    looks = {one.title: {**MARKER, "marker": one.marker, "color": one.colour} for one in styles.values()}
+    looks["hollow: before the search"] = {**MARKER, "marker": "o", "mfc": "white", "mec": style.INK}
+    looks["best for a walk of small steps"] = DASHED
+    looks["limit of the search"] = DOTTED
+    looks["most that a walk can reach"] = {"ls": "none", "marker": "_", "ms": 8, "color": style.INK}
+    layout.legend(figure, [(Line2D([], [], **look), text) for text, look in looks.items()], columns=3)
     return figure
 
 
@@ -127,52 +124,21 @@ def _points(
     axes: Axes, found: Sequence[dict[str, Any]], models: list[str], styles: dict[str, MethodStyle], name: str
 ) -> None:
     """Draw one quantity: for each search the pinned setting, the chosen one, and a line between them."""
-    slot = marks.GROUP_WIDTH / len(styles)
-    value = clip_fraction if name == "ratio_clip_fraction" else _plain(name)
     for one in found:
-        look, chosen = styles[one["method"]], one["search"]["chosen"]
-        index = list(styles).index(one["method"])
-        x = models.index(one["model"]) + (index + 0.5) * slot - marks.GROUP_WIDTH / 2
-        ends = value(one["search"]["pinned"]), value(chosen)
+        look, pinned, chosen = styles[one["method"]], one["search"]["pinned"], one["search"]["chosen"]
+        x = marks.place(models.index(one["model"]), list(styles).index(one["method"]), len(styles))
+        ends = [
+            clip_fraction(summary) if name == "ratio_clip_fraction" else summary.get(name)
+            for summary in (pinned, chosen)
+        ]
         known = [end for end in ends if end is not None]
         axes.plot([x] * len(known), known, lw=0.8, color=look.colour, zorder=2)
-        for place, face in zip(ends, ("white", look.colour), strict=True):
-            if place is not None:
-                marker: dict[str, Any] = {
-                    "marker": look.marker,
-                    "ms": 4,
-                    "mfc": face,
-                    "mec": look.colour,
-                    "mew": 0.8,
-                }
-                axes.plot([x], [place], **marker, zorder=3, clip_on=False)
+        marker: dict[str, Any] = {**MARKER, "marker": look.marker, "mec": look.colour, "mew": 0.8}
+        for end, face in zip(ends, ("white", look.colour), strict=True):
+            if end is not None:
+                axes.plot([x], [end], **marker, mfc=face, zorder=3, clip_on=False)
         if name == "reach" and "most_reach" in chosen:
             axes.plot([x], [chosen["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
         if name == "mmd":
             error = chosen.get("mmd_error", 0.0)
             axes.errorbar([x], [chosen["mmd"]], [error], lw=0.8, color=look.colour, zorder=2)
-
-
-def _plain(name: str) -> Callable[[Summary], float | None]:
-    return lambda summary: summary.get(name)
-
-
-def _legend(figure: Figure, styles: dict[str, MethodStyle]) -> None:
-    """Explain markers and lines above the panels."""
-    from matplotlib.lines import Line2D
-
-    looks: dict[str, dict[str, Any]] = {
-        look.title: {"ls": "none", "marker": look.marker, "ms": 4, "color": look.colour}
-        for look in styles.values()
-    }
-    looks["hollow: before the search"] = {
-        "ls": "none",
-        "marker": "o",
-        "ms": 4,
-        "mfc": "white",
-        "mec": style.INK,
-    }
-    looks["best for a walk of small steps"] = DASHED
-    looks["limit of the search"] = DOTTED
-    looks["most that a walk can reach"] = {"ls": "none", "marker": "_", "ms": 8, "color": style.INK}
-    marks.draw_legend(figure, [(Line2D([], [], **look), text) for text, look in looks.items()])

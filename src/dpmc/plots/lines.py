@@ -3,28 +3,21 @@
 What is drawn at ε = ∞ has no place on the axis: a line across.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from dpmc.plots import series, style
-from dpmc.plots.frame import Results, methods_of, models_of
-from dpmc.plots.marks import REFERENCE, draw_baselines
+from dpmc.plots import Given, layout, marks, series, style
+from dpmc.plots.frame import Cell, Results, methods_of, models_of
 from dpmc.plots.series import Look
-from dpmc.plots.style import model_title
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.studies import Study
-    from dpmc.studies.figures import Across, Axis, FigureKeys
+from dpmc.studies import Study
+from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
 APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
@@ -39,7 +32,7 @@ class Shown:
     model: str
     metric: str
     title: str
-    methods: list[str]
+    methods: dict[str, Look]  # label -> how its line looks
     x: Across
     y: Axis
 
@@ -63,8 +56,7 @@ class Curve:
 
 def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, or those declared, and a legend."""
-    results = Results.of_study(given.metrics, given.study)
-    return draw_panels(given, lambda panel: curves(results, given.study, panel))
+    return draw_panels(given, lambda results, panel: curves(results, given.study, panel))
 
 
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
@@ -72,16 +64,15 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 
     Raises DpmcError where the study has none of its models or methods.
     """
-    from dpmc.studies.figures import Panel
-
     models = models_of(study, how.models)
     wanted = how.panels or [Panel(metric=metric) for metric in how.metric]
     found = []
     for model in models:
-        name = how.titles.get(model) or model_title(model, study.models[model].model)
+        name = style.model_name(study, model, how.titles)
         for panel in wanted:
             metric = panel.metric or how.metric[0]
-            methods = methods_of(study, panel.methods or how.methods, [model])
+            labels = methods_of(study, panel.methods or how.methods, [model])
+            methods = {label: series.look(study, label, how.titles.get(label, "")) for label in labels}
             title = panel.title if len(models) == 1 or not panel.title else f"{name}: {panel.title}"
             found.append(Shown(model, metric, title or name, methods, panel.x or how.x, panel.y or how.y))
     return found
@@ -90,8 +81,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     """Return a panel's curves; labels that look alike, such as those of a sweep, share one."""
     found: dict[Look, Curve] = {}
-    for method in panel.methods:
-        look = series.look(study, method)
+    for method, look in panel.methods.items():
         for epsilon in study.epsilons(panel.model, method):
             cell = (panel.model, method, epsilon)
             values, x = results.values(*cell, panel.metric), place(results, study, panel.x, cell)
@@ -100,7 +90,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     return list(found.values())
 
 
-def place(results: Results, study: Study, x: Across, cell: tuple[str, str, str]) -> float | None:
+def place(results: Results, study: Study, x: Across, cell: Cell) -> float | None:
     """Return where a cell stands on a horizontal axis; None if nowhere."""
     _, method, epsilon = cell
     if x.of == "epsilon":
@@ -111,40 +101,32 @@ def place(results: Results, study: Study, x: Across, cell: tuple[str, str, str])
     return max(results.values(*cell, x.of), default=None)
 
 
-def draw_panels(given: Given, curves_of: Callable[[Shown], list[Curve]]) -> Figure:
+@style.context()
+def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]) -> Figure:
     """Return the figure of the declared panels with the curves that each is given."""
-    from matplotlib.figure import Figure
-
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
-    rows = -(-len(panels) // columns)
+    spare = len(panels) % columns > 0  # the legend stands there
+    row = 2.1 if len(panels) <= 3 * columns else 1.75
+    figure, axes = layout.panels(len(panels) + spare, columns, row)
+    free = axes.pop() if spare else None
     drawn: dict[Look, None] = {}
     exact = 0
-    with style.context():
-        size = (style.TEXT_WIDTH, rows * (2.1 if rows < 4 else 1.75))
-        figure = Figure(figsize=size, layout="constrained", dpi=100)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for one, panel in zip(axes, panels, strict=False):
-            exact = max(exact, draw_baselines(one, results.baselines(panel.model, panel.metric)))
-            found = [_renamed(curve, study, panel, how) for curve in curves_of(panel)]
-            _draw_panel(one, panel, found, study)
-            _draw_lines(one, panel, how)
-            drawn |= dict.fromkeys(curve.look for curve in found)
-        _finish_all(axes, panels, columns, study)
-        for spare in axes[len(panels) + 1 :]:
-            spare.remove()
-        free = axes[len(panels)] if len(panels) < len(axes) else None
-        series.legend(figure, _entries(list(drawn), exact, how), free)
+    for one, panel in zip(axes, panels, strict=True):
+        exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
+        found = curves_of(results, panel)
+        _draw_panel(one, panel, found, study)
+        _draw_lines(one, panel, how)
+        drawn |= dict.fromkeys(curve.look for curve in found)
+    _finish_all(axes, panels, columns, study)
+    entries: layout.Entries = [(Line2D([], [], **look.line2d), look.title) for look in drawn]
+    entries += marks.exact_samples(exact) + marks.references(line.label for line in how.lines)
+    if how.diagonal:
+        entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
+    series.legend(figure, entries, free)
     return figure
-
-
-def _renamed(curve: Curve, study: Study, panel: Shown, how: FigureKeys) -> Curve:
-    """Return a curve under the name that the figure gives its method."""
-    names = {series.look(study, label): how.titles.get(label) for label in panel.methods}
-    title = names.get(curve.look)
-    return replace(curve, look=replace(curve.look, title=title)) if title else curve
 
 
 def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) -> None:
@@ -158,15 +140,15 @@ def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) 
     axes.set_title(panel.title)
     places = sorted({x for curve in found for x in curve.x if math.isfinite(x)})
     if logarithmic and places:
-        series.logarithmic(axes, "x")
+        layout.logarithmic(axes, "x")
     else:
-        series.plain(axes.xaxis)
+        layout.plain_numbers(axes.xaxis)
     if panel.x.of == "epsilon" or (panel.x.at and panel.x.of not in NAMES):
         axes.set_xticks(places, [f"{place:,.7g}" for place in places])
         axes.minorticks_off()
     else:
         axes.margins(x=0.03)
-    series.grid(axes)
+    axes.grid(True)
 
 
 def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
@@ -194,37 +176,36 @@ def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
     """Draw the reference lines and the diagonal of a panel."""
     for line in how.lines:
         if line.upright == panel.x.of:
-            axes.axvline(line.at, **REFERENCE, zorder=1)
+            axes.axvline(line.at, **marks.REFERENCE, zorder=1)
         elif not line.upright and line.metric in ("", panel.metric):
-            axes.axhline(line.at, **REFERENCE, zorder=1)
+            axes.axhline(line.at, **marks.REFERENCE, zorder=1)
     if how.diagonal:
         low, high = axes.dataLim.intervalx
         along = np.linspace(low, high, 100)
         axes.plot(along, along, **DIAGONAL, zorder=1)
 
 
-def _finish_all(axes: Iterable[Axes], panels: Sequence[Shown], columns: int, study: Study) -> None:
+def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, study: Study) -> None:
     """Name and scale the axes; share those of a metric where that is declared."""
     same = len({panel.x for panel in panels}) == 1
-    for index, (one, panel) in enumerate(zip(axes, panels, strict=False)):
+    for index, (one, panel) in enumerate(zip(axes, panels, strict=True)):
         _scale(one, panel.y)
-        name = style.LABELS.get(panel.metric, panel.metric.replace("_", " "))
-        one.set_ylabel(panel.y.label or name)
+        one.set_ylabel(panel.y.label or style.metric_label(panel.metric))
         if not same or index + columns >= len(panels):
             one.set_xlabel(panel.x.label or _name(panel.x.of, study))
     for metric in {panel.metric for panel in panels if panel.y.share}:
-        alike = [one for one, panel in zip(axes, panels, strict=False) if panel.metric == metric]
+        alike = [one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric]
         limits = [one.get_ylim() for one in alike]
         for one in alike:
             one.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
             if one.get_yscale() == "log":
-                series.logarithmic(one, "y")  # ticks for the shared limits
+                layout.logarithmic(one, "y")  # ticks for the shared limits
 
 
 def _scale(axes: Axes, how: Axis) -> None:
     """Set a vertical axis' scale, limits and ticks; a linear one begins at 0."""
     if how.scale == "log":
-        series.logarithmic(axes, "y")
+        layout.logarithmic(axes, "y")
     elif how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
         axes.autoscale_view()  # margins of the new scale
@@ -237,18 +218,5 @@ def _scale(axes: Axes, how: Axis) -> None:
 def _name(of: str, study: Study) -> str:
     """Return the name of what stands on a horizontal axis."""
     if of == "epsilon":
-        return "privacy budget ε (total)" if study.epsilon_kind == "total" else "ε per iteration"
-    return NAMES.get(of) or style.LABELS.get(of, of.replace("_", " "))
-
-
-def _entries(looks: Sequence[Look], exact: int, how: FigureKeys) -> list[tuple[Any, str]]:
-    """Return the legend's entries: methods, exact samples, reference lines."""
-    from matplotlib.lines import Line2D
-
-    entries: list[tuple[Any, str]] = [(Line2D([], [], **one.line2d), one.title) for one in looks]
-    if exact:
-        entries.append((Line2D([], [], color="black", linewidth=0.6), f"{exact} exact samples"))
-    entries += [(Line2D([], [], **REFERENCE), label) for label in dict.fromkeys(x.label for x in how.lines)]
-    if how.diagonal:
-        entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
-    return entries
+        return style.budget_label(study) if study.epsilon_kind == "total" else "ε per iteration"
+    return NAMES.get(of) or style.metric_label(of)

@@ -1,28 +1,21 @@
 """Kind `maps`: contours of the exact posterior of models of two parameters, and where the chains start."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from dpmc.errors import DpmcError
-from dpmc.plots import style
-from dpmc.plots.frame import models_of
-from dpmc.plots.style import model_title
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import Floats, models_of
+from dpmc.problem import Problem
+from dpmc.studies import Study
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.problem import Problem
-    from dpmc.studies import Study
-
-Floats = npt.NDArray[np.float64]
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
 DARKEST = "#6F9AC3"
@@ -38,34 +31,26 @@ START: dict[str, Any] = {
 }
 
 
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel per model of two parameters; the data are made anew."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     how, study = given.declared, given.study
     problems = _problems(study, how.models)
     columns = min(how.columns or 3, len(problems))
-    rows = -(-len(problems) // columns)
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 2.2 * rows + 0.3), layout="constrained", dpi=100)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for one, problem in zip(axes, problems, strict=False):
-            low, high = box_of(problem, _of_model(how.half_widths, problem))
-            Surface.of(problem, low, high).draw(one, int(_of_model(how.shades, problem) or SHADES))
-            one.plot(problem.starts[:, 0], problem.starts[:, 1], **START, zorder=3)
-            one.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
-            one.locator_params(axis="x", nbins=3)
-            one.locator_params(axis="y", nbins=4)
-            one.set_title(how.titles.get(problem.label) or model_title(problem.label, problem.model_id))
-        for spare in axes[len(problems) :]:
-            spare.remove()
-        for one in axes[: len(problems) : columns]:
-            one.set_ylabel("θ₂")
-        handles = [Line2D([], [], **START), Patch(facecolor=DARKEST)]
-        labels = ["start of a chain", "posterior: shades end at 1, 2, … standard deviations"]
-        figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False)
+    figure, axes = layout.panels(len(problems), columns, 2.2, more=0.3)
+    for one, problem in zip(axes, problems, strict=True):
+        low, high = box_of(problem, _of_model(how.half_widths, problem))
+        Surface.of(problem, low, high).draw(one, int(_of_model(how.shades, problem) or SHADES))
+        one.plot(problem.starts[:, 0], problem.starts[:, 1], **START, zorder=3)
+        one.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
+        one.locator_params(axis="x", nbins=3)
+        one.locator_params(axis="y", nbins=4)
+        one.set_title(style.model_name(study, problem.label, how.titles))
+    for one in axes[::columns]:
+        one.set_ylabel("θ₂")
+    shades = "posterior: shades end at 1, 2, … standard deviations"
+    entries = [(Line2D([], [], **START), "start of a chain"), (Patch(facecolor=DARKEST), shades)]
+    layout.legend(figure, entries, columns=2, **layout.LOOSE)
     return figure
 
 
@@ -142,7 +127,7 @@ class Surface:
     values: Floats  # (GRID, GRID), second component down
 
     @classmethod
-    def of(cls, problem: Problem, low: Floats, high: Floats) -> Surface:
+    def of(cls, problem: Problem, low: Floats, high: Floats) -> Self:
         """Compute it on the box from `low` (2,) to `high` (2,)."""
         first, second = (np.linspace(low[i], high[i], GRID) for i in range(2))
         grid = np.stack(np.meshgrid(first, second), axis=-1)

@@ -1,37 +1,37 @@
-"""Marks that several kinds of plot share: boxes, published boxes, exact samples, notes."""
+"""Marks that several kinds of plot share: boxes, published ones, exact samples, notes; their legend."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.legend_handler import HandlerBase
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.patheffects import Normal, Stroke
 
 from dpmc.plots import style
+from dpmc.plots.frame import PublishedBox
+from dpmc.plots.layout import Entries
 from dpmc.plots.style import MethodStyle
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
-    from dpmc.plots.frame import PublishedBox
-    from dpmc.studies.figures import Axis as AxisKeys
 
 GROUP_WIDTH = 0.86  # of the distance between two epsilons
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
 
 
+def place(group: int, index: int, count: int) -> float:
+    """Return where the one with this index, of so many, stands in a group."""
+    return group + ((index + 0.5) / count - 0.5) * GROUP_WIDTH
+
+
 def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float, look: MethodStyle) -> None:
     """Draw our boxes of one look, by place; whiskers reach 1.5 interquartile ranges."""
-    import seaborn
-    from matplotlib.patheffects import Normal, Stroke
+    import seaborn  # takes more than a second
 
     if not values_at:
         return
-    edge = look.edge
-    line = {"color": edge, "linewidth": 0.7}
-    box = {"facecolor": look.colour, "edgecolor": edge, "linewidth": 0.7, "hatch": look.hatch}
+    line = {"color": look.edge, "linewidth": 0.7}
     median = style.median_colour(look.colour)
     # where quartiles coincide, the line is all that is seen of a box: its colour is around it
     around = [Stroke(linewidth=2.6, foreground=look.colour), Normal()]
@@ -44,9 +44,8 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
         ax=axes,
         native_scale=True,
         width=width / step,
-        whis=1.5,
         capwidths=0.5 * width,
-        boxprops=box,
+        boxprops={"facecolor": look.colour, "edgecolor": look.edge, "linewidth": 0.7, "hatch": look.hatch},
         whiskerprops=line,
         capprops=line,
         medianprops={
@@ -60,40 +59,45 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
             "marker": look.marker,
             "markersize": 2.4,
             "markerfacecolor": "none",
-            "markeredgecolor": edge,
+            "markeredgecolor": look.edge,
             "markeredgewidth": 0.5,
         },
         zorder=3,
     )
 
 
+def draw_in_groups(
+    axes: Axes,
+    slot: tuple[int, int],
+    values: Mapping[int, list[float]],
+    published: Mapping[int, PublishedBox],
+    look: MethodStyle,
+    beside: bool,
+) -> dict[int, float]:
+    """Draw a method's boxes by group, and the published ones beside them; return where ours stand.
+
+    `slot`: which method of how many it is. `beside`: whether any method of the panel has published boxes.
+    """
+    width = GROUP_WIDTH / slot[1]
+    ours = {group: place(group, *slot) - 0.16 * width * beside for group in values}
+    for group, box in published.items():
+        draw_published(axes, box, place(group, *slot) + 0.28 * width, 0.2 * width, look)
+    boxes = {ours[group]: its for group, its in values.items() if its}
+    draw_boxes(axes, boxes, width * (0.54 if beside else 0.7), look)
+    return ours
+
+
 def draw_published(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodStyle) -> None:
     """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(
-        Rectangle(
-            (x - width / 2, box.q1),
-            width,
-            box.q3 - box.q1,
-            facecolor=style.mixed(look.colour, "#FFFFFF", 0.55),
-            edgecolor=style.GREY,
-            linewidth=0.6,
-            zorder=4,
-        )
-    )
-    axes.plot(
-        [x - 0.95 * width, x + 0.95 * width],
-        [box.median] * 2,
-        color=style.INK,
-        linewidth=1.1,
-        solid_capstyle="butt",
-        zorder=5,
-    )
+    pale = style.mixed(look.colour, "#FFFFFF", 0.55)
+    edge: dict[str, Any] = {"edgecolor": style.GREY, "linewidth": 0.6, "zorder": 4}
+    axes.add_patch(Rectangle((x - width / 2, box.q1), width, box.q3 - box.q1, facecolor=pale, **edge))
     axes.update_datalim([(x, box.q1), (x, box.q3)])
+    tick: dict[str, Any] = {"color": style.INK, "linewidth": 1.1, "solid_capstyle": "butt", "zorder": 5}
+    axes.plot([x - 0.95 * width, x + 0.95 * width], [box.median] * 2, **tick)
 
 
-def draw_note(axes: Axes, x: float, text: str) -> None:
+def draw_note(axes: Axes, x: float, text: str, zorder: float = 6) -> None:
     """Write into the panel, where a box would stand, why there is none."""
     axes.annotate(
         text,
@@ -105,6 +109,29 @@ def draw_note(axes: Axes, x: float, text: str) -> None:
         fontsize=7,
         color=style.INK,
         bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"},
+        zorder=zorder,
+    )
+
+
+def draw_remark(
+    axes: Axes,
+    place: tuple[float, float],
+    text: str,
+    up: float,
+    colour: str = style.INK,
+    rotation: float = 90,
+) -> None:
+    """Write a few letters at the end of a box, this many points above it, or below."""
+    axes.annotate(
+        text,
+        place,
+        xytext=(0, up),
+        textcoords="offset points",
+        rotation=rotation,
+        ha="center",
+        va="bottom" if up > 0 else "top",
+        fontsize=7,
+        color=colour,
         zorder=6,
     )
 
@@ -116,78 +143,42 @@ def draw_baselines(axes: Axes, values: Sequence[float]) -> int:
     return len(values)
 
 
-def published_in_legend() -> Any:
+class PublishedInLegend(HandlerBase):
     """A legend entry that looks like the published glyph: an upright bar with a tick."""
-    from matplotlib.legend_handler import HandlerBase
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
 
-    class Handler(HandlerBase):
-        def create_artists(  # type: ignore[no-untyped-def]
-            self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
-        ):
-            """Draw the entry."""
-            middle, bar = width / 2 - xdescent, 0.18 * width
-            box = Rectangle((middle - bar / 2, -ydescent - 0.1 * height), bar, 1.2 * height)
-            box.set(facecolor="#DDDDDD", edgecolor=style.GREY, linewidth=0.6, transform=trans)
-            tick = Line2D([middle - bar, middle + bar], [0.5 * height - ydescent] * 2)
-            tick.set(color=style.INK, linewidth=1.1, transform=trans)
-            return [box, tick]
-
-    return Handler()
+    def create_artists(  # type: ignore[no-untyped-def]
+        self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
+    ):
+        """Draw the entry."""
+        middle, bar = width / 2 - xdescent, 0.18 * width
+        box = Rectangle((middle - bar / 2, -ydescent - 0.1 * height), bar, 1.2 * height)
+        box.set(facecolor="#DDDDDD", edgecolor=style.GREY, linewidth=0.6, transform=trans)
+        tick = Line2D([middle - bar, middle + bar], [0.5 * height - ydescent] * 2)
+        tick.set(color=style.INK, linewidth=1.1, transform=trans)
+        return [box, tick]
 
 
-def draw_groups(axes: Axes, names: Sequence[str]) -> None:
-    """Set up an axis of groups at 0, 1, …: their names, and a band behind every other."""
-    for group in range(0, len(names), 2):
-        axes.axvspan(group - 0.5, group + 0.5, color=style.BAND, lw=0, zorder=0)
-    axes.set_xticks(range(len(names)), names)
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-0.5, len(names) - 0.5)
+def patch(look: MethodStyle) -> Patch:
+    """Return a method's box for the legend."""
+    return Patch(facecolor=look.colour, edgecolor=look.edge, hatch=look.hatch, linewidth=0.7)
 
 
-def scale_y(axes: Axes, how: AxisKeys, top: float, room: float = 1.06) -> None:
-    """Set the vertical axis as declared: scale and limits, by default from 0 to above `top`."""
-    top = top if np.isfinite(top) and top > 0.0 else 1.0
-    limits = how.limits or (0.0, room * top)
-    if how.scale == "symlog":
-        axes.set_yscale("symlog", linthresh=how.linear_below)
-        plain_numbers(axes.yaxis)
-    elif how.scale == "log":
-        from matplotlib.ticker import LogLocator
-
-        limits = how.limits or (float(axes.dataLim.minposy) / room, room * top)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0) if limits[1] < 200 * limits[0] else (1.0,))
-        )
-        plain_numbers(axes.yaxis)
-    axes.set_ylim(*limits)
-    axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
-
-
-def plain_numbers(axis: Axis) -> None:
-    """Write the numbers of a logarithmic axis out, not as powers of ten."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def draw_legend(figure: Any, entries: Sequence[tuple[Any, str]], columns: int = 3, **others: Any) -> None:
-    """Explain (handle, text) above the panels of a figure or of a part of one."""
-    figure.legend(
-        [handle for handle, _ in entries],
-        [text for _, text in entries],
-        loc="outside upper left",
-        ncols=columns,
-        frameon=False,
-        **{"handlelength": 1.8, "handleheight": 1.0, "columnspacing": 1.2} | others,
-    )
-
-
-def exact_samples(number: int) -> list[tuple[Any, str]]:
+def exact_samples(number: int) -> Entries:
     """Return the legend's entry for this number of exact samples; none for 0."""
-    from matplotlib.lines import Line2D
-
     return [(Line2D([], [], color="black", linewidth=0.6), f"{number} exact samples")] if number else []
+
+
+def references(labels: Iterable[str]) -> Entries:
+    """Return the legend's entries for reference lines; lines of one label share one."""
+    return [(Line2D([], [], **REFERENCE), label) for label in dict.fromkeys(labels)]
+
+
+def starred(look: MethodStyle, method: str, variants: Mapping[str, str]) -> str:
+    """Return a method's name, with a star where it is not the published algorithm."""
+    return look.title + "*" * (method in variants)
+
+
+def departures(methods: Iterable[str], variants: Mapping[str, str]) -> Entries:
+    """Return the legend's entries that spell out how methods with a star depart from the published ones."""
+    found = sorted({variants[method] for method in methods if method in variants})
+    return [(Line2D([], [], linestyle="none"), "* " + one.partition(": ")[0]) for one in found]

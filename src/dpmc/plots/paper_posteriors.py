@@ -1,27 +1,22 @@
 """Best, median and worst run of each algorithm against the exact posterior (Figure 2 of the DP-HMC paper)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
-from dpmc.errors import DpmcError
 from dpmc.metrics.mmd import equally_spaced
-from dpmc.plots import style
-from dpmc.plots.chains import Cell, Floats, kept_draws, path_of
-from dpmc.plots.frame import Results, private_models
-from dpmc.plots.labels import main_methods
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import Cell, Floats, Results, files_of, kept_draws, methods_of, models_of, path_of
 from dpmc.plots.maps import Surface, problem_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.problem import Problem
-    from dpmc.studies import Study
+from dpmc.problem import Problem
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
 RUNS = ("best", "median", "worst")
 SHARES = (0.95, 0.5)  # of the draws, in the regions shown
@@ -41,41 +36,42 @@ class _Run:
     draws: Floats
 
 
-def needs(study: Study) -> list[Cell]:
-    """Return the cells of the figure: every main method on the 2-d model at its largest budget.
-
-    Raises DpmcError where no model of the study has two dimensions and a budget.
-    """
-    label = _model_label(study)
-    epsilon = max(study.models[label].epsilons, key=float)
-    return [(label, m, epsilon) for m in main_methods(study) if label in study.methods[m].models]
+def needs(study: Study, how: FigureKeys) -> list[Cell]:
+    """Return the cells of the figure: every method on the first of the models at its largest budget."""
+    model = models_of(study, how.models)[0]
+    epsilon = max(study.models[model].epsilons, key=float)
+    return [(model, method, epsilon) for method in methods_of(study, how.methods, [model])]
 
 
+def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
+    """Return the chain files that the figure reads."""
+    return [file for cell in needs(study, how) for file in files_of(results, study, cell)]
+
+
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one column per method."""
-    from matplotlib.figure import Figure
-
-    cells, values = needs(given.study), Results.of_study(given.metrics, given.study)
+    cells, values = needs(given.study, given.declared), Results.of_study(given.metrics, given.study)
     problem = problem_of(given.study, cells[0][0])
-    styles = style.method_styles(dict(given.study.methods))
+    styles = style.method_styles(given.study.methods)
     surface = Surface.of(problem, *_box(problem))
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 7.0), layout="constrained", dpi=100)
-        axes = figure.subplots(5, len(cells), squeeze=False, sharex="row", sharey="row")
-        for column, cell in zip(axes.T, cells, strict=True):
-            runs = [
-                _Run(name, mmd, kept_draws(path_of(given.results, given.study, cell, seed)))
-                for name, seed, mmd in chosen_runs(values, cell)
-            ]
-            look = styles[cell[1]]
-            column[0].set_title(look.title)
-            for component in range(2):
-                _draw_marginal(column[component], surface, component, runs, look.colour)
-            for one, name in zip(column[2:], RUNS, strict=True):
-                run = next((run for run in runs if run.name == name), None)
-                _draw_region(one, surface, problem, run, look.colour)
-        _finish(axes)
-        _legend(figure)
+    figure, panels = layout.panels(5 * len(cells), len(cells), 1.4, sharex="row", sharey="row")
+    axes = np.array(panels).reshape(5, len(cells))
+    for column, cell in zip(axes.T, cells, strict=True):
+        runs = [
+            _Run(name, mmd, kept_draws(path_of(given.results, given.study, cell, seed)))
+            for name, seed, mmd in chosen_runs(values, cell)
+        ]
+        look = styles[cell[1]]
+        dark = style.mixed(look.colour, "#000000", 0.2)
+        column[0].set_title(look.title)
+        for component in range(2):
+            _draw_marginal(column[component], surface, component, runs, dark)
+        for one, name in zip(column[2:], RUNS, strict=True):
+            run = next((run for run in runs if run.name == name), None)
+            _draw_region(one, surface, problem, run, dark)
+    _finish(axes)
+    layout.legend(figure, _entries(), columns=4, **layout.LOOSE)
     return figure
 
 
@@ -86,18 +82,6 @@ def chosen_runs(results: Results, cell: Cell) -> list[tuple[str, str, float]]:
         return []
     places = (0, (len(ranked) - 1) // 2, len(ranked) - 1)
     return [(name, *ranked[place]) for name, place in zip(RUNS, places, strict=True)]
-
-
-def _model_label(study: Study) -> str:
-    """The first model of the comparison with two parameters."""
-    from dpmc import models
-
-    for label in private_models(study):
-        if len(models.definition(study.models[label].model).true_theta) == 2:
-            return label
-    raise DpmcError(
-        f"study {study.name}: figure paper-posteriors needs a model of two dimensions that has a budget"
-    )
 
 
 def _box(problem: Problem) -> tuple[Floats, Floats]:
@@ -132,33 +116,25 @@ def _usable(draws: Floats) -> Floats:
     return draws[np.isfinite(draws).all(axis=1)]
 
 
-def _draw_marginal(axes: Axes, surface: Surface, component: int, runs: list[_Run], colour: str) -> None:
+def _draw_marginal(axes: Axes, surface: Surface, component: int, runs: list[_Run], dark: str) -> None:
     """Draw a component's exact density and that of each run."""
     grid = surface.first if component == 0 else surface.second
     exact = np.exp(surface.values).sum(axis=component)
     exact /= exact.sum() * (grid[1] - grid[0])
     axes.fill_between(grid, exact, color=MARGINAL, linewidth=0.0, zorder=1)
-    dark = style.mixed(colour, "#000000", 0.2)
     for run in runs:
         kernels = _kernels(_usable(run.draws)[:, component : component + 1])
         if kernels is not None:
             axes.plot(grid, kernels(grid), color=dark, linewidth=1.0, linestyle=LINES[run.name], zorder=3)
 
 
-def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | None, colour: str) -> None:
+def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | None, dark: str) -> None:
     """Draw the exact regions and those of one run, and write its MMD above."""
-    axes.contourf(
-        surface.first,
-        surface.second,
-        surface.values,
-        levels=[*_levels_of_grid(surface.values), 1.0],
-        colors=SHADES,
-        zorder=1,
-    )
+    levels = [*_levels_of_grid(surface.values), 1.0]
+    axes.contourf(surface.first, surface.second, surface.values, levels=levels, colors=SHADES, zorder=1)
     axes.set_title(f"MMD {run.mmd:.3f}" if run else "no run has an MMD", fontsize=7.5)
     if run is None:
         return
-    dark = style.mixed(colour, "#000000", 0.2)
     points = straightened(problem, _usable(run.draws))
     kernels = _kernels(points)
     if kernels is None:
@@ -168,9 +144,10 @@ def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | Non
         second = np.linspace(surface.second[0], surface.second[-1], GRID)
         grid = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
         density = kernels(straightened(problem, grid).T).reshape(GRID, GRID)
-        levels = np.quantile(kernels(points.T), [1.0 - share for share in SHARES])
-        if levels[0] < levels[1]:
-            axes.contour(first, second, density, levels=levels, colors=[dark], linewidths=WIDTHS, zorder=3)
+        low, high = np.quantile(kernels(points.T), [1.0 - share for share in SHARES])
+        if low < high:
+            how: dict[str, Any] = {"levels": [low, high], "colors": [dark], "linewidths": WIDTHS}
+            axes.contour(first, second, density, **how, zorder=3)
 
 
 def _levels_of_grid(values: Floats) -> list[float]:
@@ -200,17 +177,15 @@ def _finish(axes: Any) -> None:
             one.set_xlabel(name)
 
 
-def _legend(figure: Figure) -> None:
-    """Explain lines and shades above the panels."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    entries: dict[str, Any] = {
-        f"{name} run by MMD": Line2D([], [], color=style.INK, linewidth=1.0, linestyle=LINES[name])
+def _entries() -> layout.Entries:
+    """Return the legend's entries for lines and shades."""
+    entries: layout.Entries = [
+        (Line2D([], [], color=style.INK, linewidth=1.0, linestyle=LINES[name]), f"{name} run by MMD")
         for name in RUNS
-    }
-    entries["exact marginal"] = Patch(facecolor=MARGINAL)
+    ]
+    entries.append((Patch(facecolor=MARGINAL), "exact marginal"))
     for share, width, shade in zip(SHARES, WIDTHS, SHADES, strict=True):
-        entries[f"a run's {100 * share:.0f} % region"] = Line2D([], [], color=style.INK, linewidth=width)
-        entries[f"exact {100 * share:.0f} % region"] = Patch(facecolor=shade)
-    figure.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=4, frameon=False)
+        region = f"{100 * share:.0f} % region"
+        entries.append((Line2D([], [], color=style.INK, linewidth=width), f"a run's {region}"))
+        entries.append((Patch(facecolor=shade), f"exact {region}"))
+    return entries

@@ -1,34 +1,25 @@
-"""Lines: how that of a method looks, how points and quartiles are drawn, axes of plain numbers, legends."""
+"""Lines: how that of a method looks, and the legend of a figure of lines."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from dpmc.plots import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
-
-    from dpmc.studies import Study
+from dpmc.plots import layout, style
+from dpmc.studies import Study
 
 SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
-PUBLISHED, AS_CODED, CORRECTED = "published", "as_coded", "corrected"
 #: variant of an algorithm, or who accounts for it -> in words, and its line; markers are full on solid ones
 WAYS: dict[str, tuple[str, Any]] = {
-    PUBLISHED: ("as published", DASHED),
-    AS_CODED: ("as implemented", DOTTED),
-    CORRECTED: ("corrected", SOLID),
+    "published": ("as published", DASHED),
+    "as_coded": ("as implemented", DOTTED),
+    "corrected": ("corrected", SOLID),
     "thesis": ("thesis's accounting", DASHED),
     "tight": ("tight accounting", SOLID),
 }
 MOST_CONTRAST = 10.0  # of a line and black: what is paler cannot be seen on white
-SIZE = 3.8  # of a marker
 LEGEND_ROW = 0.17  # inches
-MOST_LETTERS = 32  # of an entry of the legend, for three side by side
 
 
 @dataclass(frozen=True)
@@ -48,26 +39,24 @@ class Look:
             "linestyle": self.line,
             "linewidth": 1.1,
             "marker": self.marker,
-            "markersize": SIZE,
+            "markersize": 3.8,
             "markerfacecolor": self.colour if self.line == SOLID else "white",
-            "markeredgecolor": self.colour,
             "markeredgewidth": 0.8,
         }
 
 
-def look(study: Study, method: str) -> Look:
+def look(study: Study, method: str, title: str = "") -> Look:
     """Return the look of a method's line: colour and marker of its algorithm, line by its variant.
 
-    A label that differs by neither variant nor accounting has a colour of its own.
+    A label that differs by neither variant nor accounting has a colour of its own. `title`: in place of the
+    names of algorithm and variant.
     """
     way = way_of(study, method)
     words, line = WAYS.get(way, ("", SOLID))
-    algorithm = study.methods[method].algorithm
-    base = style.STYLES.get(algorithm) if way else None
-    base = base or style.method_styles(dict(study.methods))[method]
-    return Look(
-        line_colour(base.colour), line, base.marker, f"{base.title}, {words}" if words else base.title
-    )
+    base = style.STYLES.get(study.methods[method].algorithm) if way else None
+    base = base or style.method_styles(study.methods)[method]
+    title = title or (f"{base.title}, {words}" if words else base.title)
+    return Look(line_colour(base.colour), line, base.marker, title)
 
 
 def way_of(study: Study, method: str) -> str:
@@ -86,45 +75,12 @@ def line_colour(fill: str) -> str:
     return fill
 
 
-def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Give a panel a logarithmic axis whose ticks are plain numbers."""
-    from math import log10
-
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    axes.autoscale_view()  # margins of the new scale
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axis.get_view_interval()
-    decades = log10(high / low)
-    subs = (1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0) if decades < 3.5 else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=8))
-    axis.set_minor_locator(LogLocator(subs=tuple(range(1, 10)), numticks=20))
-    axis.set_minor_formatter(NullFormatter())
-    if low > 1e-4 and high < 1e6:
-        plain(axis)
-
-
-def plain(axis: Axis) -> None:
-    """Label the ticks of an axis with plain numbers, thousands apart."""
-    from matplotlib.ticker import FuncFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.7g}"))
-
-
-def grid(axes: Axes) -> None:
-    """Draw faint lines behind a panel."""
-    axes.grid(True, color="#E0E0E0", linewidth=0.4)
-
-
-def legend(figure: Figure, entries: Sequence[tuple[Any, str]], spare: Axes | None = None) -> None:
-    """Explain what is drawn: above the panels, in added height, or in the place of a spare panel."""
-    handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
-    how: dict[str, Any] = {"frameon": False, "handlelength": 2.8, "columnspacing": 1.2}
+def legend(figure: Figure, entries: layout.Entries, spare: Axes | None) -> None:
+    """Explain what is drawn in the place of a spare panel, else above the panels, in added height."""
+    how: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
     if spare is not None:
         spare.set_axis_off()
-        spare.legend(handles, texts, loc="center", **how)
+        spare.legend(*zip(*entries, strict=True), loc="center", **how)
     else:
-        ncols = 3 if max(map(len, texts)) <= MOST_LETTERS else 2
-        figure.legend(handles, texts, loc="outside upper left", ncols=ncols, **how)
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * -(-len(texts) // ncols))
+        rows = layout.legend(figure, entries, **how)
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)

@@ -1,20 +1,19 @@
 """The one style of all figures: size, type, and one colour and name for methods, models and variants."""
 
-from __future__ import annotations
-
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import matplotlib
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
 
 from dpmc import stamp
 from dpmc.outputs import CREATOR
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
@@ -29,6 +28,12 @@ SETTINGS: dict[str, Any] = {
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
     "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "legend.handleheight": 1.0,
+    "legend.columnspacing": 1.2,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.4,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -111,7 +116,6 @@ LABELS = {
     "mean_error": "distance from the true mean",
     "ratio_clip_fraction": "fraction clipped",
     "gradient_clip_fraction": "fraction clipped",
-    "acceptance_rate": "acceptance rate",
     "symmetric_kl": "symmetric KL",
     "noise_fraction": "iterations with noise",
     "budget_iterations": "iterations allowed",
@@ -124,7 +128,6 @@ METRIC_TITLES = {
     "mean_error": "error of the mean",
     "ratio_clip_fraction": "clipped log ratios",
     "gradient_clip_fraction": "clipped gradients",
-    "acceptance_rate": "acceptance rate",
 }
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
@@ -147,7 +150,7 @@ VARIANTS = {
 DARKER = ("tuned",)  #: variants that are darker than their algorithm; the others are paler
 
 
-def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
+def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
@@ -173,6 +176,21 @@ def method_styles(methods: dict[str, Any]) -> dict[str, MethodStyle]:
 def model_title(label: str, model: str) -> str:
     """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
     return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
+
+
+def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return the title of a study's model, which a figure's own titles overrule."""
+    return (titles or {}).get(label) or model_title(label, study.models[label].model)
+
+
+def metric_label(metric: str) -> str:
+    """Return a metric's name at an axis."""
+    return LABELS.get(metric) or metric.replace("_", " ")
+
+
+def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return a metric's name above a panel, which a figure's own titles overrule."""
+    return (titles or {}).get(metric) or METRIC_TITLES.get(metric) or metric.replace("_", " ")
 
 
 def budget_label(study: Study) -> str:
@@ -201,8 +219,6 @@ def titled(label: str, base: str, title: str) -> str:
 
 def contrast_with_black(colour: str) -> float:
     """Return the contrast ratio of a colour and black, 1 to 21 (WCAG 2)."""
-    from matplotlib.colors import to_rgb
-
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     return (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) / 0.05
 
@@ -214,22 +230,20 @@ def median_colour(fill: str) -> str:
 
 def mixed(colour: str, other: str, share: float) -> str:
     """Return a colour with `share` of another mixed in, as #RRGGBB."""
-    from matplotlib.colors import to_hex, to_rgb
-
     (r, g, b), (x, y, z) = to_rgb(colour), to_rgb(other)
     keep = 1.0 - share
     return str(to_hex((keep * r + share * x, keep * g + share * y, keep * b + share * z))).upper()
 
 
-def context() -> AbstractContextManager[None]:
-    """Return the context that figures are drawn and saved in: this style, nothing of the user's."""
-    import matplotlib
-
+@contextmanager
+def context() -> Iterator[None]:
+    """Draw and save figures in this style, with nothing of the user's; also a decorator."""
     # The defaults too, so that a user's matplotlibrc changes nothing; the backend stays as it is,
     # setting it would load one.
     defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if k != "backend"}
     settings: Any = defaults | SETTINGS
-    return matplotlib.rc_context(settings)
+    with matplotlib.rc_context(settings):
+        yield
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:

@@ -6,22 +6,20 @@ rows looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
+
 from dpmc.errors import DpmcError
-from dpmc.plots import lines, series
-from dpmc.plots.frame import Results, check_columns, models_of
+from dpmc.plots import Given, lines
+from dpmc.plots.frame import Results, models_of, read_table
 from dpmc.plots.lines import Curve, Shown
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+if TYPE_CHECKING:  # as in `frame`
     from pandas import DataFrame, Series
-
-    from dpmc.plots import Given
-    from dpmc.studies import Study
-    from dpmc.studies.figures import FigureKeys
 
 
 def applies(study: Study, declared: FigureKeys) -> bool:
@@ -32,7 +30,7 @@ def applies(study: Study, declared: FigureKeys) -> bool:
         return False
 
 
-def files(study: Study, results: Path, declared: FigureKeys) -> list[Path]:
+def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
     """Return the tables that the figure reads."""
     traces = [trace_path(results, study, label) for label in models_of(study, declared.models)]
     return [*traces, speed_path(results, study)]
@@ -50,12 +48,12 @@ def speed_path(results: Path, study: Study) -> Path:
 
 def draw(given: Given) -> Figure:
     """Return the figure: panels and legend as of kind `lines`."""
-    study, results = given.study, Results.of_study(given.metrics, given.study)
+    study = given.study
     models = models_of(study, given.declared.models)
     tables = {label: read_traces(trace_path(given.results, study, label)) for label in models}
     seconds = {label: speeds(speed_path(given.results, study), label) for label in models}
 
-    def curves(panel: Shown) -> list[Curve]:
+    def curves(results: Results, panel: Shown) -> list[Curve]:
         if panel.x.of in lines.NAMES:
             return along(study, panel, tables[panel.model], seconds[panel.model])
         return lines.curves(results, study, panel)
@@ -66,7 +64,7 @@ def draw(given: Given) -> Figure:
 def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float]) -> list[Curve]:
     """Return a panel's curves along chains: of each method at the panel's ε, or without privacy."""
     found = []
-    for method in panel.methods:
+    for method, look in panel.methods.items():
         epsilons = study.epsilons(panel.model, method)
         epsilon = panel.x.at if panel.x.at in epsilons else "inf"
         y = median(table, method, epsilon, panel.metric)
@@ -78,7 +76,7 @@ def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float
             x = x * seconds[method]
         if panel.x.of == "rows_used":
             x = median(table, method, epsilon, "rows_used")[y.index]
-        found.append(Curve(series.look(study, method), x.tolist(), y.tolist()))
+        found.append(Curve(look, x.tolist(), y.tolist()))
     return found
 
 
@@ -93,27 +91,13 @@ def read_traces(path: Path) -> DataFrame:
     """Return a table written by `dpmc trace`; DpmcError for a file that is none."""
     from dpmc.metrics.traces import COLUMNS
 
-    return _read(path, COLUMNS, {"iteration": int, "value": float})
+    return read_table(path, COLUMNS, numbers={"iteration": int, "value": float})
 
 
 def speeds(path: Path, model: str) -> dict[str, float]:
     """Return method -> measured seconds per iteration on a model; DpmcError for a file that has none."""
     from dpmc.metrics.speed import COLUMNS
 
-    table = _read(path, COLUMNS, {"iterations": int, "seconds_per_iteration": float})
+    table = read_table(path, COLUMNS, numbers={"iterations": int, "seconds_per_iteration": float})
     rows = table[table["model"] == model]
     return dict(zip(rows["method"], rows["seconds_per_iteration"], strict=True))
-
-
-def _read(path: Path, columns: Iterable[str], numbers: dict[str, type]) -> DataFrame:
-    """Return a CSV table whose other columns are text."""
-    import pandas as pd
-
-    if not path.is_file():
-        raise DpmcError(f"{path}: no such file")
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-        check_columns(table, columns, path)
-        return table.astype(numbers)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise DpmcError(f"{path}: not a CSV table ({error})") from None

@@ -1,24 +1,25 @@
 """One leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
+from dpmc.base import Draws, State
 from dpmc.errors import DpmcError
-from dpmc.plots import style
-from dpmc.plots.frame import models_of
-from dpmc.plots.maps import DARKEST, START, Floats, Surface, problem_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.problem import Problem
-    from dpmc.studies import Study
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import Floats, models_of
+from dpmc.plots.maps import DARKEST, START, Surface, problem_of
+from dpmc.privacy import accountants
+from dpmc.privacy.mechanisms import PrivateData
+from dpmc.privacy.noise import LabNoise
+from dpmc.problem import Problem
+from dpmc.randomness import stream
+from dpmc.studies import Study
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
@@ -26,36 +27,39 @@ STEPS = 48
 FRAMES = range(0, STEPS, 4)  # the thesis's: its last is four steps before the end
 BEGINNING = (0.0, 1.0)  # of the chain
 SHADES, HALF_WIDTH = 20, 3.9
-PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6}
-LAST: dict[str, Any] = {**START, "marker": "D", "markersize": 3.8}
+LOOK = style.STYLES[METHOD]
+PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
+LAST: dict[str, Any] = {**START, "marker": "D", "markersize": 3.8, "markerfacecolor": LOOK.colour}
 
 
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: twelve frames of the trajectory on the study's circle.
 
     Raises DpmcError where the study has no circle, or no DP-HMC on it.
     """
-    from matplotlib.figure import Figure
-
     label = models_of(given.study, ("circle",))[0]
     problem = problem_of(given.study, label)
     points = trajectory(given.study, label, problem)
-    corner = np.full(2, HALF_WIDTH)
-    limits = (-HALF_WIDTH, HALF_WIDTH)
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, 5.2), layout="constrained", dpi=100)
-        axes = figure.subplots(3, 4, sharex=True, sharey=True)
-        surface = Surface.of(problem, -corner, corner)
-        for step, one in zip(FRAMES, axes.ravel(), strict=True):
-            surface.draw(one, SHADES)
-            _draw_path(one, points[: step + 1])
-            one.set_title(f"step {step}")
-            one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
-        for one in axes[:, 0]:
-            one.set_ylabel("θ₂")
-        for one in axes[-1]:
-            one.set_xlabel("θ₁")
-        _legend(figure)
+    corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
+    surface = Surface.of(problem, -corner, corner)
+    figure, axes = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
+    for step, one in zip(FRAMES, axes, strict=True):
+        surface.draw(one, SHADES)
+        _draw_path(one, points[: step + 1])
+        one.set_title(f"step {step}")
+        one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
+    for one in axes[::4]:
+        one.set_ylabel("θ₂")
+    for one in axes[-4:]:
+        one.set_xlabel("θ₁")
+    entries = [
+        (Line2D([], [], **START), "start of the trajectory"),
+        (Line2D([], [], **PATH), "steps so far"),
+        (Line2D([], [], **LAST), "last step"),
+        (Patch(facecolor=DARKEST), "posterior"),
+    ]
+    layout.legend(figure, entries, columns=4, **layout.LOOSE)
     return figure
 
 
@@ -65,12 +69,6 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     The sampler tells proposals only, so step j is the proposal, always accepted, of the same
     iteration with j steps in place of L: the same momentum and the same noise in each gradient.
     """
-    from dpmc.base import Draws, State
-    from dpmc.privacy import accountants
-    from dpmc.privacy.mechanisms import PrivateData
-    from dpmc.privacy.noise import LabNoise
-    from dpmc.randomness import stream
-
     values, source = study.pinned_hyperparameters(label, METHOD)
     d = problem.dimension
     algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
@@ -107,23 +105,7 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
 
 def _draw_path(axes: Axes, points: Floats) -> None:
     """Draw the trajectory so far, its start and its last step."""
-    colour = style.STYLES[METHOD].colour
-    axes.plot(points[:, 0], points[:, 1], **PATH, color=style.mixed(colour, "#000000", 0.45), zorder=3)
+    axes.plot(points[:, 0], points[:, 1], **PATH, zorder=3)
     if len(points) > 1:
-        axes.plot(*points[-1], **{**LAST, "markerfacecolor": colour}, zorder=4)
+        axes.plot(*points[-1], **LAST, zorder=4)
     axes.plot(*points[0], **START, zorder=4)
-
-
-def _legend(figure: Figure) -> None:
-    """Explain points, path and shades above the frames."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    colour = style.STYLES[METHOD].colour
-    entries: dict[str, Any] = {
-        "start of the trajectory": Line2D([], [], **START),
-        "steps so far": Line2D([], [], **PATH, color=style.mixed(colour, "#000000", 0.45)),
-        "last step": Line2D([], [], **{**LAST, "markerfacecolor": colour}),
-        "posterior": Patch(facecolor=DARKEST),
-    }
-    figure.legend(list(entries.values()), list(entries), loc="outside upper left", ncols=4, frameon=False)

@@ -1,26 +1,21 @@
 """MMD with the settings before a search, and beside it with those that it found, on all models of a study."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from dpmc.errors import DpmcError
-from dpmc.plots import style
-from dpmc.plots.frame import FEW_ITERATIONS, Results, models_of
-from dpmc.plots.marks import GROUP_WIDTH, draw_note
-from dpmc.plots.style import MethodStyle, budget_label, model_title
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from dpmc.plots import Given
-    from dpmc.studies import Study
+from dpmc.plots import Given, layout, marks, style
+from dpmc.plots.frame import Results, models_of
+from dpmc.plots.style import MethodStyle
+from dpmc.studies import ModelSpec, Study
 
 SUFFIX = "-tuned"
 BEFORE, FOUND = "settings before the search", "tuned settings"
@@ -33,6 +28,25 @@ TUNED_AT = "#FFEFC2"  # band of the budget that the settings were tuned at
 BAR, MARKER, HOLLOW = 1.2, 4.6, 2.8  # line width and marker sizes in points: now, and before the search
 
 
+@dataclass(frozen=True)
+class _Cell:
+    """What a panel shows of a method at an ε."""
+
+    x: float
+    epsilon: str
+    look: MethodStyle
+    values: list[float]
+    before: list[float]  # with the settings before the search, in the right panel
+    remark: str  # at its bar, or why it has none
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        """First quartile, median and third quartile of the values."""
+        low, middle, high = np.quantile(self.values, [0.25, 0.5, 0.75]).tolist()
+        return low, middle, high
+
+
+@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one row per model, with a legend above.
 
@@ -40,8 +54,6 @@ def draw(given: Given) -> Figure:
 
     Raises DpmcError where the study has none of the models, or no method has a tuned partner on any of them.
     """
-    from matplotlib.figure import Figure
-
     study, before = given.study, given.declared.titles.get("before", BEFORE)
     models = models_of(study, given.declared.models)
     rows = [model for model in models if pairs_on(study, model)]
@@ -49,25 +61,28 @@ def draw(given: Given) -> Figure:
         raise DpmcError(f"study {study.name}: no method runs with and without tuning on {', '.join(models)}")
     results = Results.of_study(given.metrics, study)
     height = min(ROW_HEIGHT * len(rows) + ABOVE_AND_BELOW, MOST_HEIGHT)
-    with style.context():
-        figure = Figure(figsize=(style.TEXT_WIDTH, height), layout="constrained", dpi=100)
-        axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
-        for two, model in zip(axes, rows, strict=True):
-            row = _Row(model, study, results, (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS)
-            two[0].set_ylim(0.0, row.top())
-            for one, right in zip(two, (False, True), strict=True):
-                row.draw(one, right)
-                row.write_notes(one, right)
-            two[0].set_title(model_title(model, study.models[model].model))
-            two[0].set_ylabel(style.LABELS[METRIC])
-        for one, name in zip(axes[0], (before, FOUND), strict=True):
-            title = f"{name}, our chains\n"  # a line above the model's title
-            one.set_title(title, loc="center", fontweight="bold")
-        for one in axes[-1]:
-            one.set_xlabel(budget_label(study))
-        if len(rows) > ROWS_WITH_TICKS:
-            _share_ticks(list(axes[:, 0]), list(axes[:, 1]))
-        _legend(figure, study, rows, results, before)
+    of_panel = (height - ABOVE_AND_BELOW) / len(rows) * 72 - TITLE_AND_TICKS  # points
+    figure, axes = layout.panels(2 * len(rows), 2, height / len(rows), sharey="row")
+    for left, right, model in zip(axes[::2], axes[1::2], rows, strict=True):
+        exact = results.baselines(model, METRIC)
+        panels = {left: _cells(model, study, results, 0), right: _cells(model, study, results, 1)}
+        left.set_ylim(0.0, _top([*panels[left], *panels[right]], exact, of_panel))
+        for one, cells in panels.items():
+            _draw_panel(one, cells, study.models[model])
+            marks.draw_baselines(one, exact)
+            _write_remarks(one, cells, of_panel)
+            _write_reasons(one, cells, of_panel)
+        left.set_title(style.model_name(study, model))
+        left.set_ylabel(style.metric_label(METRIC))
+    for one, name in zip(axes[:2], (before, FOUND), strict=True):
+        title = f"{name}, our chains\n"  # a line above the model's title
+        one.set_title(title, loc="center", fontweight="bold")
+    for one in axes[-2:]:
+        one.set_xlabel(style.budget_label(study))
+    if len(rows) > ROWS_WITH_TICKS:
+        _share_ticks(axes[::2])
+        _share_ticks(axes[1::2])
+    layout.legend(figure, _entries(study, rows, results, before), columns=3, handleheight=0.7)
     return figure
 
 
@@ -102,127 +117,91 @@ def pairs_on(study: Study, model: str) -> dict[str, str]:
 
 def looks(study: Study) -> dict[str, MethodStyle]:
     """Return label -> style of the methods in pairs; a tuned method looks like its partner."""
-    every = style.method_styles(dict(study.methods))
+    every = style.method_styles(study.methods)
     return {label: every[one] for one, other in tuned_pairs(study).items() for label in (one, other)}
 
 
-def _share_ticks(*columns: Sequence[Axes]) -> None:
+def _share_ticks(column: Sequence[Axes]) -> None:
     """Leave the budgets away where the row below has the same."""
-    for column in columns:
-        names = [
-            [(tick.get_text(), tick.get_fontweight()) for tick in one.get_xticklabels()] for one in column
-        ]
-        for one, its, below in zip(column[:-1], names[:-1], names[1:], strict=True):
-            one.tick_params(axis="x", labelbottom=its != below)
+    names = [[(tick.get_text(), tick.get_fontweight()) for tick in one.get_xticklabels()] for one in column]
+    for one, its, below in zip(column, names, names[1:], strict=False):
+        one.tick_params(axis="x", labelbottom=its != below)
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The two panels of a model."""
-
-    model: str
-    study: Study
-    results: Results
-    height: float  # of a panel, about, in points
-
-    @property
-    def epsilons(self) -> tuple[str, ...]:
-        """The budgets, from left to right."""
-        return self.study.models[self.model].epsilons
-
-    def values(self, method: str, epsilon: str) -> list[float]:
-        """What is drawn of a cell."""
-        return self.results.values(self.model, method, epsilon, METRIC)
-
-    def place(self, group: int, index: int) -> float:
-        """Where a method, the so-many-th of the row, stands in the group of an ε."""
-        return group + ((index + 0.5) / len(pairs_on(self.study, self.model)) - 0.5) * GROUP_WIDTH
-
-    def cells(self, right: bool) -> list[tuple[float, str, str, str]]:
-        """(x, ε, method drawn, its partner before the search) of a panel, from left to right."""
-        return [
-            (self.place(group, index), epsilon, pair[right], pair[0])
-            for group, epsilon in enumerate(self.epsilons)
-            for index, pair in enumerate(pairs_on(self.study, self.model).items())
-        ]
-
-    def draw(self, axes: Axes, right: bool) -> None:
-        """Draw bands, exact samples, bars and markers of one panel, and its horizontal axis."""
-        styles, tuned_at = looks(self.study), self.study.models[self.model].tuning_epsilon
-        for group, epsilon in enumerate(self.epsilons):
-            if epsilon == tuned_at or group % 2 == 0:
-                colour = TUNED_AT if epsilon == tuned_at else style.BAND
-                axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
-        for value in self.results.baselines(self.model, METRIC):
-            axes.axhline(value, color="black", linewidth=0.3, zorder=1)
-        for x, epsilon, method, partner in self.cells(right):
-            if values := self.values(method, epsilon):
-                _draw_cell(axes, x, values, styles[method])
-            if right and (before := self.values(partner, epsilon)):
-                hollow = _marker(styles[method], HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
-                axes.plot([x], [float(np.median(before))], **hollow, zorder=2)
-        axes.set_xticks(range(len(self.epsilons)), list(self.epsilons))
-        for label, epsilon in zip(axes.get_xticklabels(), self.epsilons, strict=True):
-            label.set_fontweight("bold" if epsilon == tuned_at else "normal")
-        axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.5, len(self.epsilons) - 0.5)
-        axes.yaxis.grid(True, color="#DDDDDD", linewidth=0.4)
-
-    def top(self) -> float:
-        """Where the vertical axis ends: above all that either panel has, and its remarks."""
-        highest, remarks = max(self.results.baselines(self.model, METRIC), default=0.0), False
-        for right in (False, True):
-            for _, epsilon, method, _ in self.cells(right):
-                if values := self.values(method, epsilon):
-                    highest = max(highest, float(np.quantile(values, 0.75)))
-                    remarks = remarks or bool(self.remark(method, epsilon))
-        room = (GAP + 2 * DIGIT) / self.height if remarks else 0.07
-        return (highest or 1.0) / (1.0 - room)
-
-    def remark(self, method: str, epsilon: str) -> str:
-        """What to write above a bar: iterations where few, and how many chains have a value if not all."""
-        length = self.results.iterations(self.model, method, epsilon)
-        found, chains = len(self.values(method, epsilon)), self.results.seeds(self.model, method, epsilon)
-        parts = [str(length)] if length is not None and length < FEW_ITERATIONS else []
-        parts += [f"{found} of {chains}"] if found < chains else []
-        return ", ".join(parts)
-
-    def write_notes(self, axes: Axes, right: bool) -> None:
-        """Write remarks at bars, and why values are missing, into one panel."""
-        styles = looks(self.study)
-        missing: dict[str, list[tuple[float, str]]] = {}
-        slot, top = GROUP_WIDTH / len(pairs_on(self.study, self.model)), axes.get_ylim()[1]
-        last = (-1.0, 0.0)  # where the last remark stands: x, and points up
-        for x, epsilon, method, _ in self.cells(right):
-            values, remark = self.values(method, epsilon), self.remark(method, epsilon)
-            if not values:
-                cross = _marker(styles[method], 3.0) | {"marker": "x"}
-                axes.plot([x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
-                why = self.results.why_missing(self.model, method, epsilon, METRIC)
-                missing.setdefault(epsilon, []).append((x, why))
-            elif remark:
-                bar = float(np.quantile(values, 0.75)) / top * self.height
-                height = bar + GAP
-                if len(remark) == 1 and x - last[0] < 1.5 * slot and abs(height - last[1]) < 0.9 * DIGIT:
-                    height = last[1] + DIGIT  # two digits side by side would be read as one number
-                _write_remark(axes, x, values, remark, height - bar, styles[method])
-                last = (x, height)
-        letters = int(0.94 * self.height / LETTER)
-        for cells in missing.values():
-            # One note for all of a group: two of them, side by side, would not have room.
-            lines = [
-                textwrap.fill(why, letters, break_long_words=False)
-                for why in dict.fromkeys(w for _, w in cells)
-            ]
-            draw_note(axes, sum(x for x, _ in cells) / len(cells), "\n".join(lines))
-            axes.texts[-1].set_zorder(1.5)  # behind the neighbours' markers
+def _cells(model: str, study: Study, results: Results, side: int) -> list[_Cell]:
+    """Return the cells of a panel, the left (0) or the right (1), from left to right."""
+    found, styles = pairs_on(study, model), looks(study)
+    cells = []
+    for group, epsilon in enumerate(study.models[model].epsilons):
+        for index, pair in enumerate(found.items()):
+            cell, partner = (model, pair[side], epsilon, METRIC), (model, pair[0], epsilon, METRIC)
+            x, before = marks.place(group, index, len(found)), results.values(*partner) if side else []
+            values, remark = results.values(*cell), results.remark(*cell, few="", none="")
+            cells.append(_Cell(x, epsilon, styles[pair[0]], values, before, remark))
+    return cells
 
 
-def _draw_cell(axes: Axes, x: float, values: Sequence[float], look: MethodStyle) -> None:
-    """Draw a bar from quartile to quartile and a marker at the median."""
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    axes.vlines([x], [low], [high], color=look.edge, linewidth=BAR, zorder=3)
-    axes.plot([x], [middle], **_marker(look, MARKER), zorder=4)
+def _draw_panel(axes: Axes, cells: Sequence[_Cell], model: ModelSpec) -> None:
+    """Draw bands, bars and markers, and the horizontal axis."""
+    layout.groups(axes, model.epsilons)
+    if model.tuning_epsilon in model.epsilons:
+        group = model.epsilons.index(model.tuning_epsilon)
+        layout.band(axes, group, TUNED_AT)
+        axes.get_xticklabels()[group].set_fontweight("bold")
+    for cell in cells:
+        if cell.values:
+            low, middle, high = cell.quartiles
+            axes.vlines([cell.x], [low], [high], color=cell.look.edge, linewidth=BAR, zorder=3)
+            axes.plot([cell.x], [middle], **_marker(cell.look, MARKER), zorder=4)
+        else:
+            cross = _marker(cell.look, 3.0) | {"marker": "x"}
+            axes.plot([cell.x], [0.03], **cross, transform=axes.get_xaxis_transform(), zorder=5)
+        if cell.before:
+            hollow = _marker(cell.look, HOLLOW) | {"markerfacecolor": "white", "alpha": 0.75}
+            axes.plot([cell.x], [float(np.median(cell.before))], **hollow, zorder=2)
+    axes.yaxis.grid(True)
+
+
+def _top(cells: Sequence[_Cell], exact: Sequence[float], height: float) -> float:
+    """Return where the vertical axis ends: above all that these cells have, and their remarks."""
+    drawn = [cell for cell in cells if cell.values]
+    highest = max([0.0, *exact, *(cell.quartiles[2] for cell in drawn)])
+    room = (GAP + 2 * DIGIT) / height if any(cell.remark for cell in drawn) else 0.07
+    return (highest or 1.0) / (1.0 - room)
+
+
+def _write_remarks(axes: Axes, cells: Sequence[_Cell], height: float) -> None:
+    """Write remarks at bars, in a darker shade of their colour; a digit stands above its bar.
+
+    What is longer than a digit stands on its end, above or below the bar, where there is more room.
+    """
+    top = axes.get_ylim()[1]
+    slot = min(np.diff([cell.x for cell in cells]), default=1.0)
+    last = (-1.0, 0.0)  # where the last remark stands: x, and points up
+    for cell in cells:
+        if not cell.values or not cell.remark:
+            continue
+        low, _, high = cell.quartiles
+        bar = high / top * height
+        up, digit = bar + GAP, len(cell.remark) == 1
+        if digit and cell.x - last[0] < 1.5 * slot and abs(up - last[1]) < 0.9 * DIGIT:
+            up = last[1] + DIGIT  # two digits side by side would be read as one number
+        above = digit or top - high >= low
+        place, rotation = (cell.x, high if above else low), 0 if digit else 90
+        marks.draw_remark(axes, place, cell.remark, up - bar if above else -GAP, cell.look.edge, rotation)
+        last = (cell.x, up)
+
+
+def _write_reasons(axes: Axes, cells: Sequence[_Cell], height: float) -> None:
+    """Write why values are missing: one note for all of an ε, since two side by side would not have room."""
+    letters = int(0.94 * height / LETTER)
+    missing = [cell for cell in cells if not cell.values]
+    for epsilon in dict.fromkeys(cell.epsilon for cell in missing):
+        group = [cell for cell in missing if cell.epsilon == epsilon]
+        reasons = dict.fromkeys(cell.remark for cell in group)
+        lines = [textwrap.fill(why, letters, break_long_words=False) for why in reasons]
+        middle = sum(cell.x for cell in group) / len(group)
+        marks.draw_note(axes, middle, "\n".join(lines), zorder=1.5)  # behind the neighbours' markers
 
 
 def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
@@ -237,63 +216,20 @@ def _marker(look: MethodStyle, size: float) -> dict[str, Any]:
     }
 
 
-def _write_remark(
-    axes: Axes, x: float, values: Sequence[float], text: str, gap: float, look: MethodStyle
-) -> None:
-    """Write a remark at a bar, in a darker shade of its colour; a digit stands `gap` points above.
-
-    What is longer than a digit stands on its end, above or below the bar, where there is more room.
-    """
-    low, high = (float(value) for value in np.quantile(values, [0.25, 0.75]))
-    digit = len(text) == 1
-    above = digit or axes.get_ylim()[1] - high >= low
-    axes.annotate(
-        text,
-        (x, high if above else low),
-        xytext=(0, gap if above else -GAP),
-        textcoords="offset points",
-        rotation=0 if digit else 90,
-        ha="center",
-        va="bottom" if above else "top",
-        fontsize=7,
-        color=look.edge,
-        zorder=6,
-    )
-
-
-def _legend(figure: Figure, study: Study, models: Sequence[str], results: Results, before: str) -> None:
-    """Explain methods, the hollow marker, exact samples and the band above the panels.
+def _entries(study: Study, models: Sequence[str], results: Results, before: str) -> layout.Entries:
+    """Return the legend's entries for methods, the hollow marker, exact samples and the band.
 
     A method that is not the published algorithm has a star, and its departure is spelled out.
     """
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    styles = looks(study)
-    shown = dict.fromkeys(one for model in models for one in pairs_on(study, model))
-    methods = [label for label in study.methods if label in shown]
-    entries: list[tuple[Any, str]] = [
-        (
-            Line2D([], [], **_marker(styles[label], MARKER)),
-            styles[label].title + "*" * (label in results.variants),
-        )
-        for label in methods
+    shown = {one for model in models for one in pairs_on(study, model)}
+    styles = {label: look for label, look in looks(study).items() if label in shown}
+    entries: layout.Entries = [
+        (Line2D([], [], **_marker(look, MARKER)), marks.starred(look, label, results.variants))
+        for label, look in styles.items()
     ]
-    hollow = Line2D([], [], linestyle="none", marker="o", markersize=HOLLOW, color=style.GREY)
-    hollow.set_markerfacecolor("white")
+    hollow = Line2D([], [], ls="none", marker="o", ms=HOLLOW, color=style.GREY, mfc="white")
     entries.append((hollow, f"our median, {before}"))
-    if lines := max(len(results.baselines(model, METRIC)) for model in models):
-        entries.append((Line2D([], [], color="black", linewidth=0.6), f"{lines} exact samples"))
+    entries += marks.exact_samples(max(len(results.baselines(model, METRIC)) for model in models))
     if any(study.models[model].tuning_epsilon in study.models[model].epsilons for model in models):
         entries.append((Patch(facecolor=TUNED_AT), "ε of the search"))
-    for departure in sorted({results.variants[label] for label in methods if label in results.variants}):
-        entries.append((Line2D([], [], linestyle="none"), "* " + departure.partition(": ")[0]))
-    figure.legend(
-        [handle for handle, _ in entries],
-        [label for _, label in entries],
-        loc="outside upper left",
-        ncols=3,
-        frameon=False,
-        handlelength=1.8,
-        columnspacing=1.2,
-    )
+    return entries + marks.departures(styles, results.variants)

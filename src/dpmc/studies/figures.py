@@ -14,6 +14,7 @@ from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
+from dpmc.tables import TABLES
 from dpmc.values import shown
 
 COMMON = "common.yaml"  #: the file of dpmc with figures for any study
@@ -98,7 +99,7 @@ class FigureKeys(Keys):
     metric: Metrics = key("metric, or several: a panel for each", ())
     models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
-    pairs: dict[str, str] = key("label of a model → label of the model drawn beside it", {})
+    pairs: dict[str, str] = key("label of a model or method → label of the one drawn beside it", {})
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
@@ -139,7 +140,12 @@ def _declared_at(keys: list[Any]) -> type[Keys]:
 
 @functools.lru_cache(maxsize=32)
 def _declared(text: bytes, path: Path) -> dict[str, FigureKeys]:
-    return validated(Figures, parse(text, path), _declared_at).root
+    document = parse(text, path)
+    figures = validated(Figures, document, _declared_at).root
+    for name in TABLES:
+        if name in figures:
+            document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
+    return figures
 
 
 def own_file(study: Path) -> Path | None:
