@@ -158,6 +158,16 @@ def test_a_missing_box_says_why() -> None:
     assert len(medians(figure, 0)) == 18 - 3
 
 
+def test_a_metric_that_no_chain_has_is_refused() -> None:
+    of = study(EASY[:1])
+    table = metrics(of)
+    table.loc[table.metric == "acceptance_rate", "metric"] = "acceptance"
+    with pytest.raises(
+        DpmcError, match="metric: 'acceptance_rate' has no values in this study; there are .*mmd"
+    ):
+        draw("acceptance-easy", of, table)
+
+
 def test_another_reason_is_repeated_and_missing_chains_are_counted() -> None:
     of = study(EASY[:1])
     table = metrics(of)

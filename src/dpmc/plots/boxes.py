@@ -52,6 +52,8 @@ def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
     results = Results.of_study(given.metrics, study)
+    for metric in how.metric:
+        results.check_metric(metric)
     models = models_of(study, how.models)
     looks = style.method_styles(study.methods)
     styles = {

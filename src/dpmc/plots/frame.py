@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmc.errors import DpmcError
+from dpmc.plots import style
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study
 from dpmc.values import decimal, shown
@@ -132,6 +133,14 @@ class Results:
         """Read all rows that are the study's: of what it runs, and of what it takes from others."""
         elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
         return cls.of(metrics, study.name, elsewhere)
+
+    def check_metric(self, metric: str) -> None:
+        """Raise DpmcError for a metric that no chain of the study has and whose name is unknown."""
+        known = {cell[3] for cell in self.numbers}
+        if known and metric not in known | style.METRIC_TITLES.keys():
+            raise DpmcError(
+                f"metric: {metric!r} has no values in this study; there are {', '.join(sorted(known))}"
+            )
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """The metric's value for each seed that has one."""
