@@ -124,7 +124,8 @@ def sample(
     )
     enough = cell.status(cell.allowed_iterations())
     if enough != "ok" and iterations is None:
-        raise DpmcError(f"{enough}; more noise in each (hyperparameters) or fewer chains buy more")
+        fewer = " or fewer chains" if chains > 1 else ""
+        raise DpmcError(f"{enough}; more noise in each (hyperparameters){fewer} buys more")
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})

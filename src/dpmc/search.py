@@ -482,8 +482,8 @@ def warnings(found: dict[str, Any]) -> list[str]:
     if ess is None or ess < ESS_LEAST:
         worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
         said.append(
-            f"a run with what was found is worth {worth}: more trials, more rows, a larger budget, or less "
-            "of the likelihood (tempering) may help"
+            f"a run with what was found is worth {worth}: temper more (a smaller n₀: half, then a quarter), "
+            "or take more rows, a larger budget or more trials"
         )
     return said
 

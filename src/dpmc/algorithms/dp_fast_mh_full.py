@@ -64,7 +64,7 @@ class DPFastMHFull(Sampler):
     def note(self) -> str:  # type: ignore[override]
         if self.variant == "corrected":
             return (
-                "put right: public bounds, Barker's test without noise, minibatch by the mean number of rows"
+                "corrected: public bounds, Barker's test without noise, minibatch by the mean number of rows"
             )
         if self.variant == "as_coded":
             inverted = ", sensitivity inverted" if self.rule.inverted else ""
