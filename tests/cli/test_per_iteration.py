@@ -144,7 +144,7 @@ def test_an_algorithm_that_no_epsilon_sets(folder, capsys):
     code = main(("sample", "--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1",
                  "--output", "seed-0.nc"))  # fmt: skip
     assert code == 2
-    assert "methods: rwmh: epsilons: 0.1: rwmh is not set" in capsys.readouterr().err
+    assert "methods: rwmh: epsilons: 0.1: rwmh cannot be calibrated" in capsys.readouterr().err
 
 
 def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):

@@ -177,7 +177,7 @@ def test_reading_before_fetching_names_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("package", "words"),
     [
-        (b"PK", "no Debian package"),
+        (b"PK", "not a Debian package"),
         (PACKAGE[:-40], "the ar archive is cut off"),
         (PACKAGE[:60] + b"x" * 60 + PACKAGE[120:], "the ar archive is broken at byte"),
         (tiny.ar({"debian-binary": b"2.0\n"}), "no member data.tar"),
