@@ -81,9 +81,9 @@ def comparison_section(path: Path, study: Study) -> Section:
     ]
     heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
     body = (
-        f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors. z is ours less "
-        "the published median over the error of that difference. Of independent normal z, one in 370 would be "
-        "beyond 3; runs fewer than the published ones make it rougher.</p>"
+        f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors.</p>"
+        "<p>z: our median less the published one, over the error of this difference. Of independent normal z "
+        "one in 370 is beyond 3; with few runs z is rougher.</p>"
     )
     body += html_table(heads, counts)
     for metric, part in table.groupby("metric", sort=False):
