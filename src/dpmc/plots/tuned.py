@@ -82,7 +82,7 @@ def draw(given: Given) -> Figure:
     if len(rows) > ROWS_WITH_TICKS:
         _share_ticks(axes[::2])
         _share_ticks(axes[1::2])
-    layout.legend(figure, _entries(study, rows, results, before), columns=3, handleheight=0.7)
+    layout.legend(figure, _entries(study, rows, results, before), handleheight=0.7)
     return figure
 
 
