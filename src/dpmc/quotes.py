@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpmc.errors import DpmcError
+from dpmc.studies.documents import read_yaml
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -80,9 +81,7 @@ def read_table(folder: Path, name: str) -> "DataFrame":
         raise Missing(f"{path} is not there")
     if path.suffix == ".csv":
         return pd.read_csv(path, dtype=str, keep_default_na=False)
-    import yaml
-
-    verdicts = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    verdicts = read_yaml(path)
     if name == "verdicts":
         return pd.DataFrame([{"verdict": key, "claims": str(n)} for key, n in verdicts["verdicts"].items()])
     return pd.DataFrame(

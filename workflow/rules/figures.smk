@@ -37,7 +37,7 @@ rule figure:
         ENVIRONMENT
     params:
         version=sources_version(
-            "comparing.py", "plots", "figures", "datasets", "models", "privacy", "algorithms"
+            "comparing.py", "plots", "datasets", "models", "privacy", "algorithms"
         ),
         caption=figure_caption,
         declared=figure_declared,

@@ -15,17 +15,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from dpmc import tables
-from dpmc.plots.style import method_styles, model_title
+from dpmc.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
-METRICS = {
-    "mmd": "MMD",
-    "mean_error": "distance from the true mean",
-    "acceptance_rate": "acceptance rate",
-    "ratio_clip_fraction": "fraction of log ratios clipped",
-    "gradient_clip_fraction": "fraction of gradients clipped",
-}
 CELLS = ("model", "method", "ε", "ours", "published", "error of the difference", "z")
 LIMIT = 3.0  # standard errors within which medians are said to agree
 STYLE = """
@@ -76,7 +69,12 @@ def comparison_section(path: Path, study: Study) -> Section:
     styles = method_styles(dict(study.methods))
     agree = table.z.abs() <= LIMIT
     counts = [
-        (METRICS[metric], f"{len(part)}", f"{agree[part.index].sum()}", f"{(part.z**2).mean() ** 0.5:.2f}")
+        (
+            metric_title(metric),
+            f"{len(part)}",
+            f"{agree[part.index].sum()}",
+            f"{(part.z**2).mean() ** 0.5:.2f}",
+        )
         for metric, part in table.groupby("metric", sort=False)
     ]
     heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
@@ -93,7 +91,7 @@ def comparison_section(path: Path, study: Study) -> Section:
             for one in part.itertuples()
         ]
         details = html_table(CELLS, rows, [not within for within in agree[part.index]])
-        body += f"<details><summary>{METRICS[metric]}, all cells</summary>{details}</details>"
+        body += f"<details><summary>{metric_title(metric)}, all cells</summary>{details}</details>"
     return Section("published", "Medians over chains against the published ones", body)
 
 

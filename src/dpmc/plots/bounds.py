@@ -98,15 +98,16 @@ def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> 
 
 
 def _experiments(given: Given) -> list[_Experiment]:
-    """Return what is drawn, in the order of the declared models.
+    """Return the experiments of the declared models, in their order.
 
-    Raises DpmcError where there is nothing.
+    Raises DpmcError if the study has none.
     """
     how, study = given.declared, given.study
     labels = selected(study, how.models, clipping_models(study))
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
     results = Results.of_study(given.metrics, study)
+    results.check_metrics(how.metric)
     parts = []
     for label in labels:
         bounds = clip_bounds(study, label)

@@ -52,8 +52,7 @@ def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
     results = Results.of_study(given.metrics, study)
-    for metric in how.metric:
-        results.check_metric(metric)
+    results.check_metrics(how.metric)
     models = models_of(study, how.models)
     looks = style.method_styles(study.methods)
     styles = {
@@ -86,14 +85,18 @@ def draw(given: Given) -> Figure:
 def _panels(given: Given, models: Sequence[str], methods: Sequence[str]) -> list[_Panel]:
     """Return the panels, metrics side by side for each model; a model on which no method runs has none."""
     how, study = given.declared, given.study
+    published = {
+        metric: read_published(given.published, metric, study) if how.published else {}
+        for metric in how.metric
+    }
     panels = []
     for model in models:
         here = [label for label in methods if model in study.methods[label].models]
         for metric in how.metric if here else ():
             name, what = style.model_name(study, model, how.titles), style.metric_title(metric, how.titles)
             title = name if len(how.metric) == 1 else f"{name}: {what}" if len(models) > 1 else what
-            boxes = read_published(given.published, metric, study) if how.published else {}
-            panels.append(_Panel(model, metric, title, study.models[model].epsilons, here, boxes))
+            epsilons = study.models[model].epsilons
+            panels.append(_Panel(model, metric, title, epsilons, here, published[metric]))
     return panels
 
 

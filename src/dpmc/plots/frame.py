@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,13 +134,13 @@ class Results:
         elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
         return cls.of(metrics, study.name, elsewhere)
 
-    def check_metric(self, metric: str) -> None:
+    def check_metrics(self, metrics: Iterable[str]) -> None:
         """Raise DpmcError for a metric that no chain of the study has and whose name is unknown."""
         known = {cell[3] for cell in self.numbers}
-        if known and metric not in known | style.METRIC_TITLES.keys():
-            raise DpmcError(
-                f"metric: {metric!r} has no values in this study; there are {', '.join(sorted(known))}"
-            )
+        for metric in metrics:
+            if known and metric not in known | style.METRIC_TITLES.keys():
+                there = ", ".join(sorted(known))
+                raise DpmcError(f"metric: {metric!r} has no values in this study; there are {there}")
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """The metric's value for each seed that has one."""

@@ -107,6 +107,7 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
+    results.check_metrics(panel.metric for panel in panels)
     columns = min(how.columns or 2, len(panels))
     spare = len(panels) % columns > 0  # the legend stands there
     row = 2.1 if len(panels) <= 3 * columns else 1.75

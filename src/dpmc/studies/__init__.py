@@ -25,12 +25,13 @@ __all__ = [
 def sources_version(*rooms: str) -> str:
     """Return a hash of the sources in `rooms`, modules or folders of the package.
 
-    As a parameter of a rule it makes Snakemake repeat cheap steps after a change of the code.
+    As a parameter of a rule it makes Snakemake repeat steps after a change of the code.
+    Raises OSError for a room that does not exist.
     """
     digest = hashlib.sha256()
     for room in rooms:
         place = Path(__file__).parents[1] / room
-        files = place.rglob("*") if place.is_dir() else [place]
-        for source in sorted(file for file in files if file.suffix in (".py", ".yaml")):
+        inside = [file for file in place.rglob("*") if file.suffix in (".py", ".yaml")]
+        for source in sorted(inside) if place.is_dir() else [place]:
             digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
