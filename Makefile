@@ -45,11 +45,12 @@ smoke: ## a small study from data to figures, in about a minute
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
-gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, and what tuning changed
+gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, what tuning changed; pages in docs/results
 	for study in $(STUDY); do \
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
 	        $$(ls figures/$$study/*.md results/$$study/tuned_table.md 2> /dev/null) docs/gallery/$$study/; done
+	.venv/bin/python workflow/scripts/gallery_pages.py
 
 check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are here? stale files are named
 	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)

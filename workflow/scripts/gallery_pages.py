@@ -1,0 +1,78 @@
+"""Write the pages of docs/results that show docs/gallery: all figures, all tables, all claims.
+
+python workflow/scripts/gallery_pages.py
+"""
+
+import textwrap
+from pathlib import Path
+
+from dpmc.studies import Study, load_study
+from dpmc.studies.figures import declared_figure
+from dpmc.tables import TABLES
+
+GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
+INTRODUCTIONS = {
+    "figures": (
+        "All figures",
+        "Every figure of the studies, as `make figures` drew it last, with its caption. The page that a run "
+        "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
+        "numbers.",
+    ),
+    "tables": (
+        "All tables",
+        "Models, hyperparameters, iterations and run times of each study, as `make figures` wrote them. It "
+        "writes each as CSV and LaTeX too.",
+    ),
+    "claims": (
+        "All claims",
+        "Every sentence of the sources that a number can decide, with its verdict. The sentences and the "
+        "tests are data in `src/dpmc/claims/`; `make figures` decides them anew with each run.",
+    ),
+}
+
+
+def studies() -> list[Study]:
+    """Return the studies that have a gallery: the thesis and its variants first, what was tuned last."""
+    names = (folder.name for folder in GALLERY.iterdir() if folder.is_dir())
+    order = sorted(names, key=lambda name: ("tun" in name, not name.startswith("thesis"), name))
+    return [load_study(f"config/studies/{name}.yaml") for name in order]
+
+
+def sections(page: str, study: Study) -> list[str]:
+    """Return what a page shows of a study; [] where its gallery has nothing for it."""
+    folder = GALLERY / study.name
+    if page == "figures":
+        return [line for name in study.figures if name not in TABLES for line in figure(study, name)]
+    names = [name for name in study.figures if name in TABLES and (name == "claims") == (page == "claims")]
+    how = ":start-line: 2" if page == "claims" else ":heading-offset: 2"
+    return [
+        f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"
+        for name in names
+        if (folder / f"{name}.md").is_file()
+    ]
+
+
+def figure(study: Study, name: str) -> list[str]:
+    """Return a figure with its title and caption; [] where the gallery does not have it."""
+    if not (GALLERY / study.name / f"{name}.png").is_file():
+        return []
+    declared = declared_figure(study.path, name)
+    caption = textwrap.fill(declared.caption, 110, break_on_hyphens=False, break_long_words=False)
+    title = declared.title or name.replace("-", " ")
+    return [f"### {title}", f"![{title}](../gallery/{study.name}/{name}.png)", caption]
+
+
+def text(page: str) -> str:
+    """Return a page."""
+    title, introduction = INTRODUCTIONS[page]
+    parts = [f"# {title}", textwrap.fill(introduction, 110)]
+    for study in studies():
+        if found := sections(page, study):
+            command = [f"`make figures STUDY={study.name}`"] if page == "figures" else []
+            parts += [f"## {study.title}", *command, *found]
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    for page in INTRODUCTIONS:
+        (PAGES / f"{page}.md").write_text(text(page), encoding="utf-8")
