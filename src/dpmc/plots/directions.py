@@ -52,8 +52,9 @@ def draw(given: Given) -> Figure:
     styles = Pairs.of(study, how).styles(study, how.titles, [method for _, method, _ in boxes])
     figure, axes = layout.panels(len(boxes), min(2, len(boxes)), 2.3, more=0.3)
     for one, (cell, beside) in zip(axes, boxes.items(), strict=True):
-        look = styles[cell[1]]
-        _draw_panel(one, _ratios(given, cell), _ratios(given, beside), look)
+        problem, look = problem_of(study, cell[0]), styles[cell[1]]
+        layout.groups(one, [str(direction + 1) for direction in range(problem.dimension)])
+        _draw_panel(one, _ratios(given, cell, problem), _ratios(given, beside, problem), look)
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
         one.set_title(f"{look.title}: {model}, ε = {cell[2]}")
     entries: layout.Entries = [(marks.patch(look), look.title) for look in styles.values()]
@@ -62,9 +63,8 @@ def draw(given: Given) -> Figure:
     return figure
 
 
-def _ratios(given: Given, cell: Cell) -> Ratios:
+def _ratios(given: Given, cell: Cell, problem: Problem) -> Ratios:
     """Return the variance ratios of the runs of a cell that are finite, by direction."""
-    problem = problem_of(given.study, cell[0])
     runs = [kept_draws(path) for path in files_of(given.results, given.study, cell)]
     runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
     return dict(enumerate(np.array([variance_ratios(draws, problem) for draws in runs]).T.tolist()))
@@ -79,7 +79,6 @@ def variance_ratios(draws: Floats, problem: Problem) -> Floats:
 
 def _draw_panel(axes: Axes, ours: Ratios, beside: Ratios, look: MethodStyle) -> None:
     """Draw the ratios over runs by direction: boxes, and slim bars beside them."""
-    layout.groups(axes, [str(direction + 1) for direction in range(len(ours or beside))])
     slim = {direction: PublishedBox.of(its) for direction, its in beside.items()}
     marks.draw_in_groups(axes, (0, 1), ours, slim, look, beside=True)
     if not ours:
