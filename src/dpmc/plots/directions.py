@@ -85,4 +85,4 @@ def _draw_panel(axes: Axes, ours: Ratios, beside: Ratios, look: MethodStyle) -> 
         marks.draw_note(axes, 0.0, "no finite run")
     axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
     axes.set(xlabel="direction, stiffest first", ylabel="variance / exact")
-    layout.scale_y(axes, Axis(scale="log"), float(axes.dataLim.y1), room=1.3)
+    layout.scale_y(axes, Axis(scale="log"), float(axes.dataLim.y1), room=1.1)
