@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,27 @@ def two_accountings(study: Study) -> dict[str, str]:
         for label, spec in study.methods.items()
         if spec.accountant == "thesis" and spec.algorithm in tight
     }
+
+
+def partners(pairs: Mapping[str, str], labels: Collection[str]) -> dict[str, str]:
+    """Map each of these labels that has a partner among them to it, as the key `pairs` of a figure says.
+
+    `*` stands for any text, the same on both sides.
+    """
+    found = {}
+    for one, other in pairs.items():
+        before, star, after = one.partition("*")
+        for label in labels:
+            text = label.removeprefix(before).removesuffix(after) if star else ""
+            if label == before + text + after and (partner := other.replace("*", text)) in labels:
+                found[label] = partner
+    return found
+
+
+def tuned_pairs(study: Study) -> dict[str, str]:
+    """Map each method to the one called `<its label>-tuned`, with hyperparameters that a search found."""
+    found = partners({"*-tuned": "*"}, study.methods)
+    return {before: tuned for tuned, before in found.items() if study.settings_are_tuned(tuned)}
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:

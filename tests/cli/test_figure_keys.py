@@ -96,6 +96,12 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
         ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
+        ("kind: boxes", "kind: boxes\n  pairs: {a: b}", "line 1: clipped: needs both pairs and beside, or"),
+        (
+            "kind: boxes",
+            "kind: boxes\n  pairs: {a: b}\n  beside: others\n  published: theirs",
+            "line 1: clipped: pairs and published exclude each other: both are slim bars",
+        ),
         (
             "kind: boxes",
             "kind: maps\n  shades: {circle: 2}",

@@ -35,6 +35,7 @@ class Model:
     data: str = "published"
     start: str = "perturbed"
     rows_file: Path | None = None
+    tuning_epsilon: str = "4"
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The figures of the DP-HMC paper: comparison, single runs, clipping, errata."""
+"""The figures of the DP-HMC paper: comparison, single runs, clipping, errata, directions, priors."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from matplotlib.patches import PathPatch
 from dpmc import datasets
 from dpmc.comparing import clip_bounds, clipping_models
 from dpmc.errors import DpmcError
-from dpmc.plots import bounds, chain_files, errata, paper_posteriors, plot, style
+from dpmc.plots import bounds, chain_files, directions, paper_posteriors, plot, style
 from dpmc.plots.frame import Results, kept_draws, path_of
 from dpmc.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
@@ -48,7 +48,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     of = paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
-    for name in ("paper-posteriors", "paper-errata"):
+    for name in ("paper-posteriors", "paper-directions"):
         for cell in synthetic.module_of(name).needs(of, declared_figure(of.path, name)):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
@@ -73,6 +73,16 @@ def medians(figure: Figure, panel: int) -> list[float]:
     return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
 
 
+def ticks(figure: Figure, panel: int) -> list[float]:
+    """The medians of slim bars, from left to right."""
+    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.1]
+    return [float(line.get_ydata()[0]) for line in sorted(lines, key=lambda line: line.get_xdata()[0])]
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in legend_texts(figure)]
+
+
 def test_labels_follow_the_study() -> None:
     of = paper_study()
     assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
@@ -80,14 +90,6 @@ def test_labels_follow_the_study() -> None:
     assert list(table) == ["rwmh", "hmc"]
     assert list(table["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
     assert table["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
-
-
-def test_a_second_prior_may_have_fewer_budgets(results: Path) -> None:
-    of = paper_study()
-    of.models[WIDE].epsilons = ("4", "12")
-    figure = draw("paper-errata", of, results)
-    assert titles(figure)[-1] == "covariance error, ε = 12"
-    assert len(boxes(figure, 6)) == 4
 
 
 def test_comparison_shows_five_methods_on_two_models() -> None:
@@ -204,32 +206,37 @@ def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
     assert bounds.convergence(none, label, clip_bounds(of, label)) == ""
 
 
-def test_errata_put_published_and_corrected_side_by_side(results: Path) -> None:
-    of = paper_study()
-    figure = draw("paper-errata", of, results)
+def test_errata_are_corrected_boxes_and_slim_bars_as_published() -> None:
+    figure = draw("paper-errata", paper_study())
     assert_readable(figure)
-    assert titles(figure) == [
-        *("DP-SGLD: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"),
-        *("DP-SGNHT: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"),
-        *(f"{what}, ε = 15" for what in ("MMD", "error of the mean", "covariance error")),
-    ]
-    assert [text.get_text() for text in legend_texts(figure)] == [
-        *("as published", "corrected", "10 exact samples"),
-        *("prior of the code, σ₀² = 1,000", "prior of the text, σ₀² = 10⁶"),
-    ]
-    assert [axes.get_yscale() for axes in figure.axes[:3]] == ["linear", "linear", "log"]
-    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-    expected = [
-        plausible(BANANA, method, epsilon, "mmd")
-        for epsilon in EPSILONS
-        for method in ("dp-sgld-published", "dp-sgld")
-    ]
-    assert medians(figure, 0) == pytest.approx(expected)
-    assert len(boxes(figure, 6)) == 4
-    assert [t.get_text() for t in figure.axes[6].get_xticklabels()] == ["DP-HMC", "DP penalty"]
-    # The made-up chains: 0.7 of the exact variance as published, all of it corrected.
-    ratios = np.array(medians(figure, 2)).reshape(10, 2)
-    assert ratios.mean(axis=0) == pytest.approx([0.7, 1.0], abs=0.05)
+    assert titles(figure) == [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
+    assert legend(figure) == ["DP-SGLD", "DP-SGNHT", "as published", "10 exact samples"]
+    corrected = [plausible(GAUSS, m, e, "mmd") for e in EPSILONS for m in ("dp-sgld", "dp-sgnht")]
+    assert medians(figure, 1) == pytest.approx(corrected)
+    assert ticks(figure, 1) == pytest.approx([1.2 * median for median in corrected])
+
+
+def test_priors_are_compared_where_both_have_chains() -> None:
+    of = paper_study()
+    of.models[WIDE].epsilons = ("4", "12")
+    figure = draw("paper-prior", of)
+    assert_readable(figure)
+    assert titles(figure) == ["MMD", "error of the mean", "covariance error"]
+    assert legend(figure) == ["DP-HMC", "DP penalty", "prior of the code, σ₀² = 1,000", "10 exact samples"]
+    for panel in range(3):
+        assert len(boxes(figure, panel)) == len(ticks(figure, panel)) == 4
+
+
+def test_directions_show_the_variance_of_either_version(results: Path) -> None:
+    figure = draw("paper-directions", paper_study(), results)
+    assert_readable(figure)
+    assert titles(figure) == [f"{name}: paper's Gaussian, ε = 15" for name in ("DP-SGLD", "DP-SGNHT")]
+    assert legend(figure) == ["DP-SGLD", "DP-SGNHT", "as published"]
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "log"]
+    # The made-up chains: 0.7 and 1.5 of the exact variance as published, all of it corrected.
+    for panel, ratio in enumerate((0.7, 1.5)):
+        assert np.mean(medians(figure, panel)) == pytest.approx(1.0, abs=0.05)
+        assert np.mean(ticks(figure, panel)) == pytest.approx(ratio, abs=0.05)
 
 
 def test_variance_ratios_are_ordered_from_the_stiffest_direction() -> None:
@@ -237,27 +244,38 @@ def test_variance_ratios_are_ordered_from_the_stiffest_direction() -> None:
     draws = problem.baselines.reshape(-1, 10).copy()
     stiffest = int(np.argmin(np.diag(problem.posterior_covariance)))
     draws[:, stiffest] *= 2.0
-    ratios = errata.variance_ratios(draws, problem)
+    ratios = directions.variance_ratios(draws, problem)
     assert ratios == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
 
 
-def test_errata_of_a_part_of_the_study(results: Path) -> None:
+def test_directions_of_a_part_of_the_study() -> None:
     of = paper_study()
-    del of.models[WIDE], of.methods["dp-sgnht-published"]
-    figure = draw("paper-errata", of, results)
-    assert_readable(figure)
-    assert titles(figure) == ["DP-SGLD: paper's banana", "paper's Gaussian", "paper's Gaussian, ε = 15"]
-    assert {cell[1] for cell in errata.needs(of, declared_figure(of.path, "paper-errata"))} == {
-        "dp-sgld",
-        "dp-sgld-published",
-    }
+    del of.methods["dp-sgnht-published"]
+    cells = directions.needs(of, declared_figure(of.path, "paper-directions"))
+    assert cells == [(GAUSS, "dp-sgld", "15"), (GAUSS, "dp-sgld-published", "15")]
+    of.methods["dp-sgld-published"].models = (BANANA,)
+    with pytest.raises(DpmcError, match="no method runs with its partner on paper-gauss"):
+        directions.needs(of, declared_figure(of.path, "paper-directions"))
+
+
+def test_a_run_that_is_not_finite_has_no_variance(tmp_path: Path) -> None:
+    of = paper_study()
+    del of.methods["dp-sgnht"]
+    corrected, published = directions.needs(of, declared_figure(of.path, "paper-directions"))
+    write_runs(tmp_path, of, corrected, np.inf)
+    write_runs(tmp_path, of, published)
+    figure = draw("paper-directions", of, tmp_path)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["no finite run"]
+    assert medians(figure, 0) == [] and len(ticks(figure, 0)) == 10
 
 
 def test_studies_that_cannot_have_a_figure_are_told() -> None:
     easy = study(EASY[:1])
     cases = {
         "paper-clipping": "it has no clipping experiment",
-        "paper-errata": "needs a method or a prior in two versions",
+        "paper-errata": "it has no pair that this figure shows: dp-sgld beside dp-sgld-published, ",
+        "paper-directions": "it has no pair that this figure shows: dp-sgld beside dp-sgld-published, ",
+        "paper-prior": "it has no pair that this figure shows: paper-banana-wide beside paper-banana",
         "paper-posteriors": "none of its models belongs to this figure, which shows paper-banana",
     }
     for name, message in cases.items():

@@ -17,8 +17,7 @@ import pytest
 from dpmc.comparing import places
 from dpmc.errors import DpmcError
 from dpmc.plots.frame import Results
-from figures.synthetic import COLUMNS, Method, Study, Table
-from figures.test_tuned import TunedModel
+from figures.synthetic import COLUMNS, Method, Model, Study, Table
 
 ROOT = Path(__file__).parents[2]
 MODEL = "flat-banana-2d"
@@ -45,7 +44,7 @@ def made_up() -> Study:
     names = ("dp-penalty", "dp-sgld", "dp-hmc")
     methods = {name: Method(name, (MODEL,)) for name in names}
     methods |= {f"{name}-tuned": Method(name, (MODEL,)) for name in names[:2]}
-    return Study({MODEL: TunedModel(MODEL, ("1", "2", "3"), tuning_epsilon="2")}, methods)
+    return Study({MODEL: Model(MODEL, ("1", "2", "3"), tuning_epsilon="2")}, methods)
 
 
 def cells(shifts: dict[tuple[str, str], float | None]) -> Iterator[tuple[str, str, float | None]]:

@@ -9,11 +9,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from dpmc.claims import CLAIMS
-from dpmc.comparing import two_accountings
+from dpmc.comparing import tuned_pairs, two_accountings
 from dpmc.datasets import images
 from dpmc.errors import DpmcError
 from dpmc import plots
-from dpmc.plots.tuned import pairs as published_and_tuned
 from dpmc.shipped import shipped
 from dpmc.studies.figures import declared_figure
 from dpmc.studies import PLACES, load_study, sources_version, study_files
@@ -177,7 +176,7 @@ def study_files(name):
         "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,
         "table.csv": two_accountings(study),
-        "tuned_table.csv": published_and_tuned(study),
+        "tuned_table.csv": tuned_pairs(study),
     }
     figures = [
         f"figures/{name}/{figure}.{ending}"

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.comparing import Row, is_known, median_error, places, text, with_error, write
+from dpmc.comparing import Row, is_known, median_error, places, text, tuned_pairs, with_error, write
+from dpmc.errors import DpmcError
 from dpmc.plots.frame import Results, private_models, read_metrics
-from dpmc.plots.style import model_title
-from dpmc.plots.tuned import looks, pairs_on, tuned_pairs
+from dpmc.plots.style import method_styles, model_title
 from dpmc.studies import Study, load_study
 from dpmc.tables import formats
 
@@ -47,11 +47,14 @@ VERDICTS = {
 
 def rows(study: Study, results: Results) -> Iterator[Row]:
     """Yield one row for each model, pair and ε of the study; raise DpmcError if it has no pairs."""
-    tuned_pairs(study)
+    pairs = tuned_pairs(study)
+    if not pairs:
+        raise DpmcError(f"study {study.name}: no method has a partner called <method>-tuned")
     for model in private_models(study):
-        for pair in pairs_on(study, model).items():
-            for epsilon in study.models[model].epsilons:
-                yield row(study, results, model, epsilon, pair)
+        for pair in pairs.items():
+            if all(model in study.methods[method].models for method in pair):
+                for epsilon in study.models[model].epsilons:
+                    yield row(study, results, model, epsilon, pair)
 
 
 def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[str, str]) -> Row:
@@ -94,7 +97,7 @@ def verdict(one: Row) -> str:
 
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
     """Yield the lines for readers: the summary, then by model its cells and the ranks by median MMD."""
-    titles = {label: look.title for label, look in looks(study).items()}
+    titles = {label: look.title for label, look in method_styles(study.methods).items()}
     yield from summary(study, table, titles)
     for model in dict.fromkeys(str(one["model"]) for one in table):
         part = [one for one in table if one["model"] == model]

@@ -1,41 +1,45 @@
-"""Kind `boxes`: box plots over the chains of each cell, grouped by ε, with the published boxes beside ours.
+"""Kind `boxes`: box plots over the chains of each cell, grouped by ε, and slim bars beside them.
 
-Every cell of the study that belongs to a panel has a box or a note that says why it has none.
+Slim bars are published boxes, or the cells of partners (`pairs`). Every cell of the study that belongs to a
+panel has a box or a note that says why it has none.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 
 from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Cell, PublishedBox, Results, methods_of, models_of, read_published
+from dpmc.plots.pairs import Pairs
 from dpmc.plots.style import MethodStyle
 from dpmc.studies.figures import FigureKeys
 
 LETTER = 0.055  # height of a panel that a letter of a remark takes
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
+TUNED_AT = "#FFEFC2"  # band of the ε that hyperparameters were searched at
 
 Styles = Mapping[str, MethodStyle]
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """One panel: a metric of a model (label), what it shows, and the published boxes beside."""
+    """One panel: a metric of a model (label), what it shows, and the slim bars beside the boxes."""
 
     model: str
     metric: str
     title: str
     epsilons: tuple[str, ...]
     methods: list[str]
-    published: Mapping[Cell, PublishedBox]
+    slim: Mapping[Cell, PublishedBox]
+    tuned_at: str  # ε of the search for the hyperparameters, "" for none
 
     @property
     def beside(self) -> bool:
-        """Whether any box here has a published one beside it."""
-        return any((self.model, m, e) in self.published for m in self.methods for e in self.epsilons)
+        """Whether any box here has a slim bar beside it."""
+        return any((self.model, m, e) in self.slim for m in self.methods for e in self.epsilons)
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,14 @@ class _Note:
 def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
+    pairs = Pairs.of(study, how)
     results = Results.of_study(given.metrics, study)
     results.check_metrics(how.metric)
     models = models_of(study, how.models)
-    looks = style.method_styles(study.methods)
-    styles = {
-        label: replace(looks[label], title=how.titles.get(label) or looks[label].title)
-        for label in methods_of(study, how.methods, models)
-    }
-    panels = _panels(given, models, list(styles))
+    methods = methods_of(study, how.methods, models)
+    panels = _panels(given, results, pairs, models, methods)
+    methods = [label for label in methods if any(label in panel.methods for panel in panels)]
+    styles = pairs.styles(study, how.titles, methods)
     columns = min(how.columns or _columns(panels), len(panels))
     rows = -(-len(panels) // columns)
     height = (2.1 if rows < 4 else 1.9) if columns > 1 else 1.95 if rows < 3 else 1.8
@@ -74,30 +77,43 @@ def draw(given: Given) -> Figure:
     for one in axes[-columns:]:
         one.set_xlabel(how.x.label or style.budget_label(study))
     exact = max(len(results.baselines(panel.model, panel.metric)) for panel in panels)
-    published = how.published if any(panel.beside for panel in panels) else ""
-    entries = _entries(styles, results.variants, published)
+    slim = how.beside or f"published: {how.published}"
+    entries = _entries(styles, results.variants, slim if any(panel.beside for panel in panels) else "")
     entries += [*marks.exact_samples(exact), *marks.references(lines)]
+    if any(panel.tuned_at in panel.epsilons for panel in panels):
+        entries.append((Patch(facecolor=TUNED_AT), "ε of the search"))
     entries += marks.departures(styles, results.variants)
     layout.legend(figure, entries, handler_map={Rectangle: marks.PublishedInLegend()})
     return figure
 
 
-def _panels(given: Given, models: Sequence[str], methods: Sequence[str]) -> list[_Panel]:
+def _panels(
+    given: Given, results: Results, pairs: Pairs, models: Sequence[str], methods: Sequence[str]
+) -> list[_Panel]:
     """Return the panels, metrics side by side for each model; a model on which no method runs has none."""
     how, study = given.declared, given.study
     published = {
         metric: read_published(given.published, metric, study) if how.published else {}
         for metric in how.metric
     }
+    shown = pairs.shown(study, models, methods)
     panels = []
-    for model in models:
-        here = [label for label in methods if model in study.methods[label].models]
-        for metric in how.metric if here else ():
-            name, what = style.model_name(study, model, how.titles), style.metric_title(metric, how.titles)
-            title = name if len(how.metric) == 1 else f"{name}: {what}" if len(models) > 1 else what
-            epsilons = study.models[model].epsilons
-            panels.append(_Panel(model, metric, title, epsilons, here, published[metric]))
+    for model, here in shown.items():
+        spec, name = study.models[model], style.model_name(study, pairs.named(model), how.titles)
+        tuned_at = spec.tuning_epsilon if any(map(study.settings_are_tuned, here)) else ""
+        for metric in how.metric:
+            what = style.metric_title(metric, how.titles)
+            title = name if len(how.metric) == 1 else f"{name}: {what}" if len(shown) > 1 else what
+            cells = [(model, method, epsilon) for method in here for epsilon in spec.epsilons]
+            slim = _partners(results, pairs, cells, metric) if how.pairs else published[metric]
+            panels.append(_Panel(model, metric, title, spec.epsilons, here, slim, tuned_at))
     return panels
+
+
+def _partners(results: Results, pairs: Pairs, cells: Sequence[Cell], metric: str) -> dict[Cell, PublishedBox]:
+    """Return the quartiles of the cells beside these, where they have values."""
+    found = {cell: results.values(*pairs.beside(cell), metric) for cell in cells}
+    return {cell: PublishedBox.of(values) for cell, values in found.items() if values}
 
 
 def _columns(panels: Sequence[_Panel]) -> int:
@@ -107,14 +123,18 @@ def _columns(panels: Sequence[_Panel]) -> int:
 
 
 def _draw_panel(axes: Axes, panel: _Panel, results: Results, styles: Styles) -> list[_Note]:
-    """Draw boxes, published glyphs and baselines of one panel; return what is to be said of them."""
+    """Draw boxes, slim bars and baselines of one panel; return what is to be said of them."""
     layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in panel.epsilons])
+    if panel.tuned_at in panel.epsilons:
+        group = panel.epsilons.index(panel.tuned_at)
+        layout.band(axes, group, TUNED_AT)
+        axes.get_xticklabels()[group].set_fontweight("bold")
     notes: list[_Note] = []
     for index, method in enumerate(panel.methods):
         slot = (index, len(panel.methods))
         cells = {group: (panel.model, method, epsilon) for group, epsilon in enumerate(panel.epsilons)}
         values = {group: results.values(*cell, panel.metric) for group, cell in cells.items()}
-        known = {group: panel.published[cell] for group, cell in cells.items() if cell in panel.published}
+        known = {group: panel.slim[cell] for group, cell in cells.items() if cell in panel.slim}
         places = marks.draw_in_groups(axes, slot, values, known, styles[method], panel.beside)
         for group, cell in cells.items():
             if text := results.remark(*cell, panel.metric):
@@ -153,12 +173,12 @@ def _finish_axes(axes: Axes, panel: _Panel, declared: FigureKeys, remarks: bool)
     return [line.label for line in lines]
 
 
-def _entries(styles: Styles, variants: Mapping[str, str], published: str) -> layout.Entries:
-    """Return the legend's entries for methods, and for the published boxes where there are some.
+def _entries(styles: Styles, variants: Mapping[str, str], slim: str) -> layout.Entries:
+    """Return the legend's entries for methods, and for the slim bars where there are some.
 
     A method that is not the published algorithm has a star, and its departure is spelled out.
     """
     entries: layout.Entries = [
         (marks.patch(look), marks.starred(look, label, variants)) for label, look in styles.items()
     ]
-    return [*entries, (Rectangle((0, 0), 1, 1), f"published: {published}")] if published else entries
+    return [*entries, (Rectangle((0, 0), 1, 1), slim)] if slim else entries

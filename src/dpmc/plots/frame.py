@@ -91,11 +91,16 @@ def published_table(path: Path, of: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class PublishedBox:
-    """Quartiles of one published box plot."""
+    """Quartiles of one published box plot, or of values drawn as slim as one."""
 
     q1: float
     median: float
     q3: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> PublishedBox:
+        """Return the quartiles of values."""
+        return cls(*np.quantile(values, [0.25, 0.5, 0.75]).tolist())
 
 
 @dataclass

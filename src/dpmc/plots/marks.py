@@ -74,9 +74,9 @@ def draw_in_groups(
     look: MethodStyle,
     beside: bool,
 ) -> dict[int, float]:
-    """Draw a method's boxes by group, and the published ones beside them; return where ours stand.
+    """Draw a method's boxes by group, and slim bars beside them; return where ours stand.
 
-    `slot`: which method of how many it is. `beside`: whether any method of the panel has published boxes.
+    `slot`: which method of how many it is. `beside`: whether any method of the panel has slim bars.
     """
     width = GROUP_WIDTH / slot[1]
     ours = {group: place(group, *slot) - 0.16 * width * beside for group in values}

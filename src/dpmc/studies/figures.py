@@ -99,7 +99,12 @@ class FigureKeys(Keys):
     metric: Metrics = key("metric, or several: a panel for each", ())
     models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
-    pairs: dict[str, str] = key("label of a model or method → label of the one drawn beside it", {})
+    pairs: dict[str, str] = key(
+        "label of a model or method → label of the one drawn beside it as a slim bar; `*`: any text, "
+        "the same in both",
+        {},
+    )
+    beside: Text = key("what the slim bars of `pairs` are, for the legend", "")
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
@@ -125,6 +130,10 @@ class FigureKeys(Keys):
         measured = self.metric or (self.panels and all(panel.metric for panel in self.panels))
         if self.kind not in (None, "maps") and not measured:
             raise ValueError(f"kind {self.kind} needs a metric")
+        if bool(self.pairs) != bool(self.beside):
+            raise ValueError("needs both pairs and beside, or neither")
+        if self.pairs and self.published:
+            raise ValueError("pairs and published exclude each other: both are slim bars")
         return self
 
 
