@@ -53,7 +53,7 @@ class LossDistributionAccountant(Accountant):
     epsilon_resolution: ClassVar[float] = 1e-9
 
     def _profile(self, event: Release) -> Profile:
-        """Return the dominating pair of a release that is not Gaussian; here the symmetric pair of a batch."""
+        """Return the dominating pair of a release that is not Gaussian; here the symmetric one of a batch."""
         if isinstance(event, BarkerRelease):
             return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
         assert isinstance(event, SubsampledGaussianRelease)
