@@ -72,7 +72,7 @@ def test_one_column_needs_no_second_dimension() -> None:
         assert read_table(source)[0].tolist() == [[1.0], [2.0]]
 
 
-def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> None:
+def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text('name,age\n"Smith, Jo",40\n"Li ""X"" Wei",50\n')
     assert read_table(path, ("age",))[0].tolist() == [[40.0], [50.0]]
@@ -103,7 +103,7 @@ def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> 
         (xarray.Dataset(), "along one and the same dimension"),
     ],
 )
-def test_what_is_refused_says_where_it_stands(source: Any, words: str) -> None:
+def test_refused_tables_are_reported_with_line_and_column(source: Any, words: str) -> None:
     with pytest.raises(DpmcError, match=re.escape(words)):
         read_table(source)
 

@@ -105,7 +105,7 @@ def test_thinning_keeps_the_same_chain(folder):
         np.testing.assert_array_equal(total, thin.totals[name])
 
 
-def test_reuse_of_gradients_names_itself(folder, capsys):
+def test_reuse_of_gradients_is_noted_in_outputs(folder, capsys):
     path = folder / "config/studies/thesis.yaml"
     study = yaml.safe_load(path.read_text())
     study["methods"]["dp-hmc-reused"] = {"algorithm": "dp-hmc", "options": {"reuse_gradients": True}}

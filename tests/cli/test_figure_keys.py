@@ -64,7 +64,7 @@ def test_a_figure_of_ones_own_goes_before_one_of_that_name(tmp_path) -> None:
     assert known_figures(Path("none.yaml"))["comparison"].metric == ("mmd", "mean_error")
 
 
-def test_no_file_no_figures(tmp_path) -> None:
+def test_a_study_without_a_file_of_figures_has_none(tmp_path) -> None:
     path = tmp_path / "bare.yaml"
     path.write_text(STUDY)
     assert load_study(path).figures == ()
@@ -121,7 +121,7 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("clipped:", "iterations:", "line 1: iterations: is the name of a table that dpmc makes; a figure "),
     ],
 )
-def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:
+def test_invalid_keys_are_refused_with_a_one_line_message(tmp_path, old, new, message) -> None:
     with pytest.raises(DpmcError) as caught:
         load_study(write(tmp_path, old, new))
     assert str(caught.value).startswith(f"{tmp_path}/figures/mine.yaml: ") and "\n" not in str(caught.value)

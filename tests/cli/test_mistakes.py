@@ -69,7 +69,7 @@ def test_study_file(folder, capsys, change, words):
         assert word in error
 
 
-def test_yaml_that_is_none(folder, capsys):
+def test_invalid_yaml_is_refused(folder, capsys):
     (folder / "config/studies/thesis.yaml").write_text("title: [\n")
     assert "not valid YAML" in fails(capsys, *BUDGET)
     (folder / "config/studies/thesis.yaml").write_text("title: a\ntitle: b\n")

@@ -160,7 +160,7 @@ def test_results_are_overwritten_by_force_alone(folder, capsys, command, name):
 @pytest.mark.parametrize(("command", "name"), [*RESULTS, (("speed", "--study", "smoke"), "s.csv"),
                                                (("fetch", "mnist"), "c.txt")])  # fmt: skip
 @pytest.mark.parametrize("foreign", ["notes.txt", "rows.csv", "own.yaml", "empty", "other result"])
-def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, name, foreign):
+def test_files_that_dpmc_did_not_make_are_never_overwritten(folder, capsys, command, name, foreign):
     target = f"theirs{Path(name).suffix}"
     if foreign == "other result":  # of another command
         shutil.copy("traces.csv" if name != "traces.csv" else "metrics.csv", target)
@@ -170,7 +170,7 @@ def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, na
     assert f"--output: {target}: exists and is not" in error
 
 
-def test_somebodys_figure_and_netcdf_are_theirs(folder, capsys):
+def test_foreign_figures_and_netcdf_files_are_not_overwritten(folder, capsys):
     import netCDF4
     from matplotlib.figure import Figure
 
@@ -203,7 +203,7 @@ def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
         ("nowhere.nc", "is a link to a missing file"),
     ],
 )
-def test_what_cannot_be_a_file(folder, capsys, output, words):
+def test_impossible_output_paths_are_refused(folder, capsys, output, words):
     os.symlink("gone.nc", "nowhere.nc")
     for command in (
         (*SAMPLE, "--seed", "0"),

@@ -144,7 +144,7 @@ def test_chains_that_disagree_are_warned_of(folder, capfd):
     assert any("R-hat is" in line and "come together" in line for line in warnings(lines)), lines
 
 
-def test_a_budget_that_allows_nothing_is_no_reason_to_blame_the_chain(folder, capfd):
+def test_a_chain_without_iterations_gets_no_warnings(folder, capfd):
     lines = said(capfd, f"{folder}:Normal", tau=0.001)
     assert any("budget too small" in line for line in lines) and not warnings(lines)
 
@@ -184,7 +184,7 @@ def test_impossible_chains_and_deltas(folder, capfd, option, value):
         )
 
 
-def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
+def test_several_seeds_on_own_data_report_the_total_cost(folder, capfd):
     for quiet in (False, True):
         lines = said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2", quiet=quiet)
         [line] = [line for line in lines if "seeds spend" in line]
@@ -201,7 +201,7 @@ def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
     assert not any("seeds spend" in line for line in said(capfd, f"{folder}:Normal", "--chains", "3"))
 
 
-def test_seeds_on_generated_data_cost_nobody_anything(folder, capfd):
+def test_seeds_on_generated_data_report_no_total_cost(folder, capfd):
     datasets.build("circle", "circle", "fresh-0", n=200).write(Path("circle.nc"))
     cell = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--epsilon", "0.5")
     arguments = ("sample", *cell, "--iterations", "20", "--seed", "0", "1")

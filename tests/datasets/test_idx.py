@@ -11,7 +11,7 @@ from dpmc.errors import DpmcError
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 
 
-def test_by_hand():
+def test_a_file_written_by_hand_is_parsed():
     raw = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255])
     assert idx.parse(raw, "x").tolist() == [[1, 2, 3], [4, 5, 255]]
     assert idx.dump(np.array([[1, 2, 3], [4, 5, 255]], np.uint8)) == raw

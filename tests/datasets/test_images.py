@@ -156,7 +156,7 @@ def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(mine, model, name, n, words):
+def test_images_that_do_not_fit_the_model_are_refused(mine, model, name, n, words):
     with pytest.raises(DpmcError) as caught:
         datasets.build("digits", model, name, n)
     assert words in str(caught.value)

@@ -187,7 +187,7 @@ def test_one_row_moves_a_sum_by_its_sensitivity_and_by_rounding(name: str, halve
 
 @pytest.mark.parametrize("bound", [0.3, 2.0, 20.0])
 @pytest.mark.parametrize("name", [name for name in CASES if "batch" not in name and "generic" not in name])
-def test_so_it_is_where_sums_of_statistics_stand_for_rows(name: str, bound: float) -> None:
+def test_one_row_moves_sums_of_statistics_by_its_sensitivity_and_by_rounding(name: str, bound: float) -> None:
     """Several strips and blocks, of which few rows, many or all are within the bound."""
     for offset, halves in ((0.0, False), (1e3, True), (1e6, False), (1e9, True), (1e14, False)):
         assert largest_change(CASES[name], MANY, bound, offset, halves) <= 1.0 + rounding(MANY), offset
@@ -226,7 +226,7 @@ class CubicSoftplus:
 
 @pytest.mark.parametrize("asked", [*ASKED, "softplus ratio", "softplus batch ratio"])
 @pytest.mark.parametrize("value", [1e103, -1e120])
-def test_a_row_whose_statistics_are_not_finite_counts_as_nothing(asked: str, value: float) -> None:
+def test_a_row_whose_statistics_are_not_finite_counts_as_zero(asked: str, value: float) -> None:
     """It moves no sum by more than half the sensitivity: the sum is that of the other rows."""
     model = CubicSoftplus() if asked.startswith("softplus") else Cubic()
     case = Case(model, 1, asked.removeprefix("softplus "))
@@ -245,7 +245,7 @@ def test_a_row_whose_statistics_are_not_finite_counts_as_nothing(asked: str, val
 
 @pytest.mark.parametrize("asked", ["gradient", "batch gradient"])
 @pytest.mark.parametrize("theta", [1e20, 1e29])
-def test_a_gradient_that_is_not_finite_counts_as_nothing_in_every_evaluator(asked: str, theta: float) -> None:
+def test_a_gradient_that_is_not_finite_counts_as_zero_in_every_evaluator(asked: str, theta: float) -> None:
     """Rows so large that a bent model's gradient overflows, at positions that are still admitted."""
     bent = Banana(20.0, 0.0, 0.0, np.array([1e-140, 1e-140]), 1.0)
     rows = np.random.default_rng(4).normal(0.0, 1.0, (N, 2))

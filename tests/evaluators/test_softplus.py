@@ -64,7 +64,7 @@ def test_the_change_of_a_short_move_loses_nothing() -> None:
     assert (np.abs(change(old, new) - wanted) <= 6e-16 * scale).all()
 
 
-def test_infinities_and_what_is_no_number() -> None:
+def test_changes_of_softplus_at_infinities_and_nan() -> None:
     inf, nan = np.inf, np.nan
     old = [-inf, inf, -inf, inf, 0.0, nan, 0.0, -nan, nan, -inf, 1e300, -1e300, 0.0]
     new = [-inf, inf, inf, -inf, inf, 0.0, nan, nan, inf, -inf, -1e300, 1e300, 0.0]

@@ -98,7 +98,7 @@ def test_only_true_guarantees_at_equal_budget(made):
     assert not any("published" in title or "coded" in title for title in titles)
 
 
-def test_no_guarantee_no_figure(made):
+def test_a_figure_without_any_guarantee_is_refused(made):
     study, results = made
     write_tables(study, results, lambda *_: np.inf)
     with pytest.raises(DpmcError, match="no method on mixture has a guarantee"):

@@ -253,7 +253,7 @@ def test_errata_of_a_part_of_the_study(results: Path) -> None:
     }
 
 
-def test_studies_that_cannot_have_a_figure_are_told() -> None:
+def test_studies_without_the_needed_cells_are_refused() -> None:
     easy = study(EASY[:1])
     cases = {
         "paper-clipping": "it has no clipping experiment",

@@ -114,7 +114,7 @@ def test_start_points_are_the_published_ones_and_the_circle_is_round(thesis: Stu
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_what_is_cut_off_is_as_little_as_the_caption_says(model: str) -> None:
+def test_the_share_of_draws_cut_off_is_as_the_caption_says(model: str) -> None:
     problem = datasets.build(model, model, "published")
     draws = np.concatenate([problem.reference, problem.baselines.reshape(-1, 2)])
     low, high = box_of(problem, DECLARED.half_widths.get(model))

@@ -91,7 +91,7 @@ def test_hatches_that_share_a_figure_differ(group: str) -> None:
     assert len({STYLES[name].hatch for name in TOGETHER[group]}) == len(TOGETHER[group])
 
 
-def test_a_variant_keeps_its_algorithms_colour_but_not_its_look() -> None:
+def test_variants_of_an_algorithm_differ_in_style() -> None:
     labels = {"dp-hmc": "dp-hmc", "dp-hmc-reused": "dp-hmc", "dp-hmc-other": "dp-hmc"}
     styles = method_styles({label: Method(a, ()) for label, a in labels.items()})
     assert styles["dp-hmc"] == STYLES["dp-hmc"]

@@ -81,7 +81,7 @@ def curves(figure: Figure, panel: int, hollow: bool) -> dict[str, list[tuple[flo
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("models", [EASY, EASY[:1]])
-def test_they_can_be_read(name: str, models: tuple[str, ...]) -> None:
+def test_figures_are_readable(name: str, models: tuple[str, ...]) -> None:
     of = two_ways(models)
     figure = draw(name, of, results_of(of))
     assert_readable(figure)

@@ -93,7 +93,7 @@ def test_pairs_that_share_no_model_are_refused() -> None:
 
 @pytest.mark.parametrize("methods", [THREE, SIX])
 @pytest.mark.parametrize("name", FIGURES)
-def test_they_can_be_read(name: str, methods: tuple[str, ...]) -> None:
+def test_figures_are_readable(name: str, methods: tuple[str, ...]) -> None:
     of = both(FIGURES[name], methods)
     lengths = dict(zip(methods, (3, 2, 1), strict=False))
     few = {

@@ -39,7 +39,7 @@ def test_many_inputs(first, tmp_path):
 
 
 @pytest.mark.parametrize("command", inputs.COMMANDS)
-def test_an_input_that_nobody_changed(command, tmp_path):
+def test_an_unchanged_input_is_accepted(command, tmp_path):
     case = inputs.case(plan.template(), tmp_path / "input", command)
     assert running.judge(case.argv, case.folder, case.outputs, True)[1] == []
 

@@ -85,7 +85,7 @@ def test_variance_is_nearly_the_logistic_one() -> None:
 
 
 @pytest.mark.parametrize("batch_variance", [0.0, 0.3, 1.0])
-def test_batch_noise_and_its_filling_give_the_same_acceptance(batch_variance: float) -> None:
+def test_acceptance_is_the_same_for_any_batch_variance(batch_variance: float) -> None:
     # E over N(ℓ, s²) of P(· + N(0, 2 − s²) + V > 0), by quadrature over the batch's normal noise
     nodes, weights = hermegauss(80)
     for ratio in (-5.0, -1.0, 0.0, 2.5):

@@ -141,9 +141,7 @@ def test_a_killed_job_goes_on_with_what_is_left(method: str, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
-def test_a_resumption_that_forgot_its_streams_would_be_seen(
-    method: str, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell(method), [0])
     monkeypatch.setattr("dpmc.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
@@ -152,7 +150,7 @@ def test_a_resumption_that_forgot_its_streams_would_be_seen(
         assert_same(finished, whole)
 
 
-def test_a_resumption_that_forgot_its_jitter_would_be_seen(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_resumption_without_its_jitter_is_detected(tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell("dp-hmc jittered"), [0])
     monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     generator = np.random.default_rng(1)
@@ -330,7 +328,7 @@ def test_unknown_options_are_named(method: str, change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("method", [*LANGEVIN, "dp-hmc jittered", "dp-mala"])
-def test_what_departs_from_the_algorithm_says_so(method: str) -> None:
+def test_methods_as_published_have_a_note(method: str) -> None:
     assert ("as published" in cell(method).algorithm.note) == ("published" in method)
 
 

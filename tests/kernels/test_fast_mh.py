@@ -159,7 +159,7 @@ def test_exact_draws_stay_exact_by_barkers_test_without_privacy() -> None:
         ),
     ],
 )
-def test_exact_draws_do_not_stay_where_balance_fails(name: str, changes: dict[str, Any]) -> None:
+def test_exact_draws_do_not_stay_exact_without_balance(name: str, changes: dict[str, Any]) -> None:
     method, values = MOVES[name]
     kernel = kernel_of(method, {**values, **changes})
     assert ladder.invariance(kernel, chains=20_000, iterations=60) < FAULT_P

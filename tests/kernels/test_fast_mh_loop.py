@@ -112,7 +112,7 @@ def test_facts_about_rows_reach_files_and_metrics(thin: int, tmp_path: Path) -> 
             np.testing.assert_array_equal(file["sample_stats"][name][:], counts)
 
 
-def test_clip_fraction_is_that_of_rows_looked_at() -> None:
+def test_the_clip_fraction_counts_only_rows_read() -> None:
     chosen = cell("dp-fast-mh", clip=0.5, iterations=200)
     run = sampling.sample(chosen, [0])[0]
     run.attributes["study"] = "tests"

@@ -156,7 +156,7 @@ def test_public_facts_do_not_depend_on_a_row(name: str) -> None:
     assert not public_facts_differ(declaring(name))
 
 
-def test_public_facts_catch_bounds_taken_from_the_rows() -> None:
+def test_bounds_taken_from_the_rows_are_detected() -> None:
     with sown("dpmc.evaluators.poisson", ("if clip < np.inf:", "if False:")):
         assert public_facts_differ(declaring("minibatch without noise"))
 
@@ -193,7 +193,7 @@ def test_wrong_hyperparameters_are_named(changes: dict[str, Any], message: str) 
 
 
 @pytest.mark.parametrize("variant", [PUBLISHED, AS_CODED])
-def test_what_guarantees_nothing_says_so(variant: dict[str, Any]) -> None:
+def test_variants_without_a_guarantee_declare_a_non_private_release(variant: dict[str, Any]) -> None:
     for method, values in (("dp-fast-mh", FREE), ("dp-fast-mh-full", FULL_FREE)):
         algorithm = kernel_of(method, {**variant, **values}).algorithm
         assert algorithm.releases(60) == ((), (NonPrivateRelease("acceptance test"),))

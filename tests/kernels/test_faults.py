@@ -428,7 +428,7 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 
 @pytest.mark.parametrize(("name", "module"), sorted({(f.kernel, f.module) for f in FAULTS.values()}))
-def test_text_run_anew_without_a_fault_is_not_blamed(name: str, module: str) -> None:
+def test_reloaded_sources_without_a_fault_pass(name: str, module: str) -> None:
     # so that the faults above are caught for what was changed, not for how they are made
     theirs = [f for f in FAULTS.values() if (f.kernel, f.module) == (name, module)]
     with sown(module):
@@ -441,7 +441,7 @@ def test_there_are_as_many_faults_as_before_and_all_are_different() -> None:
     assert len(changes) == len(FAULTS) == 79
 
 
-def test_what_is_sown_is_taken_away_again() -> None:
+def test_a_sown_fault_is_removed_afterwards() -> None:
     with sown(RWMH):
         changed = KERNELS["rwmh"].anew()
     assert type(changed.algorithm) is not type(KERNELS["rwmh"].algorithm)
@@ -474,7 +474,7 @@ def test_a_fault_whose_text_is_gone_says_so() -> None:
         pass
 
 
-def test_a_probe_accepts_and_remembers() -> None:
+def test_a_probe_accepts_and_records_comparisons() -> None:
     probe = ladder.Probe()
     assert (probe < np.array([-3.5, np.nan])).all()
     np.testing.assert_array_equal(probe.compared, [-3.5, np.nan])

@@ -44,7 +44,7 @@ def test_draws_are_those_of_their_version(name: str) -> None:
     assert difference(name, CELLS[name]) == ""
 
 
-def test_changed_draws_are_seen() -> None:
+def test_changed_draws_are_detected() -> None:
     name, chosen = next(iter(CELLS.items()))
     wider = replace(chosen.algorithm, proposal_sd=chosen.algorithm.proposal_sd * (1.0 + 1e-6))
     assert "draws have changed" in difference(name, replace(chosen, algorithm=wider))

@@ -80,7 +80,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_wrong_use_of_jitter_is_seen(fault: tuple[str, str, str]) -> None:
+def test_a_wrong_use_of_jitter_is_detected(fault: tuple[str, str, str]) -> None:
     module, old, new = fault
     with sown(f"dpmc.algorithms.{module}", (old, new)):
         assert pace_error("dp-hmc") > 1e-6

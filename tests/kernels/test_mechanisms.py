@@ -88,7 +88,7 @@ def test_no_algorithm_mentions_rows(path: Path) -> None:
         "def f(rows): pass",
     ],
 )
-def test_a_mention_would_be_seen(line: str) -> None:
+def test_a_mention_of_private_diagnostics_is_detected(line: str) -> None:
     assert mentioned(line) & PRIVATE
 
 
@@ -117,7 +117,7 @@ def test_noise_of_a_log_ratio_is_normal_with_its_correction() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["+ 0.5 * sd * sd", "- 0.48 * sd * sd", "- 0.5 * sd"])
-def test_noise_with_a_wrong_correction_is_seen(wrong: str) -> None:
+def test_noise_with_a_wrong_correction_is_detected(wrong: str) -> None:
     with sown("dpmc.privacy.noise", ("- 0.5 * sd * sd", wrong)):
         assert noise_p() < 1e-8
 

@@ -292,7 +292,7 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 
 @pytest.mark.parametrize(("name", "module"), sorted({(f.kernel, f.module) for f in FAULTS.values()}))
-def test_text_run_anew_without_a_fault_is_not_blamed(name: str, module: str) -> None:
+def test_reloaded_sources_without_a_fault_pass(name: str, module: str) -> None:
     with sown(module):
         for check, caught in CAUGHT.items():
             assert not caught(check(name))

@@ -62,7 +62,7 @@ def test_four_chains_have_the_budget_of_one(method: str, monkeypatch: Any) -> No
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
 @pytest.mark.parametrize("change", FORGOTTEN.values(), ids=FORGOTTEN)
-def test_chains_that_each_spend_the_budget_are_caught(
+def test_the_fault_that_each_chain_spends_the_budget_is_detected(
     method: str, change: tuple[str, str], monkeypatch: Any
 ) -> None:
     one, _ = spent(method, 1, monkeypatch)
@@ -72,7 +72,7 @@ def test_chains_that_each_spend_the_budget_are_caught(
     assert epsilon > METHODS[method]
 
 
-def test_text_run_anew_without_a_fault_is_not_blamed(monkeypatch: Any) -> None:
+def test_reloaded_sources_without_a_fault_pass(monkeypatch: Any) -> None:
     usual = spent("dp-penalty", 4, monkeypatch)
     with sown(CELL):
         assert spent("dp-penalty", 4, monkeypatch) == usual

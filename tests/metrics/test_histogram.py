@@ -86,7 +86,7 @@ def test_two_shifted_normal_laws():
     assert value == pytest.approx(binned, rel=0.05)
 
 
-def test_pieces_add_up_to_the_whole():
+def test_counts_of_pieces_add_up_to_those_of_the_whole():
     generator = np.random.default_rng(5)
     truth_draws, draws = generator.standard_normal((20_000, 2)), generator.standard_normal((3000, 2))
     edges = equal_edges(truth_draws)

@@ -69,7 +69,7 @@ def test_nothing_is_spent_where_there_is_no_budget() -> None:
     assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
 
 
-def test_what_cannot_be_bounded_is_said() -> None:
+def test_releases_without_a_tight_bound_are_reported() -> None:
     small = chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)
     with pytest.raises(DpmcError):
         tight_epsilon((BarkerRelease("batch log-ratio", 20, 2000),), 1e-6)

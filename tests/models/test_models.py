@@ -244,7 +244,7 @@ def test_a_model_of_ones_own_is_loaded(tmp_path: Any, monkeypatch: Any) -> None:
         models.definition("a_model_of_my_own:Lacking")
 
 
-def test_what_a_model_leaves_out_is_flat_or_refused() -> None:
+def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
     bare = OwnModel(SimpleNamespace(dimension=1), "mine:Bare")
     assert (bare.log_prior(np.ones((3, 1))) == np.zeros(3)).all()
     assert (bare.log_prior_gradient(np.ones((3, 1))) == np.zeros((3, 1))).all()

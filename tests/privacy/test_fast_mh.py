@@ -518,7 +518,7 @@ def test_extreme_numbers_give_a_bound() -> None:
 # --- the event, the presets, the paper's own formulas --------------------------------------------
 
 
-def test_the_event_to_json_and_back_and_elsewhere() -> None:
+def test_the_event_survives_json_and_has_no_dp_accounting_counterpart() -> None:
     event = FastMetropolisRelease("test", np.float64(0.05), 96.9, np.int64(100), 40, 0.9, 0, np.int64(3))
     assert from_json(to_json([event])) == (event,)
     assert to_json([event])[0]["type"] == "fast-metropolis"
@@ -550,7 +550,7 @@ def test_the_event_to_json_and_back_and_elsewhere() -> None:
         ({"count": 0}, "count = 0"),
     ],
 )
-def test_wrong_events_are_refused(wrong: dict, message: str) -> None:
+def test_invalid_events_are_refused(wrong: dict, message: str) -> None:
     right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
     FastMetropolisRelease("test", **right)
     with pytest.raises(DpmcError, match=re.escape(message)):

@@ -130,7 +130,7 @@ def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Req
     assert "numba" not in locked(without, "3.11")
 
 
-def test_everything_names_the_same_version_and_pythons() -> None:
+def test_version_and_python_versions_agree_in_all_files() -> None:
     from dpmc import __version__
 
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__

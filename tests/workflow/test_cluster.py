@@ -112,7 +112,7 @@ def test_a_profile_without_its_plugin_is_refused(folder):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workflow-profile", "default"), ("--workflow-profile", "none")])
-def test_right_names_of_profiles_are_let_through(folder, arguments):
+def test_correct_names_of_profiles_are_accepted(folder, arguments):
     code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", *arguments)
     assert code == 0, output
 

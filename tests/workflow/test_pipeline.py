@@ -133,7 +133,7 @@ def kill(process: subprocess.Popen | psutil.Process) -> None:
     psutil.wait_procs(family, timeout=10)
 
 
-def test_nothing_is_done_twice(whole):
+def test_a_second_run_has_nothing_to_do(whole):
     folder, before = whole
     assert "Nothing to be done" in finish(start(folder, "--cores", "2"))
     for setting in ("job=chain", "job=cell", "job=method", "checkpoint_seconds=7"):
@@ -147,7 +147,7 @@ def test_nothing_is_done_twice(whole):
     assert bits(folder) == before
 
 
-def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
+def test_settings_that_are_not_tried_need_no_job(tmp_path):
     """Chains without a budget have the pinned settings, and a change of these makes them anew."""
     grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
     study = STUDY | {
@@ -315,7 +315,7 @@ def test_a_study_that_searches_nothing_is_refused(tmp_path, change, words):
     assert process.returncode == 2 and words in output
 
 
-def test_studies_may_stand_on_both_sides_of_an_option(tmp_path):
+def test_studies_may_be_named_before_and_after_an_option(tmp_path):
     folder = project(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "workflow/run.py", "reduced", "--cores", "1", "no-such-study"],

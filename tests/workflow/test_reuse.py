@@ -63,13 +63,13 @@ def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> S
     return load_study(write(folder, base=base or BASE, other={**OTHER, **changes}) / "other.yaml")
 
 
-def test_it_runs_its_own_cells_only(tmp_path) -> None:
+def test_a_study_runs_only_its_own_cells(tmp_path) -> None:
     study = other(tmp_path)
     assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
     assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
 
 
-def test_a_reused_method_is_what_the_other_study_says(tmp_path) -> None:
+def test_a_reused_method_is_that_of_the_other_study(tmp_path) -> None:
     study = other(tmp_path, methods={"dp-barker": {"from_study": "base"}, "dp-hmc": {"from_study": "base"}})
     barker = study.method("dp-barker")
     assert (barker.algorithm, barker.accountant, barker.from_study) == ("dp-barker", "thesis", "base")
@@ -131,7 +131,7 @@ def test_mistakes_name_file_key_and_rule(tmp_path, changes, words) -> None:
         assert word in message
 
 
-def test_taking_in_a_ring_is_refused(tmp_path) -> None:
+def test_circular_reuse_of_studies_is_refused(tmp_path) -> None:
     ring = {**BASE, "methods": {"dp-hmc": {"from_study": "other"}}}
     with pytest.raises(DpmcError, match=r"base.yaml: line 5: .*dp-hmc: from_study: 'other' takes cells from"):
         other(tmp_path, base=ring)
