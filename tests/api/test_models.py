@@ -156,7 +156,7 @@ class Affine(dpmc.ExponentialFamily):
         return np.tile(np.eye(2), (len(theta), 1, 1)), -self.factor * theta
 
 
-def test_an_exponential_family_is_served_by_the_fast_kernels_and_its_form_is_checked() -> None:
+def test_an_exponential_family_uses_the_fast_kernels_and_its_form_is_checked() -> None:
     start = [0.5, 0.7]
     plain = dpmc.Model(2, Normal().log_likelihood, log_likelihood_gradient=RIGHT)
     for algorithm in ("dp-penalty", "dp-hmc"):

@@ -67,7 +67,7 @@ def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) ->
         read_table(source, ("a", "b", "c"))
 
 
-def test_one_column_needs_no_second_dimension() -> None:
+def test_one_column_may_be_one_dimensional() -> None:
     for source in (np.array([1.0, 2.0]), pandas.Series([1.0, 2.0]), xarray.DataArray([1.0, 2.0], dims="row")):
         assert read_table(source)[0].tolist() == [[1.0], [2.0]]
 
@@ -129,7 +129,7 @@ def test_files_that_are_refused(tmp_path: Path, name: str, text: str, words: str
         read_table(tmp_path / name)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DpmcError, match="No such file"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(DpmcError, match="Is a directory"):

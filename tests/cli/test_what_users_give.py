@@ -243,7 +243,7 @@ def test_options_where_epsilon_is_per_iteration(folder, capsys, options, words):
         ("  dp-penalty: {}", "  dp-penalty: {}\n  tuna-mh: {}", ("tuna-mh", "missing")),
     ],
 )
-def test_a_run_stops_before_it_begins(tmp_path, old, new, words):
+def test_a_run_with_an_invalid_study_stops_before_any_job(tmp_path, old, new, words):
     """By `workflow/run.py`, which works in the folder that it stands in."""
     for name in ("config", "workflow"):
         shutil.copytree(ROOT / name, tmp_path / name)

@@ -24,7 +24,7 @@ def test_numbers_are_big_endian():
 
 @pytest.mark.parametrize("name", ["images", "images.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
-def test_plain_or_packed_whatever_the_name(tmp_path, pack, name):
+def test_plain_and_packed_files_are_read_under_any_name(tmp_path, pack, name):
     (tmp_path / name).write_bytes(pack(idx.dump(IMAGES)))
     np.testing.assert_array_equal(idx.read(tmp_path / name), IMAGES)
 

@@ -62,7 +62,7 @@ def test_rows_are_those_of_an_svd(mine, own):
     np.testing.assert_allclose(np.abs(rows.train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
 
 
-def test_a_private_picture_moves_no_other_row_unless_the_projection_is_its_own(mine):
+def test_a_private_image_changes_no_other_row_unless_the_projection_is_private(mine):
     before = {name: images.build(images.image_set(name)).train for name in ("mnist-79", "mnist-79-own")}
     files = {name: array.copy() for name, array in arrays(mine).items()}
     first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
@@ -116,7 +116,7 @@ def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_test
     np.testing.assert_array_equal(public.test[:, 0], own.test[:, 0])
 
 
-def test_other_numbers_of_rows_than_the_table_s_are_refused(mine, table):
+def test_numbers_of_rows_that_differ_from_the_table_are_refused(mine, table):
     table["sets"]["mnist-79"]["train"] = 241
     with pytest.raises(DpmcError, match="240 and 60 pictures of the classes 7 and 9, .* 241 and 60"):
         images.build(images.image_set("mnist-79"))

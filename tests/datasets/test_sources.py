@@ -110,7 +110,7 @@ def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, c
     assert str(root / "tiny.missing") in str(sources.missing(source(), root))
 
 
-def test_a_client_that_fails_is_quoted(tmp_path, client):
+def test_the_error_of_a_failing_client_is_quoted(tmp_path, client):
     tiny.program(client, "get-tiny", "echo first >&2; echo 'E: Unable to locate package tiny' >&2; exit 100")
     assert "failed with status 100: E: Unable to locate package tiny" in refused(source(), tmp_path / "d")
 
@@ -120,13 +120,13 @@ def test_a_client_that_writes_nothing(tmp_path, client):
     assert "failed with status 0: it wrote no file" in refused(source(), tmp_path / "d")
 
 
-def test_a_client_that_does_not_end(tmp_path, client, monkeypatch):
+def test_a_client_that_does_not_end_is_stopped(tmp_path, client, monkeypatch):
     tiny.program(client, "get-tiny", "exec sleep 60")
     monkeypatch.setattr(sources, "SECONDS", 0.3)
     assert "did not end within 0.3 s" in refused(source(), tmp_path / "d")
 
 
-def test_another_file_than_the_pinned_one_is_not_opened(tmp_path, client):
+def test_a_download_with_another_checksum_is_not_opened(tmp_path, client):
     (tmp_path / "package").write_bytes(PACKAGE + b"\n")
     downloads(client, tmp_path / "package")
     said = refused(source(), tmp_path / "d")

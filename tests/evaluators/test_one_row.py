@@ -256,7 +256,7 @@ def test_a_gradient_that_is_not_finite_counts_as_zero_in_every_evaluator(asked: 
     assert np.sqrt((found**2).sum(axis=1)).max() <= N * BOUND
 
 
-def test_a_log_ratio_of_minus_infinity_keeps_its_meaning() -> None:
+def test_a_log_ratio_of_minus_infinity_is_clipped_as_such() -> None:
     class Cut:
         """Rows beyond θ are impossible."""
 

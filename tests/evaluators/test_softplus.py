@@ -46,7 +46,7 @@ def test_softplus_is_right_to_a_few_units_in_the_last_place() -> None:
     assert (np.abs(found - wanted) <= 8e-16 * wanted + np.longdouble(5e-324)).all()
 
 
-def test_the_change_of_a_short_move_loses_nothing() -> None:
+def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
     generator = np.random.default_rng(2)
     old = generator.normal(0.0, 12.0, 15_000)
     move = generator.normal(0.0, 1.0, 15_000) * 10.0 ** generator.uniform(-12.0, 0.0, 15_000)

@@ -204,7 +204,7 @@ def test_declared_models_methods_and_axes_are_used() -> None:
     assert colours == {style.STYLES["hmc"].colour}
 
 
-def test_a_study_without_results_has_panels_that_say_so() -> None:
+def test_panels_without_results_say_so() -> None:
     of = experiment(("0.5",))
     figure = draw(of, table_of(of).iloc[:0])
     assert {text.get_text() for text in figure.axes[0].texts} == {"no box: no results"}

@@ -129,7 +129,7 @@ def test_each_claim_fails_if_its_numbers_are_reversed(claim: str) -> None:
     assert entry["verdict"] == "fails", entry
 
 
-def test_a_claim_that_holds_as_published_only_depends() -> None:
+def test_a_claim_that_holds_only_as_published_depends() -> None:
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         if method == "dp-sgld" and BANANA in model:  # corrected, as good as DP-HMC
             return as_the_paper_says(model, "dp-hmc", epsilon, metric)

@@ -75,7 +75,7 @@ def test_captions_say_what_epsilon_is(name):
     assert "as published" in said.lower()
 
 
-def test_no_raw_id(made):
+def test_figures_show_no_raw_id(made):
     for name in NAMES:
         figure = drawn(name, *made)
         legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
@@ -105,7 +105,7 @@ def test_a_figure_without_any_guarantee_is_refused(made):
         drawn("equal-budget", study, results)
 
 
-def test_best_within_a_budget():
+def test_the_lower_envelope_of_curves():
     curves = [[(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]]
     assert equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
 
@@ -192,7 +192,7 @@ def test_a_data_set_that_is_unavailable_has_no_figure(made):
     assert drawn("logistic-fashion", study, results)
 
 
-def test_barker_is_absent_below_the_epsilon_that_a_batch_of_digits_keeps(made):
+def test_barker_on_digits_is_absent_at_small_epsilon(made):
     figure = drawn("logistic-digits", *made)
     colour = series.look(made[0], "dp-barker-digits").colour
     first, along = ([line for line in axes.lines if line.get_color() == colour] for axes in figure.axes[::4])

@@ -152,7 +152,7 @@ def test_straightening_makes_the_banana_normal() -> None:
     assert paper_posteriors.straightened(gauss, gauss.reference) is gauss.reference
 
 
-def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
+def test_a_run_that_never_moved_is_drawn_as_points(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
     for cell in paper_posteriors.needs(of, declared_figure(of.path, "paper-posteriors")):

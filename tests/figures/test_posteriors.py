@@ -74,7 +74,7 @@ def test_log_posterior_of_a_model_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
+def test_the_box_contains_start_points_and_the_posterior(model: str) -> None:
     problem = datasets.build(model, model, "published", 2000)
     low, high = box_of(problem, DECLARED.half_widths.get(model))
     assert (problem.starts > low).all() and (problem.starts < high).all()
@@ -166,7 +166,7 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
 
 
-def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
+def test_the_trajectory_fits_the_budget(thesis: Study) -> None:
     values, source = thesis.pinned_hyperparameters("circle", "dp-hmc")
     algorithm = thesis.algorithm("dp-hmc", {**values, "steps": trajectory.STEPS}, 2, source)
     once, each = algorithm.releases(100_000)

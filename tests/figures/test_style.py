@@ -80,7 +80,7 @@ def test_colours_that_share_a_figure_are_told_apart(group: str, vision: str) -> 
         assert np.linalg.norm(first - second) > 11.0, (one, other)
 
 
-def test_the_measure_of_colours_would_catch_a_bad_pair() -> None:
+def test_the_measure_of_colours_detects_a_bad_pair() -> None:
     red, green = (cie_lab(c, "deuteranopia") for c in ("#B05A3C", "#7A7A32"))
     assert np.linalg.norm(red - green) < 11.0
     assert np.linalg.norm(cie_lab("#B05A3C", "normal") - cie_lab("#7A7A32", "normal")) > 30.0
@@ -126,7 +126,7 @@ def test_labels_of_models_have_names_in_words() -> None:
     assert model_title("my-model", "module:Class") == "my model"
 
 
-def test_no_study_of_ours_shows_an_id() -> None:
+def test_no_shipped_study_shows_an_id() -> None:
     for file in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"):
         study = load_study(file)
         titles = [look.title for look in method_styles(dict(study.methods)).values()]
@@ -168,7 +168,7 @@ def test_mixed() -> None:
     assert mixed("#FF0000", "#0000FF", 1.0) == "#0000FF"
 
 
-def test_no_type_is_smaller_than_seven_points() -> None:
+def test_font_sizes_are_at_least_seven_points() -> None:
     import matplotlib
 
     sizes = ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "legend.fontsize")

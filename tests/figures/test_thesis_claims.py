@@ -149,6 +149,6 @@ def test_figures_are_the_studys() -> None:
 
 
 @pytest.mark.parametrize("text", ["below", "under 3", "between 1", "above x"])
-def test_a_comparison_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_comparison_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no comparison|could not convert"):
         claims.kinds.comparison(text)

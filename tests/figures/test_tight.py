@@ -113,7 +113,7 @@ def test_a_cell_without_any_iteration_is_at_zero() -> None:
     assert figure.axes[0].get_ylim()[0] == 0.0
 
 
-def test_spent_is_read_off_the_table() -> None:
+def test_the_epsilon_spent_comes_from_the_table() -> None:
     of = two_ways()
     figure = draw("tight-spent", of, results_of(of))
     thesis = curves(figure, 1, True)
@@ -152,7 +152,7 @@ def test_points_that_spent_the_same_are_not_joined() -> None:
     assert "DP Barker, tight, stopped at 20,000" in legend
 
 
-def test_boxes_show_both_ways_and_nothing_published() -> None:
+def test_boxes_show_both_accountings_and_no_published_results() -> None:
     of = two_ways()
     table = results_of(of)
     figure = draw("tight-mmd", of, table)

@@ -131,7 +131,7 @@ def test_marks_are_medians_and_bars_quartiles(column: int, suffix: str) -> None:
         assert [round(mark[0]) for mark in drawn] == [group for group in range(6) for _ in THREE]
 
 
-def test_the_median_before_the_search_stands_hollow_beside_the_tuned_one() -> None:
+def test_the_median_before_the_search_is_hollow_beside_the_tuned_one() -> None:
     of = both()
     table = metrics(of)
     left, right = draw("tuned-easy", of, table).axes

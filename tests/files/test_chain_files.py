@@ -87,7 +87,7 @@ def test_equal_runs_have_equal_bytes(tmp_path: Path) -> None:
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_no_value_stands_for_a_missing_one(tmp_path: Path) -> None:
+def test_no_value_is_read_as_missing(tmp_path: Path) -> None:
     run = runs()[0]
     unusual = [np.nan, np.inf, netCDF4.default_fillvals["f8"], -0.0, 5e-324]
     run.draws.flat[: len(unusual)] = unusual

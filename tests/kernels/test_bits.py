@@ -123,7 +123,7 @@ def killed_and_resumed(
 
 @each_method
 @pytest.mark.parametrize("chains", [1, 3])
-def test_a_killed_run_goes_on_as_if_nothing_had_been(
+def test_a_killed_and_resumed_run_has_the_same_results(
     method: str, chains: int, tmp_path: Path, monkeypatch: Any
 ) -> None:
     chosen = cell(method, chains=chains, thin=chains, epsilon=budgeted(method))
@@ -134,7 +134,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 
 
 @each_quick_method
-def test_a_killed_job_goes_on_with_what_is_left(method: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_killed_job_continues_with_the_missing_runs(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     cells, generator = of_three_lengths(method), np.random.default_rng(7)
     whole = sample(cells, [0, 2])
     assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
@@ -240,7 +240,7 @@ def test_exact_answers_fit_no_budget(method: str) -> None:
         sample(cell(method, epsilon="10", iterations=1), [0])
 
 
-def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_that_says_so() -> None:
+def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_with_a_status() -> None:
     run = sample(cell("dp-penalty", epsilon="0.0001", iterations=None), [0])[0]
     assert run.draws.shape == (1, 0, 2)
     assert "budget too small" in run.attributes["status"]

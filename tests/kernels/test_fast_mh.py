@@ -284,13 +284,13 @@ FAULTY_CASES = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_frequencies_catch(name: str) -> None:
+def test_frequencies_detect_faults(name: str) -> None:
     label, module, old, new = ODD[name]
     with sown(module, (old, new)):
         assert FAULTY_CASES[label].frequency_p(10_000) < FAULT_P
 
 
 @pytest.mark.parametrize(("label", "module"), sorted({fault[:2] for fault in ODD.values()}))
-def test_frequencies_pass_the_same_text_without_a_fault(label: str, module: str) -> None:
+def test_frequencies_pass_without_a_fault(label: str, module: str) -> None:
     with sown(module):
         assert FAULTY_CASES[label].frequency_p(4000) > P_VALUE

@@ -132,13 +132,13 @@ UNDECLARED = {
 
 
 @pytest.mark.parametrize("name", UNDECLARED)
-def test_releases_catch(name: str) -> None:
+def test_releases_detect_faults(name: str) -> None:
     label, old, new = UNDECLARED[name]
     with sown(MECHANISM, (old, new)):
         assert release_faults(declaring(label)) != []
 
 
-def test_releases_pass_the_same_text_without_a_fault() -> None:
+def test_releases_pass_without_a_fault() -> None:
     with sown(MECHANISM):
         assert [release_faults(declaring(name)) for name in DECLARING] == [[]] * len(DECLARING)
 

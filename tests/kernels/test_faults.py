@@ -436,7 +436,7 @@ def test_reloaded_sources_without_a_fault_pass(name: str, module: str) -> None:
             assert not CAUGHT[check](check(KERNELS[name].anew()))
 
 
-def test_there_are_as_many_faults_as_before_and_all_are_different() -> None:
+def test_there_are_79_different_faults() -> None:
     changes = {(f.kernel, f.module, f.old, f.new) for f in FAULTS.values()}
     assert len(changes) == len(FAULTS) == 79
 
@@ -469,7 +469,7 @@ def test_joint_test_over_batches_catches_a_wrong_prior(name: str) -> None:
     assert ladder.joint_test(JOINT[name], 2000, 200, model=wrong) < FAULT_P
 
 
-def test_a_fault_whose_text_is_gone_says_so() -> None:
+def test_a_fault_whose_text_is_missing_is_reported() -> None:
     with pytest.raises(AssertionError, match="write this fault anew"), sown(RWMH, ("no such text", "")):
         pass
 

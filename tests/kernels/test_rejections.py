@@ -90,7 +90,7 @@ class Miscounting(ladder.Spy):
 
 
 @each_kernel
-def test_private_diagnostics_are_not_read(kernel: Kernel) -> None:
+def test_chains_do_not_depend_on_private_diagnostics(kernel: Kernel) -> None:
     # whatever the clip counts hold, the chain is the same
     start, given = three_chains(kernel)
     wanted = ladder.run(kernel, start, given)

@@ -57,7 +57,7 @@ def test_draws_that_are_not_finite_are_refused() -> None:
         convergence(draws)
 
 
-def test_chains_in_different_places_have_not_converged() -> None:
+def test_chains_with_different_means_have_not_converged() -> None:
     draws = np.random.default_rng(5).normal(size=(20, 50, 3))
     draws[:, :, 1] += 10.0 * np.arange(20)[:, None]
     assert convergence(draws).rhat_max > 2.0

@@ -32,7 +32,7 @@ def test_no_grid_without_different_draws(draws):
         equal_edges(draws)
 
 
-def test_bins_hold_their_lower_edge_and_the_last_one_both():
+def test_bins_include_their_lower_edge_and_the_last_bin_both():
     edges = np.array([[0.0, 1.0, 2.0], [0.0, 10.0, 20.0]])
     draws = np.array(
         [[0, 0], [0, 10], [1, 0], [2, 20], [0.5, 9.9], [2.1, 5], [-0.1, 5], [1, 21], [np.nan, 1], [np.inf, 1]]

@@ -65,7 +65,7 @@ def test_the_chain_that_spent_most_counts() -> None:
     assert spending([other, one]) == spending([one, other]) == spending([other])
 
 
-def test_nothing_is_spent_where_there_is_no_budget() -> None:
+def test_chains_without_a_budget_have_no_values() -> None:
     assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
 
 
@@ -80,7 +80,7 @@ def test_releases_without_a_tight_bound_are_reported() -> None:
     assert ";" not in reasons[0]  # which would part two reasons
 
 
-def test_a_chain_that_stopped_at_the_cap_says_so() -> None:
+def test_a_chain_stopped_at_the_cap_reports_the_budget_s_iterations() -> None:
     settings = {"epsilon": "20", "iterations": None, "accountant": "tight"}
     free, capped = cell("dp-penalty", **settings), cell("dp-penalty", most_iterations=7, **settings)
     most = free.allowed_iterations()

@@ -256,7 +256,7 @@ def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
         curved.log_prior_gradient(np.zeros(1))
 
 
-def test_a_prior_gradient_of_ones_own_is_not_asked_for_where_the_position_has_diverged() -> None:
+def test_an_own_prior_gradient_is_not_called_at_diverged_positions() -> None:
     """It need not stand such numbers; the proposal is rejected anyway."""
     theta = np.array([[1.0, 2.0], [np.nan, 0.0], [1e40, 0.0]])
     np.testing.assert_array_equal(

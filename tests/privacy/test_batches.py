@@ -105,7 +105,7 @@ def test_a_search_takes_at_most_15_seconds_and_a_closed_form_50_ms() -> None:
         assert min(taken) <= limit, name
 
 
-def test_the_answer_is_the_largest_and_the_ledger_can_reserve_it() -> None:
+def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
     for accountant, each in ((WOR, minibatch(1.5, 1000, 100_000)), (BARKER, barker(1300, 100_000))):
         k = accountant.iterations((), each, 2.0, 1e-6)
         assert accountant.delta(repeat(each, k), 2.0) <= 1e-6 < accountant.delta(repeat(each, k + 1), 2.0)
@@ -183,7 +183,7 @@ def test_the_without_replacement_profile_is_attained(tau: float, q: float) -> No
         assert curve(p, r, epsilon) == pytest.approx(claimed(profile, epsilon), abs=2e-6)
 
 
-def test_one_order_alone_is_not_a_bound() -> None:
+def test_one_order_of_neighbours_alone_is_not_a_bound() -> None:
     """Seeded fault: without the mirror, the add pair exceeds the profile, so the mirror matters."""
     tau, q = 0.7, 0.3
     with_row = (1.0 - q) * normal(np.array([0.0]), tau) + q * normal(np.array([1.0]), tau)
@@ -590,7 +590,7 @@ def test_the_theorem_is_at_least_the_other_librarys_bound() -> None:
         lambda tau, q: Amplified(Shift(1.0 / math.sqrt(tau)), q * q),  # amplified twice
     ],
 )
-def test_the_table_catches_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, fault) -> None:
+def test_known_iterations_detect_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, fault) -> None:
     def wrong(self, event):
         return fault(event.noise_multiplier**2, event.sampling_fraction)
 
@@ -599,7 +599,7 @@ def test_the_table_catches_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, faul
     assert abs(found - 1130) > 50
 
 
-def test_the_table_catches_a_forgotten_mirror() -> None:
+def test_known_iterations_detect_a_forgotten_mirror() -> None:
     """The remove pair alone composes to 1609 iterations in place of 1130: not a bound."""
     tau, q, epsilon = 0.7, 0.01, 4.0
     step = 1e-4

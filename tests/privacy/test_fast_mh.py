@@ -350,7 +350,7 @@ def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> Non
     assert max(largest.values()) <= one <= 1.001 * max(largest.values())
 
 
-def test_a_single_test_gives_no_more_than_all_four() -> None:
+def test_a_single_test_has_at_most_the_delta_of_all_four() -> None:
     event = FastMetropolisRelease("test", 0.05, 60.0, 2000, 40, 0.9, 4.0, count=300)
     whole = ACCOUNTANT.delta([event], 1.0)
     for never in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):

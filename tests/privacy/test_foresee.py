@@ -65,7 +65,7 @@ def test_releases_that_were_not_foreseen_are_tested(tests: list[float]) -> None:
         own.reserve(repeat(ONE, MOST))
 
 
-def test_too_much_foreseen_is_refused_and_nothing_is_remembered(tests: list[float]) -> None:
+def test_foreseeing_too_much_is_refused_and_not_recorded(tests: list[float]) -> None:
     own = ledger()
     with pytest.raises(BudgetExceeded):
         own.foresee(repeat(ONE, MOST + 1))

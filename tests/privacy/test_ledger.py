@@ -134,7 +134,7 @@ def test_reserved_releases_of_a_crash_are_spent() -> None:
         ledger.perform(ITERATION)
 
 
-def test_an_unreserved_release_is_refused_whole() -> None:
+def test_performing_an_unreserved_release_records_nothing() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     ledger.reserve(ITERATION)
     with pytest.raises(DpmcError, match="'surprise': 1 performed"):

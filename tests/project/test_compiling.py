@@ -29,7 +29,7 @@ def double(x):
 """
 
 
-def test_without_any_folder_that_can_be_written(tmp_path: Path) -> None:
+def test_compiling_without_a_writable_folder(tmp_path: Path) -> None:
     """Folders below a file can be made by nobody, root included: numba's own search finds no place."""
     (tmp_path / "file").write_text("")
     package = tmp_path / "package"

@@ -32,7 +32,7 @@ def snakemake(*words: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "regression.yaml").write_text("mine")
     assert main(("init", str(tmp_path))) == 2
     [line] = capsys.readouterr().err.splitlines()

@@ -84,7 +84,7 @@ def test_a_wrong_quote_is_found(tmp_path: Path, results: Path, text: str) -> Non
     assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
 
 
-def test_without_results_it_is_skipped(tmp_path: Path) -> None:
+def test_quotes_without_results_are_skipped(tmp_path: Path) -> None:
     _, findings = quotes.check_page(page_of(tmp_path, RIGHT[0]), tmp_path)
     assert [one.skipped for one in findings] == [True]
     assert "metrics.csv is not there" in findings[0].words
@@ -119,6 +119,6 @@ def test_quotes_name_existing_studies_tables_and_columns(page: Path, tmp_path: P
     assert [str(one) for one in findings if not one.skipped] == []
 
 
-def test_a_page_with_quotes_has_them_where_it_should() -> None:
+def test_the_page_of_results_has_quotes() -> None:
     _, findings = quotes.check_page(DOCS / "results" / "index.md", DOCS)
     assert len(findings) > 50

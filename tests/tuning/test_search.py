@@ -110,7 +110,9 @@ def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     assert [t.values for t in ours] == [t.values for t in theirs]
 
 
-def test_a_whole_table_is_not_tried_again(whole: Any, study: Study, problem: Any, monkeypatch: Any) -> None:
+def test_trials_of_a_complete_table_are_not_run_again(
+    whole: Any, study: Study, problem: Any, monkeypatch: Any
+) -> None:
     result, table = whole
     monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("a trial of the table was run again"))
     assert run(study, problem, table)["hyperparameters"] == result["hyperparameters"]
@@ -126,7 +128,7 @@ def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: An
     assert settings[0] == settings[1] and len(settings[0]) == 20
 
 
-def test_trials_of_something_else_are_not_taken_and_not_lost(
+def test_trials_of_another_search_are_set_aside(
     study: Study, problem: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     table = tmp_path / "trials.csv"
@@ -144,7 +146,7 @@ def test_trials_of_something_else_are_not_taken_and_not_lost(
     assert table.read_text() == before
 
 
-def test_another_method_or_study_has_other_trials(study: Study, problem: Any) -> None:
+def test_trials_are_keyed_by_study_and_method(study: Study, problem: Any) -> None:
     twins = study.model_copy(update={"methods": {**study.methods, "twin": study.methods["dp-penalty"]}})
     studies = [
         (study, "dp-penalty"),
@@ -188,7 +190,7 @@ def test_a_damaged_table_is_reported(whole: Any, study: Study, problem: Any, tmp
         run(study, problem, table)
 
 
-def test_a_second_process_waits(whole: Any, tmp_path: Path) -> None:
+def test_a_second_process_waits_for_the_table(whole: Any, tmp_path: Path) -> None:
     code = (
         "import sys, pathlib as p, dpmc.trials as t\nwith t.open_table(p.Path(sys.argv[1]), 'k'): print('in')"
     )
@@ -221,7 +223,7 @@ def test_finalists_need_seeds_of_their_own(study: Study, problem: Any, tmp_path:
     assert not (tmp_path / "trials.csv").exists()
 
 
-def test_settings_without_enough_iterations_or_too_costly_run_nothing(
+def test_settings_with_too_few_iterations_or_too_costly_are_not_run(
     study: Study, problem: Any, monkeypatch: Any
 ) -> None:
     bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
@@ -378,7 +380,7 @@ def test_tuning_on_private_rows_needs_an_option(tmp_path: Path, monkeypatch: Any
     assert "epsilon" not in capsys.readouterr().err
 
 
-def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> None:
+def test_a_study_takes_tuned_settings_from_its_file(tmp_path: Path) -> None:
     path = write_study(tmp_path)
     found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))

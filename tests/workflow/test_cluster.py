@@ -200,7 +200,7 @@ def test_of_snakemakes_workflow_only_what_its_documentation_names_is_used():
 # The lock
 
 
-def test_the_clusters_lock_holds_its_plugins_and_nothing_of_the_other():
+def test_the_cluster_lock_contains_only_the_plugins():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = (ROOT / "requirements-cluster.lock").read_text()
     locked = dict(re.findall(r"^([a-z][\w.-]*)==([\w.]+) ", text, re.M))

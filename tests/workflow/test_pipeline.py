@@ -86,7 +86,7 @@ def test_results_that_are_there_are_made_again(whole, tmp_path):
         assert len(log.read_text().splitlines()) <= 15, log.read_text()
 
 
-def test_five_kills(whole, tmp_path):
+def test_a_run_killed_five_times_has_the_same_results(whole, tmp_path):
     folder = project(tmp_path, checkpoint_seconds=0)
     moments = random.Random(20210311)
     checkpoints = 0
@@ -242,7 +242,7 @@ def test_a_mistake_in_the_settings_is_one_line(tmp_path, settings, words):
         ("delta", 2, ["delta", "2"]),
     ],
 )
-def test_a_mistake_stops_before_anything_runs(tmp_path, key, value, words):
+def test_an_invalid_study_stops_before_any_job(tmp_path, key, value, words):
     folder = project(tmp_path)
     (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump({**STUDY, key: value}))
     process = start(folder, "--cores", "1")

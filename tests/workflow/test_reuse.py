@@ -137,7 +137,7 @@ def test_circular_reuse_of_studies_is_refused(tmp_path) -> None:
         other(tmp_path, base=ring)
 
 
-def test_cells_are_taken_from_where_they_run(tmp_path) -> None:
+def test_cells_are_reused_only_from_the_study_that_runs_them(tmp_path) -> None:
     middle = {**OTHER, "methods": {"dp-hmc": {"from_study": "base"}}, "models": {"circle": CIRCLE}}
     last = {**middle, "methods": {"dp-hmc": {"from_study": "middle"}}}
     folder = write(tmp_path, base=BASE, middle=middle, last=last)
@@ -152,7 +152,7 @@ def test_cells_are_taken_from_where_they_run(tmp_path) -> None:
         "tune --model circle --method dp-hmc --output tuned.yaml",
     ],
 )
-def test_the_commands_refuse_to_run_it(tmp_path, capsys, command) -> None:
+def test_the_commands_refuse_a_reused_method(tmp_path, capsys, command) -> None:
     other(tmp_path)
     study = str(tmp_path / "config/studies/other.yaml")
     assert main([*command.split(), "--study", study]) == 2
