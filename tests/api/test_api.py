@@ -1,4 +1,4 @@
-"""`dpmc.sample`, `budget`, `tune`, `algorithms`: what they share with the commands, what they refuse."""
+"""`dpmc.sample`, `budget`, `tune`, `algorithms`: the same results as the commands, and refusals."""
 
 import json
 import subprocess

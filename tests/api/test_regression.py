@@ -239,7 +239,7 @@ def test_an_outcome_that_is_no_label_is_refused() -> None:
 
 
 class Exponential(dpmc.GeneralizedLinearModel):
-    """Waiting times with rate e^{−η}: what a user writes."""
+    """Waiting times with rate e^{−η}, as a user would write the model."""
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
         return -eta - y * np.exp(-eta)

@@ -1,4 +1,4 @@
-"""Rows from tables: what is read, and what is refused with its place."""
+"""Rows from tables: reading, and refusals that name the place."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A file of figures: where it lies, what it may say, and one line for what breaks a rule."""
+"""A file of figures: its location, its keys, and one-line refusals."""
 
 from pathlib import Path
 

@@ -143,7 +143,7 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
 
 
 def test_finished_runs_survive_a_kill(folder):
-    """What Snakemake then does: it deletes the outputs of the unfinished job."""
+    """As Snakemake does after a kill, the test deletes the outputs of the unfinished job."""
     job = ("--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)
     killed("os", "link", 2, *CELL, *job)
     for output in Path().glob("eps-*/seed-*.nc"):

@@ -1,4 +1,4 @@
-"""What a user's mistake gets: one line that names file, key, value and rule; nothing written."""
+"""Mistakes of a user: one line that names file, key, value and rule, and no output."""
 
 import os
 import shutil
@@ -117,7 +117,7 @@ def test_sample_arguments(folder, capsys, arguments, words):
 
 
 def _data(folder: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """A data file with 20 start points, where the seed is what is wrong."""
+    """A data file with 20 start points, for tests of wrong seeds."""
     if "20" not in arguments:
         return ()
     datasets.build("circle", "circle", "published").write(folder / "circle.nc")

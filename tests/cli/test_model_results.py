@@ -1,4 +1,4 @@
-"""A model whose methods return what they must not is refused before any budget is reserved."""
+"""A model whose methods return invalid results is refused before any budget is reserved."""
 
 import sys
 from pathlib import Path
@@ -128,7 +128,7 @@ def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml", n
 
 
 def spied(monkeypatch: Any) -> list[Any]:
-    """A list of what ledgers reserve from now on."""
+    """Return a list of the ledgers that reserve budget from now on."""
     reserved: list[Any] = []
     reserve = Ledger.reserve
 

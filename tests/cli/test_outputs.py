@@ -1,4 +1,4 @@
-"""Outputs never destroy anything: neither an input, nor another output, nor what dpmc has not made."""
+"""Outputs never overwrite an input, another output, or a file that dpmc did not make."""
 
 import os
 import shutil
@@ -218,7 +218,7 @@ def test_impossible_output_paths_are_refused(folder, capsys, output, words):
 
 
 def test_a_search_goes_on_from_its_table_without_force(folder, capsys):
-    """The table of trials is what a killed search has left; the settings come at its end."""
+    """A killed search leaves the table of trials only, since settings are written at its end."""
     search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
     assert main(search) == 0
     found, trials = yaml.safe_load(Path("found.yaml").read_text()), Path("found.trials.csv").read_text()

@@ -1,4 +1,4 @@
-"""ε per iteration sets the noise and limits no chain; the ledger says what all iterations cost together."""
+"""ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
 import csv
 import json

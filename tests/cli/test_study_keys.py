@@ -1,4 +1,4 @@
-"""A study's keys: what breaks a rule is refused in one line, with the line of the file where it stands."""
+"""A study's keys: one-line refusals that name the line of the file."""
 
 import re
 from pathlib import Path

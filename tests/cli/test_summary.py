@@ -1,4 +1,4 @@
-"""What `dpmc sample` says at its end, when it warns, and what several seeds are said to cost."""
+"""The summary of `dpmc sample`: numbers, warnings, and the joint cost of several seeds."""
 
 import json
 import re
@@ -42,7 +42,7 @@ GOOD = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.15}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with models of one's own and private rows."""
+    """A folder with own models and private rows."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 def said(
     capfd, model: str, *arguments: str, epsilon: str = "4", quiet: bool = False, **settings
 ) -> list[str]:
-    """What `sample` says of a model, apart from progress and what was used."""
+    """Return the lines that `sample` prints about a model, without progress and inputs."""
     Path("own.yaml").write_text(json.dumps({**GOOD, **settings}))
     arguments = ("--model", model, "--method", "dp-penalty", "--epsilon", epsilon, *arguments)
     seeds = () if "--seed" in arguments else ("--seed", "0")

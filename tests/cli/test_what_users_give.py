@@ -244,7 +244,7 @@ def test_options_where_epsilon_is_per_iteration(folder, capsys, options, words):
     ],
 )
 def test_a_run_with_an_invalid_study_stops_before_any_job(tmp_path, old, new, words):
-    """By `workflow/run.py`, which works in the folder that it stands in."""
+    """By `workflow/run.py`, which works in its own folder."""
     for name in ("config", "workflow"):
         shutil.copytree(ROOT / name, tmp_path / name)
     path = tmp_path / "config/studies/smoke.yaml"

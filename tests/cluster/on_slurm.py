@@ -134,7 +134,7 @@ def submitted(output: str) -> list[str]:
 
 
 def known_to_slurm(number: str) -> dict[str, str]:
-    """What Slurm says of a job, finished or not."""
+    """Return Slurm's record of a job, finished or not."""
     told = subprocess.run(["scontrol", "show", "job", number], capture_output=True, text=True, check=True)
     return dict(re.findall(r"(\w+)=(\S*)", told.stdout))
 

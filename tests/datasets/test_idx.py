@@ -1,4 +1,4 @@
-"""IDX files: what they hold, plain and packed, and each way in which one can be broken."""
+"""IDX files: contents, plain and packed, and each kind of broken file."""
 
 import gzip
 

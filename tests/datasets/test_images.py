@@ -1,4 +1,4 @@
-"""Two classes of pictures as rows: the projection against an SVD, who it is fitted on, what problems hold."""
+"""Two classes of images as rows: the projection against an SVD, its training images, contents of problems."""
 
 import copy
 from pathlib import Path
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def table(monkeypatch):
-    """The table with few rows, so that tiny pictures of a person's own pass for MNIST."""
+    """The table with few rows, so that tiny images are accepted as MNIST."""
     content = copy.deepcopy(sources.table())
     content["sets"]["mnist-79"] |= {"train": 240, "test": 60}
     monkeypatch.setattr(sources, "table", lambda: content)
@@ -29,7 +29,7 @@ def table(monkeypatch):
 
 @pytest.fixture
 def mine(tmp_path, table, monkeypatch) -> Path:
-    """A folder to work in, with tiny pictures where a person's own MNIST lies."""
+    """A working folder, with tiny images in the place of a user's own MNIST."""
     tiny.put(tmp_path / "data/downloads/mnist", tiny.pictures(1200, 300))
     (tmp_path / "config").symlink_to(ROOT / "config")
     monkeypatch.chdir(tmp_path)

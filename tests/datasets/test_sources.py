@@ -1,4 +1,4 @@
-"""Sources of image data: each place where they are looked for, checksums, what is said if there are none."""
+"""Sources of image data: each place that is searched, checksums, and the message if there are none."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Start points: no ε covers them, so that they must not tell of somebody's rows."""
+"""Start points: no ε covers them, so they must not depend on private rows."""
 
 import numpy as np
 import pytest

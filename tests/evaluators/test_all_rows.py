@@ -1,4 +1,4 @@
-"""Clipped sums over all rows: every evaluator against the model's formulas, ties, and what is no number."""
+"""Clipped sums over all rows: every evaluator against the model's formulas, with ties and NaN."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_a_norm_that_equals_the_bound_is_not_clipped(k: int) -> None:
 
 
 def ratio_and_gradient(model: Any, rows: np.ndarray, move: list[float], bound: float) -> Any:
-    """Sums and counts of one chain that moves from 0, and of the gradients where it arrives."""
+    """Return sum and count of log ratios for one chain that moves from 0, and of gradients at its end."""
     evaluator, proposal = evaluators.build(model, rows), np.array([move])
     with np.errstate(all="ignore"):
         ratio, count = evaluator.ratio_sums(0.0 * proposal, proposal, np.array([bound]))

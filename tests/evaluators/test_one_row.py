@@ -1,4 +1,4 @@
-"""What one row can do: it moves every sum by its clip bound, twice, and by rounding; whatever the rows are.
+"""One row moves every sum by at most twice its clip bound, plus rounding, whatever the rows are.
 
 Every evaluator that `evaluators.build` may choose is asked here, by its answers alone, so that every kernel
 is reached. `sums` is the one place that knows how a sum is asked for.
@@ -26,7 +26,7 @@ UNIT = 2.0**-53
 
 
 def rounding(n: int) -> float:
-    """How much more than the bound one row may move a sum of n terms, as a multiple of the bound.
+    """Return by how much one row may move a sum of n terms beyond the bound, as a multiple of the bound.
 
     A sum of n terms of at most the bound, each with a relative error of a few units, has an error of at most
     n (n + few) units of the bound; a term may be taken from a sum of statistics as long as these are at most
@@ -75,7 +75,7 @@ COVARIANCE = np.array([[2.0, -0.6, 0.1], [-0.6, 0.9, 0.3], [0.1, 0.3, 1.4]])
 
 
 class Case(NamedTuple):
-    """A model, what is asked, how many columns its rows have, and which components all chains move."""
+    """A model, the sum to compute, the number of columns, and the components that all chains move."""
 
     model: Any
     columns: int
@@ -160,7 +160,7 @@ def moves(case: Case, offset: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacements(offset: float, columns: int) -> Iterator[tuple[float, int | None]]:
-    """What a row, or its last number, is replaced by."""
+    """Return replacements of a row, or of its last number."""
     for value in (-offset, offset + 1e3, 1e8, -1e17, 1e103, -1e150):
         yield value, None
         if columns > 1:

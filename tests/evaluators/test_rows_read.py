@@ -1,4 +1,4 @@
-"""How many rows an evaluation reads: upper bounds by counting, no clocks. Moves are those of real chains."""
+"""Numbers of rows that an evaluation reads: upper bounds by counting, for moves of real chains."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Claims: each can hold and can fail, by the numbers that it speaks of; what is missing decides nothing."""
+"""Claims: each can hold and can fail by its numbers; missing numbers decide nothing."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> flo
 
 
 def changed(claim: str) -> Values:
-    """As the paper says, but for what a claim speaks of, which is the other way round."""
+    """Return numbers as in the paper, but reversed for this claim."""
 
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         value = as_the_paper_says(model, method, epsilon, metric)

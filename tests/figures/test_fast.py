@@ -1,4 +1,4 @@
-"""Figures of the DP-Fast MH study: who is on which axis, what is hollow, who is left out, what is said."""
+"""Figures of the DP-Fast MH study: axes, hollow marks, methods left out, texts."""
 
 from pathlib import Path
 

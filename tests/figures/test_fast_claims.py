@@ -1,4 +1,4 @@
-"""Claims on the DP-Fast MH paper: each holds where numbers are as it says, and fails where they are not."""
+"""Claims of the DP-Fast MH paper: each holds for numbers as in the paper, and fails for others."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> flo
 
 
 def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | None:
-    """All the other way round."""
+    """Return numbers that contradict every claim."""
     spec = STUDY.methods[method]
     algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
     kind = algorithm in FAST

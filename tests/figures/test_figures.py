@@ -1,4 +1,4 @@
-"""What figures show: every cell, the right numbers, the published boxes, reasons in words."""
+"""Contents of figures: every cell, correct numbers, the published boxes, reasons for missing values."""
 
 import subprocess
 import sys

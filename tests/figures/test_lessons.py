@@ -1,4 +1,4 @@
-"""The figure of what all searches of a study found: every number where it belongs."""
+"""The figure of the results of all searches of a study: every number is at its place."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def study(tmp_path: Path) -> Study:
 
 
 def found(model: str, method: str, dimension: int, pinned: float, chosen: float) -> dict[str, Any]:
-    """What a search wrote down, every quantity made of one number."""
+    """Return the result of a search, with every quantity derived from one number."""
 
     def summary(x: float) -> dict[str, float]:
         return {

@@ -1,4 +1,4 @@
-"""The page of a study: it needs no other file, lists what it shows, and compares with what was published."""
+"""The page of a study: it needs no other file, lists its contents, and compares with published results."""
 
 import shutil
 import subprocess

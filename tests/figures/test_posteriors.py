@@ -45,7 +45,7 @@ def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
 
 
 class Own:
-    """A normal model as somebody might write it, its prior for one θ at a time."""
+    """A normal model as a user might write it, its prior for one θ at a time."""
 
     dimension = 2
 

@@ -1,4 +1,4 @@
-"""One look per method: told apart in colour, with colour blindness, and in grey."""
+"""One look per method: distinguishable in colour, with colour blindness, and in grey."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Claims of the thesis: each holds where numbers are as it says, and fails where they are not."""
+"""Claims of the thesis: each holds for numbers as in the thesis, and fails for others."""
 
 from collections.abc import Callable
 from pathlib import Path

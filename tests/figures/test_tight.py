@@ -1,4 +1,4 @@
-"""Two accountings side by side: whose rows are drawn, where points lie, what is hollow, what is said."""
+"""Two accountings side by side: rows drawn, positions of points, hollow marks, texts."""
 
 import csv
 import importlib.util

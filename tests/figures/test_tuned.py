@@ -1,4 +1,4 @@
-"""Tuned settings beside published ones: which are pairs, where marks lie, what looks alike, what is said."""
+"""Tuned settings beside published ones: pairs, positions of marks, looks, texts."""
 
 from dataclasses import dataclass
 from pathlib import Path

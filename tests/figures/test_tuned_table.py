@@ -1,4 +1,4 @@
-"""The table of tuned settings: every number against one computed by hand, and what is counted."""
+"""The table of tuned settings: every number against one computed by hand, and the counts."""
 
 import csv
 import importlib.util
@@ -49,7 +49,7 @@ def made_up() -> Study:
 
 
 def cells(shifts: dict[tuple[str, str], float | None]) -> Iterator[tuple[str, str, float | None]]:
-    """(method, ε, what is added to each MMD; None: no MMD) of every cell; 0 where nothing is said."""
+    """Return (method, ε, addition to each MMD; None: no MMD) of every cell; the default is 0."""
     for method in made_up().methods:
         for epsilon in ("1", "2", "3"):
             yield method, epsilon, shifts.get((method, epsilon), 0.0)

@@ -27,7 +27,7 @@ def runs(method: str = "dp-penalty", **changes: Any) -> list[storage.Chains]:
 
 
 def arviz_labels(group: xarray.DataTree) -> list[str]:
-    """What ArviZ calls the quantities of a group."""
+    """Return ArviZ's labels of the quantities of a group."""
     content = group.to_dataset()
     labeller = labels.BaseLabeller()
     return [

@@ -83,14 +83,14 @@ def unreadable(main, argv):
 
 
 def overwriting(main, argv):
-    """What was read is written over."""
+    """Inputs are overwritten."""
     code = end(main, argv)
     Path("rows.csv").write_text("1,2\n")
     return code
 
 
 def removing(main, argv):
-    """What was read is removed."""
+    """Inputs are removed."""
     code = end(main, argv)
     Path("config/studies/tiny.yaml").unlink()
     return code
@@ -115,7 +115,7 @@ def greedy(main, argv):
 
 
 def strict(main, argv):
-    """What is valid is refused."""
+    """Valid inputs are refused."""
     print("dpmc: error: too strict", file=sys.stderr)
     return 2
 

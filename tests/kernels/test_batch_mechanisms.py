@@ -60,7 +60,7 @@ word = st.integers(0, 2**64 - 1)
 
 @st.composite
 def neighbours(draw: Any) -> tuple[list[float], int, float, list[int]]:
-    """Rows, the place of a row and what replaces it, and the words of a batch."""
+    """Rows, the place of a row and its replacement, and the words of a batch."""
     rows = draw(st.lists(log_ratios, min_size=1, max_size=8))
     words = draw(st.lists(word, min_size=1, max_size=len(rows)))
     return rows, draw(st.integers(0, len(rows) - 1)), draw(log_ratios), words
@@ -216,7 +216,7 @@ def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
 
 
 def largest_excess() -> float:
-    """How far the change of an answer goes beyond the sensitivity that its noise covers, in units of it."""
+    """Return the excess of an answer's change over the sensitivity that its noise covers, in units of it."""
     generator = np.random.default_rng(6)
     worst = -1.0
     for _ in range(60):

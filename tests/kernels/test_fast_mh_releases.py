@@ -1,4 +1,4 @@
-"""DP-Fast MH: its releases are those declared and its public facts public; what its accept bit tells."""
+"""DP-Fast MH: declared and performed releases, public facts, and the privacy of the accept bit."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ def declaring(name: str) -> Kernel:
 
 
 def release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str]:
-    """What a corrected kernel's tests have different from the event that it declares; empty if nothing.
+    """Return the differences between a corrected kernel's tests and its declared event; empty if none.
 
     From outside: the noise asked for must be the declared multiplier times the public sensitivity, and
     absent only where that is within the declared ε; all of it a function of θ, θ' and public numbers.
@@ -79,7 +79,7 @@ def started(kernel: Kernel, chains: int, m: int = 1) -> tuple[np.ndarray, ladder
 
 
 def verdicts(kernel: Kernel, setting: Setting = MANY) -> Any:
-    """What became of the tests of one iteration from given places."""
+    """Return the results of the tests of one iteration from given positions."""
     start, given = started(kernel, 200)
     private = ladder.private_data(kernel, given, setting)
     ladder.run(kernel, start, given, setting, private)
@@ -144,7 +144,7 @@ def test_releases_pass_without_a_fault() -> None:
 
 
 def public_facts_differ(kernel: Kernel) -> bool:
-    """Whether another row changes which tests are made, on how many rows or with noise."""
+    """Return whether replacing a row changes the choice of tests, their numbers of rows or their noise."""
     other = MANY.rows.copy()
     other[0] = 100.0
     pairs = zip(verdicts(kernel)[1:], verdicts(kernel, replace(MANY, rows=other))[1:], strict=True)

@@ -30,7 +30,7 @@ def numbers(chosen: Cell) -> list[float]:
 
 
 def difference(name: str, chosen: Cell) -> str:
-    """What is wrong with a cell's draws; "" if they are the golden ones of their version."""
+    """Return the fault of a cell's draws; "" if they are the golden ones of their version."""
     golden = json.loads(GOLDEN.read_text())[name]
     version = chosen.algorithm.draws_version
     same = np.allclose(numbers(chosen), golden["numbers"], rtol=1e-9, atol=1e-9)

@@ -105,7 +105,7 @@ def test_exact_answers_are_declared_as_exact(name: str) -> None:
 
 
 def noise_p(sd: float = 1.7) -> float:
-    """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²)."""
+    """Return the p-value that a source's corrected noise is N(−sd²/2, sd²)."""
     normals = np.random.default_rng(3).standard_normal((2, 90_000))
     source = noise.LabNoise(normals, np.empty((2, 90_000, 0, 2)))
     source.begin(1)

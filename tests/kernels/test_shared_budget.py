@@ -1,4 +1,4 @@
-"""Chains of one run share its budget: four have together what one has; slips are caught."""
+"""Chains of one run share its budget: four have together what one has; faults are detected."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0
 
 
 def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
-    """How many iterations' noisy answers a run of so many chains really got, and ε of them.
+    """Return the number of iterations whose noisy answers a run of `chains` chains got, and their ε.
 
     Answers are counted where noise is drawn, not in the ledger; ε is by the cell's accountant.
     """

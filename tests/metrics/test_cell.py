@@ -1,4 +1,4 @@
-"""Rows of a cell: every value by hand, what is missing said in words, nothing blank."""
+"""Rows of a cell: every value by hand, reasons for missing values, nothing blank."""
 
 import math
 from dataclasses import dataclass, field

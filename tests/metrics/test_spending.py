@@ -1,4 +1,4 @@
-"""What chains spent: the ledger's reading, the tight one, and chains that a cap stopped."""
+"""The ε that chains spent: by the ledger, by tight accounting, and for chains stopped by a cap."""
 
 import json
 from dataclasses import dataclass, field

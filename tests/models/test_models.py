@@ -257,7 +257,7 @@ def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
 
 
 def test_an_own_prior_gradient_is_not_called_at_diverged_positions() -> None:
-    """It need not stand such numbers; the proposal is rejected anyway."""
+    """It may fail for such numbers, and the proposal is rejected anyway."""
     theta = np.array([[1.0, 2.0], [np.nan, 0.0], [1e40, 0.0]])
     np.testing.assert_array_equal(
         OWN.log_prior_gradient(theta), [[-2.0, -1.0], [np.nan, np.nan], [np.nan, np.nan]]

@@ -39,7 +39,7 @@ def data(tmp_path_factory: Any) -> Path:
 
 
 def differences(found: dict[str, Any], known: dict[str, Any], first: int, tolerance: float) -> list[str]:
-    """What differs among the first so many iterations of two chains; positions up to `tolerance` sds."""
+    """Return the arrays that differ in the first iterations of two chains (positions: by `tolerance` sds)."""
     wrong = [key for key in ("start", "iteration") if not np.array_equal(found[key], known[key])]
     wrong += [key for key in ABOUT if about_of(found)[key] != about_of(known)[key]]
     early = known["iteration"] <= first

@@ -340,7 +340,7 @@ class ShuffledRelease(Release):
 
 @dataclass(frozen=True)
 class ShuffledAccountant(Accountant):
-    """The least that a new accountant has to write: what it handles, and delta."""
+    """The minimum of a new accountant: the releases it handles, and delta."""
 
     name = "shuffled"
     version = "1"

@@ -1,4 +1,4 @@
-"""The table of budgets: what accountants and ledger say."""
+"""The table of budgets against accountants and ledger."""
 
 import csv
 import math

@@ -77,7 +77,7 @@ def claimed(profile: pairs.Profile, epsilon: float) -> float:
 
 
 def claimed_epsilon(free: float, most_rows: int, share: float) -> float:
-    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)]: what Appendix B bounds by 6 K p epsilon_0.
+    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)], which Appendix B bounds by 6 K p epsilon_0.
 
     `free` is epsilon_0. It exceeds the epsilon that the calibration started from where `check` fails.
     """

@@ -1,4 +1,4 @@
-"""Pages of docs/reference against the code: accountants, and what a chain file holds."""
+"""Pages of docs/reference against the code: accountants, and contents of a chain file."""
 
 import re
 from pathlib import Path

@@ -14,7 +14,7 @@ SHORTEST = 6  #: characters of a piece that is looked for
 
 @cache
 def texts() -> str:
-    """All texts in the code, with … for what is filled in."""
+    """Return all texts in the code, with … for inserted values."""
     found = []
     for path in (ROOT / "src/dpmc").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""The wheel holds all that the library and its commands need, and works where nothing else is."""
+"""The wheel has everything that the library and its commands need, and works alone."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Clusters without a cluster: profiles, what rules ask for, refusals."""
+"""Clusters without a cluster: profiles, resources of rules, refusals."""
 
 import importlib.util
 import math

@@ -1,4 +1,4 @@
-"""A study of one's own outside the clone: its model, rows and hyperparameters lie beside it."""
+"""An own study outside the clone, with its model, rows and hyperparameters beside it."""
 
 import json
 import re

@@ -75,7 +75,7 @@ def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
 
 @pytest.mark.slow
 def test_results_that_are_there_are_made_again(whole, tmp_path):
-    """No command overwrites a result unasked, and no rule asks: Snakemake removes what a job is to make."""
+    """No command overwrites a result without --force, and no rule has it: Snakemake removes outputs."""
     folder = tmp_path / "again"
     shutil.copytree(whole[0], folder)
     before = {path: path.stat().st_mtime_ns for path in folder.glob("results/**/seed-*.nc")}
@@ -148,7 +148,7 @@ def test_a_second_run_has_nothing_to_do(whole):
 
 
 def test_settings_that_are_not_tried_need_no_job(tmp_path):
-    """Chains without a budget have the pinned settings, and a change of these makes them anew."""
+    """Chains without a budget have the pinned settings, and a change of these reruns them."""
     grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
     study = STUDY | {
         "models": {"clipping-2d": {**grid, "settings_of": "flat-banana-2d"}},
@@ -198,7 +198,7 @@ def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
 
 
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
-    """Also while Snakemake goes on alone, because the program that started it was killed."""
+    """Also while Snakemake continues alone, because the program that started it was killed."""
     folder = project(tmp_path)
     first = start(folder, "--cores", "1")
     wait_for(first, lambda: any(folder.glob(".snakemake/locks/*")))

@@ -1,4 +1,4 @@
-"""What a run shows: percent and time left, failures with the ends of their logs, the place of the figures."""
+"""Output of a run: percent and time left, failures with the ends of their logs, place of the figures."""
 
 import logging
 import subprocess

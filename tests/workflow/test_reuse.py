@@ -1,4 +1,4 @@
-"""A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
+"""A study that reuses cells of another: its own cells, its needs, and refusals."""
 
 import os
 import re
