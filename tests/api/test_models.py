@@ -239,7 +239,7 @@ def test_jax_takes_gradients_in_double_precision() -> None:
     assert jnp.zeros(1).dtype == np.float32  # JAX elsewhere is as it was
 
 
-def test_without_jax_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(dpmc.DpmcError, match=r"needs JAX \(pip install jax\)"):
         dpmc.Model(2, Normal().log_likelihood, gradient="jax")

@@ -69,7 +69,7 @@ def refused(capsys, *arguments: str) -> str:
     return error
 
 
-def test_several_epsilons_have_the_bits_of_each_alone(folder):
+def test_several_epsilons_are_bit_identical_to_each_alone(folder):
     run("--epsilon", "8", "1.0", "4", "--seed", "2", "0", "--output", f"all/{PATTERN}")
     for epsilon in ("1", "4", "8"):
         for seed in ("0", "2"):
@@ -173,7 +173,7 @@ TWO = {
 }
 
 
-def test_several_methods_have_the_bits_of_each_alone_and_lose_nothing_by_a_kill(folder):
+def test_several_methods_are_bit_identical_to_each_alone_also_after_a_kill(folder):
     study = yaml.safe_load(Path("config/studies/smoke.yaml").read_text())
     Path("config/studies/two.yaml").write_text(yaml.safe_dump({**study, "methods": TWO}))
     model = (*MODEL, "--quiet", "--study", "two")

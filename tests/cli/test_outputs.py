@@ -183,7 +183,7 @@ def test_foreign_figures_and_netcdf_files_are_not_overwritten(folder, capsys):
     refused(capsys, folder, *SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
 
 
-def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
+def test_refusals_come_before_any_computation(folder, capsys, monkeypatch):
     monkeypatch.setattr("dpmc.sampling.sample", lambda *_: pytest.fail("it samples"))
     monkeypatch.setattr("dpmc.problem.read_problem", lambda *_: pytest.fail("it reads data"))
     refused(capsys, folder, *SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
@@ -217,7 +217,7 @@ def test_impossible_output_paths_are_refused(folder, capsys, output, words):
         assert words in refused(capsys, folder, *command, "--output", output)
 
 
-def test_a_search_goes_on_from_its_table_without_force(folder, capsys):
+def test_a_search_resumes_from_its_table_without_force(folder, capsys):
     """A killed search leaves the table of trials only, since settings are written at its end."""
     search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
     assert main(search) == 0
@@ -246,7 +246,7 @@ class Mortal:
 """
 
 
-def test_a_killed_chain_goes_on_without_force(folder, monkeypatch):
+def test_a_killed_chain_resumes_without_force(folder, monkeypatch):
     """And ends with the bits of one that was not killed."""
     Path("mortal.py").write_text(MORTAL)
     monkeypatch.syspath_prepend(folder)

@@ -67,7 +67,7 @@ def sample(method: str = "dp-penalty", epsilon: str = "0.5", output: str = "seed
         "circle/fresh-0.nc", "--quiet", "--output", output)  # fmt: skip
 
 
-def test_the_noise_is_that_of_one_iteration_and_the_ledger_says_the_total(folder):
+def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder):
     sample()
     chain = read_chain("seed-0.nc")
     multiplier = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 0.5

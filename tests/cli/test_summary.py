@@ -112,7 +112,7 @@ def test_every_epsilon_has_a_row_and_names_its_files(folder, capfd):
     assert [int(row["iterations"]) for row in found] == iterations
 
 
-def test_quiet_says_nothing(folder, capfd):
+def test_quiet_prints_nothing(folder, capfd):
     assert said(capfd, f"{folder}:Normal", quiet=True, proposal_sd=50.0) == []
 
 
@@ -149,7 +149,7 @@ def test_a_chain_without_iterations_gets_no_warnings(folder, capfd):
     assert any("budget too small" in line for line in lines) and not warnings(lines)
 
 
-def test_chains_share_a_budget_and_delta_is_ones_own(folder, capfd):
+def test_chains_share_a_budget_and_delta_may_be_given(folder, capfd):
     said(capfd, f"{folder}:Normal")
     alone = read_chain("c0.nc")
     [row] = table(said(capfd, f"{folder}:Normal", "--chains", "4"))

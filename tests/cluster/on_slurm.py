@@ -143,7 +143,7 @@ def lines(stream: IO[str]) -> Iterator[str]:
     yield from iter(stream.readline, "")
 
 
-def test_a_study_whose_controller_is_killed_ends_with_the_local_runs_bits(tmp_path):
+def test_a_study_whose_controller_is_killed_is_bit_identical_to_a_local_run(tmp_path):
     local = copy_pipeline(tmp_path / "local", {"reduced": REDUCED})
     status, output = run(local, "--cores", "2", "reduced")
     assert status == 0, output[-3000:]

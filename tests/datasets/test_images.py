@@ -209,7 +209,7 @@ def test_problems_check_the_newer_arrays(field, array, words):
     assert words in str(caught.value)
 
 
-def test_the_command_fetches_and_says_what_is_missing(mine, capsys):
+def test_the_command_fetches_and_reports_missing_files(mine, capsys):
     assert main(["fetch", "mnist", "--output", "data/downloads/mnist.found"]) == 0
     assert len((mine / "data/downloads/mnist.found").read_text().splitlines()) == 4
     (mine / "data/downloads/mnist/train-images-idx3-ubyte.gz").unlink()

@@ -138,7 +138,7 @@ def test_exact_samples_are_lines() -> None:
         assert len(edge.get_ydata()) == {2: 10, 3: 10, 6: 9, 7: 9}.get(panel, 0)
 
 
-def test_a_missing_cell_says_why() -> None:
+def test_a_missing_cell_has_a_reason() -> None:
     of = experiment()
     table = table_of(of)
     table = table[~((table.model == PLACES[0]) & (table.method == "hmc-8"))]

@@ -84,7 +84,7 @@ def test_figures_show_no_raw_id(made):
         assert not {*made[0].methods, *made[0].models}.intersection(shown)
 
 
-def test_only_true_guarantees_at_equal_budget(made):
+def test_equal_budget_shows_only_methods_with_a_guarantee(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
@@ -116,7 +116,7 @@ def test_curves_that_end_together_share_a_label():
     assert labels == [("0.01 to 0.2", (1.6, 0.6)), ("0.1", (4.0, 0.8))]
 
 
-def test_hollow_and_dashed_without_a_guarantee():
+def test_methods_without_a_guarantee_are_hollow_and_dashed():
     study = real_study()
     for label in study.methods:
         if "inf" not in study.epsilons(study.methods[label].models[0], label):
@@ -142,7 +142,7 @@ def test_compared_methods_are_those_without_another_step_or_k():
         assert (label in compared) == main, label
 
 
-def test_mixture_shows_what_the_tables_say(made):
+def test_mixture_shows_the_values_of_the_tables(made):
     study, results = made
     axes = drawn("mixture", study, results).axes
     colour = series.look(study, "dp-penalty").colour

@@ -142,7 +142,7 @@ def test_baselines_are_thin_black_lines() -> None:
     assert "10 exact samples" in legend(figure)
 
 
-def test_a_missing_box_says_why() -> None:
+def test_a_missing_box_has_a_reason() -> None:
     of = study(EASY[:1])
     few = {
         (EASY[0], "dp-penalty", "1"): 1,

@@ -191,7 +191,7 @@ def test_clipping_shows_boxes_by_bound_every_run_by_fraction_and_whether_they_co
     assert len(guidelines) == 4
 
 
-def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
+def test_clipping_marks_cells_that_did_not_converge_or_are_missing() -> None:
     of = paper_study()
     table = table_of(of, lambda *cell: 1.3 if cell[3] == "rhat_max" else plausible(*cell), seeds=2)
     gone = (table.method == f"hmc-{BANANA}-10") & (table.metric.isin(["rhat_max", "mmd"]))

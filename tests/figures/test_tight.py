@@ -103,7 +103,7 @@ def test_iterations_are_those_that_the_budget_allows() -> None:
     assert any(f"stopped at {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
 
 
-def test_a_cell_without_any_iteration_is_at_zero() -> None:
+def test_a_cell_without_iterations_is_drawn_at_zero() -> None:
     of = two_ways(EASY[:1])
     table = results_of(of)
     first = (table.method == "minibatch-penalty") & (table.epsilon == "1")

@@ -186,7 +186,7 @@ def test_a_missing_cell_has_a_cross_and_a_reason() -> None:
     assert len(marks(right, tuned.MARKER)) == 18 and len(marks(right, tuned.HOLLOW)) == 17
 
 
-def test_few_iterations_and_lost_chains_are_said_apart() -> None:
+def test_few_iterations_and_lost_chains_are_reported_separately() -> None:
     of = both()
     few = {(EASY[0], m, "1"): k for m, k in (("dp-penalty", 3), ("dp-penalty-guided", 4), ("dp-hmc", 9))}
     table = metrics(of, {**few, (EASY[0], "dp-hmc", "6"): 10})

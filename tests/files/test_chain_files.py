@@ -63,7 +63,7 @@ def test_parameters_are_labelled_by_their_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(storage.read_chain(tmp_path / "chain.nc").draws, run.draws)
 
 
-def test_seeds_are_put_together_along_chain(tmp_path: Path) -> None:
+def test_seeds_are_joined_along_chain(tmp_path: Path) -> None:
     trees = []
     for seed, run in enumerate(runs()):
         storage.write_chains(tmp_path / f"{seed}.nc", run)

@@ -180,7 +180,7 @@ def test_repeated_draws_count_as_often_as_they_are_drawn() -> None:
     assert squared_mmd(stuck, y, width) == pytest.approx(1.0 + y_within - 2.0 * mean, abs=1e-14)
 
 
-def test_the_same_bits_whatever_the_memory_layout() -> None:
+def test_results_are_bit_identical_for_any_memory_layout() -> None:
     x, y, width = cases()["thirty dimensions"]
     wanted = squared_mmd(x, y, width)
     read_only = x.copy()

@@ -84,7 +84,7 @@ def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:
     assert (row["iterations"], row["budget_iterations"], row["epsilon_spent"]) == ("50", "inf", "inf")
 
 
-def test_epsilon_per_iteration_says_the_total(tmp_path: Path) -> None:
+def test_epsilon_per_iteration_prints_the_total(tmp_path: Path) -> None:
     path = tmp_path / "studies" / "each.yaml"
     path.parent.mkdir()
     text = STUDY.replace("kind: total", "kind: per-iteration").replace(
@@ -108,9 +108,7 @@ def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     assert not (tmp_path / "budgets.csv").exists()
 
 
-def test_one_iteration_more_than_the_table_says_is_refused_before_the_first_release(
-    study, tmp_path: Path
-) -> None:
+def test_one_iteration_more_than_allowed_is_refused_before_the_first_release(study, tmp_path: Path) -> None:
     """The ledger asks its accountant for delta itself."""
     allowed = int(table(study, tmp_path / "budgets.csv")["minibatch-penalty", "4"]["iterations"])
     each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)

@@ -167,7 +167,7 @@ def test_exact_answers_are_counted_as_infinite() -> None:
         Ledger(BUDGET, TIGHT).reserve((NonPrivateRelease("ratio"),))
 
 
-def test_json_holds_what_a_reader_needs() -> None:
+def test_json_has_all_that_a_reader_needs() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     ledger.reserve(repeat(ITERATION, 5))
     for _ in range(4):

@@ -96,7 +96,7 @@ def test_a_quote_before_any_study_is_reported(tmp_path: Path, results: Path) -> 
     assert "no comment before it says of which study" in str(quotes.check_page(page, results)[1][0])
 
 
-def test_the_command_fails_and_says_where(
+def test_the_command_fails_and_names_the_place(
     tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(text: str, where: Path) -> int:

@@ -155,7 +155,7 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
         write("run-times", thesis(), [tmp_path / "t.csv"], tmp_path / "results")
 
 
-def test_the_command_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = str(ROOT / "config" / "studies" / "thesis.yaml")
     command = ["plot", "--study", study, "--results", str(tmp_path), "--output", str(tmp_path / "t.csv")]
     for table, file in (("iterations", "budgets.csv"), ("run-times", "metrics.csv")):

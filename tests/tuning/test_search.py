@@ -118,7 +118,7 @@ def test_trials_of_a_complete_table_are_not_run_again(
     assert run(study, problem, table)["hyperparameters"] == result["hyperparameters"]
 
 
-def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
+def test_more_trials_continue_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
     table = tmp_path / "trials.csv"
     table.write_bytes(whole[1].read_bytes())
     run(study, problem, table, trials=20)

@@ -73,7 +73,7 @@ def test_every_entry_of_a_profile_is_an_option_of_snakemake(name):
 
 
 @pytest.mark.parametrize("name", ["slurm", "generic"])
-def test_a_clusters_profile_goes_on_after_failures_and_sends_jobs_again(name):
+def test_a_cluster_profile_continues_after_failures_and_retries_jobs(name):
     profile = yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
     assert profile["retries"] == 2 and profile["scheduler"] == "greedy"
     assert profile["keep-going"] and profile["rerun-incomplete"] and profile["show-failed-logs"]
@@ -120,7 +120,7 @@ def test_correct_names_of_profiles_are_accepted(folder, arguments):
 # What jobs ask for
 
 
-def test_every_job_of_a_cluster_asks_for_what_the_profile_says(folder):
+def test_cluster_jobs_request_the_resources_of_the_profile(folder):
     profile = yaml.safe_load((folder / "profiles/slurm/profile.yaml").read_text())
     asked = [f"{key}={value}" for key, value in profile["default-resources"].items()]
     code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", "--default-resources", *asked)

@@ -64,7 +64,7 @@ def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("job", "logs"), [("cell", 6), ("chain", 18)])
-def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
+def test_smaller_jobs_give_bit_identical_results(whole, tmp_path, job, logs):
     folder = project(tmp_path, job=job)
     finish(start(folder, "--cores", "1"))
     assert bits(folder) == whole[1]
@@ -74,7 +74,7 @@ def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
 
 
 @pytest.mark.slow
-def test_results_that_are_there_are_made_again(whole, tmp_path):
+def test_existing_results_are_made_again(whole, tmp_path):
     """No command overwrites a result without --force, and no rule has it: Snakemake removes outputs."""
     folder = tmp_path / "again"
     shutil.copytree(whole[0], folder)
