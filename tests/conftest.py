@@ -1,4 +1,4 @@
-"""Lets test modules import what they share, e.g. `from kernels import ladder`."""
+"""Make shared test modules importable, e.g. `from kernels import ladder`."""
 
 import sys
 from pathlib import Path

@@ -15,7 +15,7 @@ def copy_pipeline(
     hyperparameters: dict[str, dict[str, Any]] | None = None,
     **config: object,
 ) -> Path:
-    """Copy what a run needs into `folder`, which is made if it is missing, and return it.
+    """Copy the files that a run needs into `folder`, made if missing, and return it.
 
     `studies`: name -> content; the first is what a bare `snakemake` makes. `hyperparameters`: likewise, in
     place of the project's. `config`: what differs from the project's config/config.yaml.

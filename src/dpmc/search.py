@@ -1,4 +1,4 @@
-"""Search of hyperparameters: the least median MMD at the tuning ε, among settings that clip little.
+"""Search of hyperparameters: the smallest median MMD at the tuning ε, among settings that clip little.
 
 A *trial* is one setting, run on tuning data with a few seeds. A *search* is a sequence of trials, each
 proposed by an optimiser from the earlier ones. Free hyperparameters are searched as factors of the pinned
@@ -299,16 +299,25 @@ def search(
 ) -> dict[str, Any]:
     """Search the free hyperparameters of one cell; return the chosen setting and its results.
 
-    Parameters ---------- problem : tuning data with exact draws; a user's model without a file of
-    hyperparameters may lack them. table : CSV file of the trials; an interrupted search is resumed from it.
-    trials : number of settings to try. An equal number gives the same result; a larger one continues the
-    table. seeds : runs of a trial, each with the study's number of chains; finalists have the other seeds for
-    which
+    Parameters
+    ----------
+    problem
+        Tuning data with exact draws; a user's model without a file of hyperparameters may lack them.
+    table
+        CSV file of the trials; an interrupted search is resumed from it.
+    trials
+        Number of settings to try. An equal number gives the same result; a larger one continues the table.
+    seeds
+        Runs of a trial, each with the study's number of chains. Finalists run with the other seeds for which
         the data set has start points.
-    begin : function that returns the start of a search for a user's model without a file of hyperparameters.
+    begin
+        Function that returns the start of a search for a user's model without a file of hyperparameters.
 
-    Raises DpmcError if there is nothing to search, for data used in evaluation, for missing hyperparameters,
-    and if no setting is feasible.
+    Raises
+    ------
+    DpmcError
+        If there is nothing to search, for data used in evaluation, for missing hyperparameters, and if no
+        setting is feasible.
     """
     _check_data(study, model, problem.dataset)
     try:

@@ -1,4 +1,4 @@
-"""`dpmc.sample`, `budget`, `tune`, `algorithms`: what they share with the commands, what they refuse."""
+"""`dpmc.sample`, `budget`, `tune`, `algorithms`: the same results as the commands, and refusals."""
 
 import json
 import subprocess
@@ -314,7 +314,7 @@ def test_mistakes_in_a_search(arguments: dict[str, Any], words: str) -> None:
         dpmc.tune(**given)
 
 
-def test_what_tune_returns_is_feasible_repeatable_and_can_be_used(tmp_path: Path) -> None:
+def test_the_result_of_tune_is_feasible_repeatable_and_usable(tmp_path: Path) -> None:
     model = linear(tempering=50)
     given = {"epsilon": 8, "trials": 5, "seeds": 2, "progress": False}
     found = dpmc.tune(model, 500, table=tmp_path / "trials.csv", **given)

@@ -156,7 +156,7 @@ class Affine(dpmc.ExponentialFamily):
         return np.tile(np.eye(2), (len(theta), 1, 1)), -self.factor * theta
 
 
-def test_an_exponential_family_is_served_by_the_fast_kernels_and_its_form_is_checked() -> None:
+def test_an_exponential_family_uses_the_fast_kernels_and_its_form_is_checked() -> None:
     start = [0.5, 0.7]
     plain = dpmc.Model(2, Normal().log_likelihood, log_likelihood_gradient=RIGHT)
     for algorithm in ("dp-penalty", "dp-hmc"):
@@ -239,7 +239,7 @@ def test_jax_takes_gradients_in_double_precision() -> None:
     assert jnp.zeros(1).dtype == np.float32  # JAX elsewhere is as it was
 
 
-def test_without_jax_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(dpmc.DpmcError, match=r"needs JAX \(pip install jax\)"):
         dpmc.Model(2, Normal().log_likelihood, gradient="jax")

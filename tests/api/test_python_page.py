@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFixture[str]) -> None:
     [example], [shown] = blocks("python"), blocks("text")
     assert len([line for line in example.splitlines() if line]) <= 10
     exec(example, names := {})
@@ -32,7 +32,7 @@ def test_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
-def test_the_examples_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_page_print_the_shown_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     printed = io.StringIO()

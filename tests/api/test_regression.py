@@ -76,7 +76,7 @@ def test_the_fast_evaluator_agrees_with_the_plain_density(model: Any) -> None:
         assert np.allclose(sums, wanted, rtol=1e-9, atol=1e-9) and (counts == clipped).all()
 
 
-def test_a_row_is_what_scipy_says(model: Any) -> None:
+def test_log_likelihood_of_rows_equals_that_of_scipy(model: Any) -> None:
     rows, one, other = rows_of(model, 50), near(model, 0.3), near(model, 0.1)
     z, y = model.design(rows), rows[:, 0]
 
@@ -239,7 +239,7 @@ def test_an_outcome_that_is_no_label_is_refused() -> None:
 
 
 class Exponential(dpmc.GeneralizedLinearModel):
-    """Waiting times with rate e^{−η}: what a user writes."""
+    """Waiting times with rate e^{−η}, as a user would write the model."""
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
         return -eta - y * np.exp(-eta)

@@ -1,4 +1,4 @@
-"""Rows from tables: what is read, and what is refused with its place."""
+"""Rows from tables: reading, and refusals that name the place."""
 
 import re
 from pathlib import Path
@@ -67,12 +67,12 @@ def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) ->
         read_table(source, ("a", "b", "c"))
 
 
-def test_one_column_needs_no_second_dimension() -> None:
+def test_one_column_may_be_one_dimensional() -> None:
     for source in (np.array([1.0, 2.0]), pandas.Series([1.0, 2.0]), xarray.DataArray([1.0, 2.0], dims="row")):
         assert read_table(source)[0].tolist() == [[1.0], [2.0]]
 
 
-def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> None:
+def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text('name,age\n"Smith, Jo",40\n"Li ""X"" Wei",50\n')
     assert read_table(path, ("age",))[0].tolist() == [[40.0], [50.0]]
@@ -103,7 +103,7 @@ def test_a_text_with_commas_in_a_column_that_nobody_asks_for(tmp_path: Path) -> 
         (xarray.Dataset(), "along one and the same dimension"),
     ],
 )
-def test_what_is_refused_says_where_it_stands(source: Any, words: str) -> None:
+def test_refused_tables_are_reported_with_line_and_column(source: Any, words: str) -> None:
     with pytest.raises(DpmcError, match=re.escape(words)):
         read_table(source)
 
@@ -129,7 +129,7 @@ def test_files_that_are_refused(tmp_path: Path, name: str, text: str, words: str
         read_table(tmp_path / name)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DpmcError, match="No such file"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(DpmcError, match="Is a directory"):

@@ -71,7 +71,7 @@ def test_seeds_read_off_the_output_names(folder):
     assert [read_chain(f"a/seed-{s}.nc").attrs["seed"] for s in (3, 5)] == [3, 5]
 
 
-def test_one_seed_has_the_same_bits_as_all(folder):
+def test_one_seed_is_bit_identical_alone_and_with_others(folder):
     common = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--output")
     run(*common, "all/seed-0.nc", "all/seed-1.nc")
     run(*common, "one/seed-1.nc")
@@ -105,7 +105,7 @@ def test_thinning_keeps_the_same_chain(folder):
         np.testing.assert_array_equal(total, thin.totals[name])
 
 
-def test_reuse_of_gradients_names_itself(folder, capsys):
+def test_reuse_of_gradients_is_noted_in_outputs(folder, capsys):
     path = folder / "config/studies/thesis.yaml"
     study = yaml.safe_load(path.read_text())
     study["methods"]["dp-hmc-reused"] = {"algorithm": "dp-hmc", "options": {"reuse_gradients": True}}
@@ -166,7 +166,7 @@ def test_a_model_of_ones_own(folder, monkeypatch, capsys):
     assert read_chain("own/seed-0.nc").attrs["dataset"] == "rows"
 
 
-def test_a_command_says_what_it_used_unless_it_is_quiet(folder, capsys):
+def test_a_command_reports_its_inputs_unless_quiet(folder, capsys):
     np.savetxt("rows.csv", np.arange(1.0, 21.0))
     run("data", "--study", "smoke", "--model", "circle", "--rows", "rows.csv", "--output", "made.nc")
     said = r"^data: (\d+\.\d+) s CPU in \d+\.\d+ s, at most (\d+) MB in a process\n\Z"

@@ -1,4 +1,4 @@
-"""TAB completes commands and options; the shell asks as argcomplete's documentation says."""
+"""TAB completes commands and options, by argcomplete's documented protocol."""
 
 import os
 import subprocess

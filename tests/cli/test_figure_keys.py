@@ -1,4 +1,4 @@
-"""A file of figures: where it lies, what it may say, and one line for what breaks a rule."""
+"""A file of figures: its location, its keys, and one-line refusals."""
 
 from pathlib import Path
 
@@ -52,19 +52,19 @@ def test_a_study_has_all_figures_of_its_file(tmp_path) -> None:
     assert load_study(write(tmp_path)).figures == ("clipped", "special")
 
 
-def test_a_study_selects_among_its_own_and_those_that_come_with_dpmc(tmp_path) -> None:
+def test_a_study_selects_figures_among_its_own_and_those_of_dpmc(tmp_path) -> None:
     study = load_study(write(tmp_path, figures="figures: [special, mmd-easy]\n"))
     assert study.figures == ("special", "mmd-easy")
     assert load_study(study.path).figures == study.figures
 
 
-def test_a_figure_of_ones_own_goes_before_one_of_that_name(tmp_path) -> None:
+def test_an_own_figure_replaces_the_figure_of_the_same_name(tmp_path) -> None:
     study = load_study(write(tmp_path, "clipped:", "comparison:"))
     assert known_figures(study.path)["comparison"].metric == ("ratio_clip_fraction",)
     assert known_figures(Path("none.yaml"))["comparison"].metric == ("mmd", "mean_error")
 
 
-def test_no_file_no_figures(tmp_path) -> None:
+def test_a_study_without_a_file_of_figures_has_none(tmp_path) -> None:
     path = tmp_path / "bare.yaml"
     path.write_text(STUDY)
     assert load_study(path).figures == ()
@@ -127,7 +127,7 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("clipped:", "iterations:", "line 1: iterations: is the name of a table that dpmc makes; a figure "),
     ],
 )
-def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:
+def test_invalid_keys_are_refused_with_a_one_line_message(tmp_path, old, new, message) -> None:
     with pytest.raises(DpmcError) as caught:
         load_study(write(tmp_path, old, new))
     assert str(caught.value).startswith(f"{tmp_path}/figures/mine.yaml: ") and "\n" not in str(caught.value)
@@ -138,7 +138,7 @@ def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:
     ("draw", "message"),
     [("none_such:draw", "No module named 'none_such'"), ("dpmc.plots.boxes:drew", "has no function drew")],
 )
-def test_a_function_that_is_not_there(tmp_path, draw, message) -> None:
+def test_a_missing_drawing_function_is_refused(tmp_path, draw, message) -> None:
     study = load_study(write(tmp_path, "own_drawing:draw", draw))
     with pytest.raises(DpmcError, match=message):
         plots.applies("special", study)

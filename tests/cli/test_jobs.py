@@ -69,7 +69,7 @@ def refused(capsys, *arguments: str) -> str:
     return error
 
 
-def test_several_epsilons_have_the_bits_of_each_alone(folder):
+def test_several_epsilons_are_bit_identical_to_each_alone(folder):
     run("--epsilon", "8", "1.0", "4", "--seed", "2", "0", "--output", f"all/{PATTERN}")
     for epsilon in ("1", "4", "8"):
         for seed in ("0", "2"):
@@ -111,12 +111,12 @@ def test_epsilon_and_seeds_are_read_off_the_output_names(folder):
         (("--method", "x", "--output", "eps-1/seed-0.nc"), "'x' is not in this study"),
     ],
 )
-def test_mistakes_are_told(folder, capsys, arguments, words):
+def test_invalid_arguments_are_refused_and_nothing_is_written(folder, capsys, arguments, words):
     assert words in refused(capsys, *arguments)
     assert not chains("eps-1") and not list(folder.glob(".*"))
 
 
-def test_a_method_that_cannot_be_read_off_is_needed(folder, capsys):
+def test_the_method_is_required_if_the_output_does_not_name_it(folder, capsys):
     assert main((*MODEL, "--output", "eps-1/seed-0.nc")) == 2
     assert (
         "--method: needed, since the output 'eps-1/seed-0.nc' is not in a folder" in capsys.readouterr().err
@@ -142,8 +142,8 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     assert len(made & waiting) >= kept
 
 
-def test_a_kill_between_two_finished_runs_makes_none_again(folder):
-    """What Snakemake then does: it deletes the outputs of the unfinished job."""
+def test_finished_runs_survive_a_kill(folder):
+    """As Snakemake does after a kill, the test deletes the outputs of the unfinished job."""
     job = ("--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)
     killed("os", "link", 2, *CELL, *job)
     for output in Path().glob("eps-*/seed-*.nc"):
@@ -155,7 +155,7 @@ def test_a_kill_between_two_finished_runs_makes_none_again(folder):
     assert not list(Path().glob("eps-*/.*"))
 
 
-def test_a_file_system_without_hard_links_will_do(folder, monkeypatch):
+def test_a_file_system_without_hard_links_suffices(folder, monkeypatch):
     job = ("--epsilon", "1", "4", "--seed", "0", "--output")
     run(*job, f"linked/{PATTERN}")
 
@@ -173,7 +173,7 @@ TWO = {
 }
 
 
-def test_several_methods_have_the_bits_of_each_alone_and_lose_nothing_by_a_kill(folder):
+def test_several_methods_are_bit_identical_to_each_alone_also_after_a_kill(folder):
     study = yaml.safe_load(Path("config/studies/smoke.yaml").read_text())
     Path("config/studies/two.yaml").write_text(yaml.safe_dump({**study, "methods": TWO}))
     model = (*MODEL, "--quiet", "--study", "two")
@@ -193,7 +193,7 @@ def test_several_methods_have_the_bits_of_each_alone_and_lose_nothing_by_a_kill(
     assert len({path.stat().st_ino for path in Path("killed").rglob("*.nc")} & waiting) == 3
 
 
-def test_what_waits_belongs_to_its_settings(folder):
+def test_waiting_files_of_other_settings_are_not_used(folder):
     """Other hyperparameters: nothing of the killed job is taken."""
     job = ("--epsilon", "1", "4", "--seed", "0", "--output", PATTERN)
     killed("dpmc.storage", "write_chains", 1, *CELL, *job)
@@ -203,7 +203,7 @@ def test_what_waits_belongs_to_its_settings(folder):
     assert told["tau"] == 0.1
 
 
-def test_runs_at_several_epsilons_on_somebodys_data_say_what_they_cost(folder, capsys):
+def test_runs_at_several_epsilons_on_own_data_report_the_total_cost(folder, capsys):
     problem = datasets.build("circle", "circle", "fresh-0", n=200)
     Path("rows.csv").write_text("\n".join(",".join(map(str, row)) for row in problem.rows))
     cell = (*CELL, "--data", "rows.csv", "--quiet")

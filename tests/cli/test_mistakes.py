@@ -1,4 +1,4 @@
-"""What a user's mistake gets: one line that names file, key, value and rule; nothing written."""
+"""Mistakes of a user: one line that names file, key, value and rule, and no output."""
 
 import os
 import shutil
@@ -69,7 +69,7 @@ def test_study_file(folder, capsys, change, words):
         assert word in error
 
 
-def test_yaml_that_is_none(folder, capsys):
+def test_invalid_yaml_is_refused(folder, capsys):
     (folder / "config/studies/thesis.yaml").write_text("title: [\n")
     assert "not valid YAML" in fails(capsys, *BUDGET)
     (folder / "config/studies/thesis.yaml").write_text("title: a\ntitle: b\n")
@@ -117,7 +117,7 @@ def test_sample_arguments(folder, capsys, arguments, words):
 
 
 def _data(folder: Path, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """A data file with 20 start points, where the seed is what is wrong."""
+    """A data file with 20 start points, for tests of wrong seeds."""
     if "20" not in arguments:
         return ()
     datasets.build("circle", "circle", "published").write(folder / "circle.nc")

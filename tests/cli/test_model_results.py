@@ -1,4 +1,4 @@
-"""A model whose methods return what they must not is refused before any budget is reserved."""
+"""A model whose methods return invalid results is refused before any budget is reserved."""
 
 import sys
 from pathlib import Path
@@ -128,7 +128,7 @@ def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml", n
 
 
 def spied(monkeypatch: Any) -> list[Any]:
-    """A list of what ledgers reserve from now on."""
+    """Return a list of the ledgers that reserve budget from now on."""
     reserved: list[Any] = []
     reserve = Ledger.reserve
 
@@ -156,7 +156,7 @@ def test_a_wrong_result_is_refused_before_any_release(
 
 
 @pytest.mark.parametrize(("method", "settings"), [("dp-penalty", "walk.yaml"), ("dp-hmc", "hmc.yaml")])
-def test_a_right_model_runs(method: str, settings: str, folder: Path, monkeypatch: Any) -> None:
+def test_a_correct_model_runs(method: str, settings: str, folder: Path, monkeypatch: Any) -> None:
     reserved = spied(monkeypatch)
     assert sample(MODEL, method, settings) == 0
     assert reserved
@@ -209,7 +209,7 @@ def test_a_wrong_affine_form_is_refused(old: str, new: str, words: str, folder: 
     assert words in message
 
 
-def test_a_shape_that_goes_wrong_later_is_refused_when_it_does(folder: Path, capsys: Any) -> None:
+def test_a_wrong_shape_for_many_rows_is_refused(folder: Path, capsys: Any) -> None:
     """The dummy rows are few; with 40 rows the same text returns a matrix."""
     late = "value = " + LINE.removeprefix("return ")
     late += "; return value if len(y) < 20 else value[:, None] * value"
@@ -240,7 +240,7 @@ def test_models_of_the_catalogue_depend_on_rows_one_by_one() -> None:
         np.testing.assert_allclose(together, alone, rtol=1e-10)
 
 
-def test_the_library_s_own_callers_are_told_too() -> None:
+def test_sampling_in_python_refuses_wrong_results_too() -> None:
     """Not only the command line: `sampling.sample` itself refuses."""
     from dpmc.problem import Problem
 

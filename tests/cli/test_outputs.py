@@ -1,4 +1,4 @@
-"""Outputs never destroy anything: neither an input, nor another output, nor what dpmc has not made."""
+"""Outputs never overwrite an input, another output, or a file that dpmc did not make."""
 
 import os
 import shutil
@@ -160,7 +160,7 @@ def test_results_are_overwritten_by_force_alone(folder, capsys, command, name):
 @pytest.mark.parametrize(("command", "name"), [*RESULTS, (("speed", "--study", "smoke"), "s.csv"),
                                                (("fetch", "mnist"), "c.txt")])  # fmt: skip
 @pytest.mark.parametrize("foreign", ["notes.txt", "rows.csv", "own.yaml", "empty", "other result"])
-def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, name, foreign):
+def test_files_that_dpmc_did_not_make_are_never_overwritten(folder, capsys, command, name, foreign):
     target = f"theirs{Path(name).suffix}"
     if foreign == "other result":  # of another command
         shutil.copy("traces.csv" if name != "traces.csv" else "metrics.csv", target)
@@ -170,7 +170,7 @@ def test_what_dpmc_has_not_made_is_never_overwritten(folder, capsys, command, na
     assert f"--output: {target}: exists and is not" in error
 
 
-def test_somebodys_figure_and_netcdf_are_theirs(folder, capsys):
+def test_foreign_figures_and_netcdf_files_are_not_overwritten(folder, capsys):
     import netCDF4
     from matplotlib.figure import Figure
 
@@ -183,7 +183,7 @@ def test_somebodys_figure_and_netcdf_are_theirs(folder, capsys):
     refused(capsys, folder, *SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
 
 
-def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
+def test_refusals_come_before_any_computation(folder, capsys, monkeypatch):
     monkeypatch.setattr("dpmc.sampling.sample", lambda *_: pytest.fail("it samples"))
     monkeypatch.setattr("dpmc.problem.read_problem", lambda *_: pytest.fail("it reads data"))
     refused(capsys, folder, *SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
@@ -203,7 +203,7 @@ def test_nothing_is_computed_before_a_refusal(folder, capsys, monkeypatch):
         ("nowhere.nc", "is a link to a missing file"),
     ],
 )
-def test_what_cannot_be_a_file(folder, capsys, output, words):
+def test_impossible_output_paths_are_refused(folder, capsys, output, words):
     os.symlink("gone.nc", "nowhere.nc")
     for command in (
         (*SAMPLE, "--seed", "0"),
@@ -217,8 +217,8 @@ def test_what_cannot_be_a_file(folder, capsys, output, words):
         assert words in refused(capsys, folder, *command, "--output", output)
 
 
-def test_a_search_goes_on_from_its_table_without_force(folder, capsys):
-    """The table of trials is what a killed search has left; the settings come at its end."""
+def test_a_search_resumes_from_its_table_without_force(folder, capsys):
+    """A killed search leaves the table of trials only, since settings are written at its end."""
     search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
     assert main(search) == 0
     found, trials = yaml.safe_load(Path("found.yaml").read_text()), Path("found.trials.csv").read_text()
@@ -246,7 +246,7 @@ class Mortal:
 """
 
 
-def test_a_killed_chain_goes_on_without_force(folder, monkeypatch):
+def test_a_killed_chain_resumes_without_force(folder, monkeypatch):
     """And ends with the bits of one that was not killed."""
     Path("mortal.py").write_text(MORTAL)
     monkeypatch.syspath_prepend(folder)

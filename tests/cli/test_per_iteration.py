@@ -1,4 +1,4 @@
-"""ε per iteration sets the noise and limits no chain; the ledger says what all iterations cost together."""
+"""ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
 import csv
 import json
@@ -67,7 +67,7 @@ def sample(method: str = "dp-penalty", epsilon: str = "0.5", output: str = "seed
         "circle/fresh-0.nc", "--quiet", "--output", output)  # fmt: skip
 
 
-def test_the_noise_is_that_of_one_iteration_and_the_ledger_says_the_total(folder):
+def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder):
     sample()
     chain = read_chain("seed-0.nc")
     multiplier = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 0.5
@@ -89,7 +89,7 @@ def test_less_noise_at_a_larger_epsilon(folder):
     assert small == pytest.approx(5.0 * large)
 
 
-def test_total_among_the_metrics_and_infinite_without_a_guarantee(folder):
+def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder):
     sample()
     sample("mh", "inf", "mh/seed-0.nc")
     run(
@@ -110,7 +110,7 @@ def test_total_among_the_metrics_and_infinite_without_a_guarantee(folder):
     assert ("dp-penalty", "epsilon_spent") not in rows
 
 
-def test_a_study_of_total_epsilon_has_none_of_this(folder):
+def test_a_study_of_total_epsilon_has_no_settings_per_iteration(folder):
     shutil.copytree(ROOT / "config", "config", dirs_exist_ok=True)
     for name in ("thesis", "dp-hmc", "smoke"):
         study = load_study(name)
@@ -139,7 +139,7 @@ def test_iterations_are_needed(folder):
     assert load_study("own").iterations("circle", "dp-penalty") == 5
 
 
-def test_an_algorithm_that_no_epsilon_sets(folder, capsys):
+def test_an_algorithm_without_calibration_is_refused(folder, capsys):
     change(methods={"rwmh": {}})
     code = main(("sample", "--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1",
                  "--output", "seed-0.nc"))  # fmt: skip
@@ -215,7 +215,7 @@ def test_accuracy_of_the_running_mean(folder):
     assert len(set(values.values())) > 1
 
 
-def test_speed_leaves_out_what_is_done_once(monkeypatch, folder):
+def test_speed_excludes_start_up(monkeypatch, folder):
     moments = iter([0.0, 10.0, 10.0 + 744.0] * 4)
 
     def slow_start(cell, seeds, progress):

@@ -1,4 +1,4 @@
-"""A study's keys: what breaks a rule is refused in one line, with the line of the file where it stands."""
+"""A study's keys: one-line refusals that name the line of the file."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def write(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-def test_a_study_that_is_right(tmp_path) -> None:
+def test_a_correct_study_is_accepted(tmp_path) -> None:
     study = load_study(write(tmp_path))
     assert study.model("twin").epsilons == ("0.5", "1") and study.model("twin").model == "circle"
     assert (study.chains, study.tuning.trials, study.epsilon_kind) == (1, 100, "total")
@@ -85,7 +85,7 @@ def test_a_study_that_is_right(tmp_path) -> None:
         ("[0.5, 1]", "[0.5, 1", "is not valid YAML: while parsing a flow sequence at line 9, column 15"),
     ],
 )  # fmt: skip
-def test_what_breaks_a_rule(tmp_path, old, new, message) -> None:
+def test_invalid_keys_are_refused_with_a_one_line_message(tmp_path, old, new, message) -> None:
     with pytest.raises(DpmcError) as caught:
         load_study(write(tmp_path, old, new))
     assert str(caught.value).startswith(f"{tmp_path}/lines.yaml: ") and "\n" not in str(caught.value)

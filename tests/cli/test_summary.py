@@ -1,4 +1,4 @@
-"""What `dpmc sample` says at its end, when it warns, and what several seeds are said to cost."""
+"""The summary of `dpmc sample`: numbers, warnings, and the joint cost of several seeds."""
 
 import json
 import re
@@ -42,7 +42,7 @@ GOOD = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.15}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with models of one's own and private rows."""
+    """A folder with own models and private rows."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 def said(
     capfd, model: str, *arguments: str, epsilon: str = "4", quiet: bool = False, **settings
 ) -> list[str]:
-    """What `sample` says of a model, apart from progress and what was used."""
+    """Return the lines that `sample` prints about a model, without progress and inputs."""
     Path("own.yaml").write_text(json.dumps({**GOOD, **settings}))
     arguments = ("--model", model, "--method", "dp-penalty", "--epsilon", epsilon, *arguments)
     seeds = () if "--seed" in arguments else ("--seed", "0")
@@ -112,7 +112,7 @@ def test_every_epsilon_has_a_row_and_names_its_files(folder, capfd):
     assert [int(row["iterations"]) for row in found] == iterations
 
 
-def test_quiet_says_nothing(folder, capfd):
+def test_quiet_prints_nothing(folder, capfd):
     assert said(capfd, f"{folder}:Normal", quiet=True, proposal_sd=50.0) == []
 
 
@@ -144,12 +144,12 @@ def test_chains_that_disagree_are_warned_of(folder, capfd):
     assert any("R-hat is" in line and "come together" in line for line in warnings(lines)), lines
 
 
-def test_a_budget_that_allows_nothing_is_no_reason_to_blame_the_chain(folder, capfd):
+def test_a_chain_without_iterations_gets_no_warnings(folder, capfd):
     lines = said(capfd, f"{folder}:Normal", tau=0.001)
     assert any("budget too small" in line for line in lines) and not warnings(lines)
 
 
-def test_chains_share_a_budget_and_delta_is_ones_own(folder, capfd):
+def test_chains_share_a_budget_and_delta_may_be_given(folder, capfd):
     said(capfd, f"{folder}:Normal")
     alone = read_chain("c0.nc")
     [row] = table(said(capfd, f"{folder}:Normal", "--chains", "4"))
@@ -184,7 +184,7 @@ def test_impossible_chains_and_deltas(folder, capfd, option, value):
         )
 
 
-def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
+def test_several_seeds_on_own_data_report_the_total_cost(folder, capfd):
     for quiet in (False, True):
         lines = said(capfd, f"{folder}:Normal", "--seed", "0", "1", "2", quiet=quiet)
         [line] = [line for line in lines if "seeds spend" in line]
@@ -201,7 +201,7 @@ def test_several_seeds_on_somebodys_data_say_what_they_cost(folder, capfd):
     assert not any("seeds spend" in line for line in said(capfd, f"{folder}:Normal", "--chains", "3"))
 
 
-def test_seeds_on_generated_data_cost_nobody_anything(folder, capfd):
+def test_seeds_on_generated_data_report_no_total_cost(folder, capfd):
     datasets.build("circle", "circle", "fresh-0", n=200).write(Path("circle.nc"))
     cell = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty", "--epsilon", "0.5")
     arguments = ("sample", *cell, "--iterations", "20", "--seed", "0", "1")

@@ -84,7 +84,7 @@ def test_numbers_have_a_range(folder, capsys, arguments):
     names(fails(capsys, *arguments), (arguments[-2],))
 
 
-def test_a_seed_that_would_need_more_start_points_than_there_can_be(folder, capsys):
+def test_a_seed_above_the_limit_is_refused(folder, capsys):
     arguments = tuple(argument for argument in FREE if argument not in ("--data", "circle.nc"))
     names(fails(capsys, *arguments, "--seed", "999999999"), ("--seed: 999999999", "must be below 1000000"))
 
@@ -243,8 +243,8 @@ def test_options_where_epsilon_is_per_iteration(folder, capsys, options, words):
         ("  dp-penalty: {}", "  dp-penalty: {}\n  tuna-mh: {}", ("tuna-mh", "missing")),
     ],
 )
-def test_a_run_stops_before_it_begins(tmp_path, old, new, words):
-    """By `workflow/run.py`, which works in the folder that it stands in."""
+def test_a_run_with_an_invalid_study_stops_before_any_job(tmp_path, old, new, words):
+    """By `workflow/run.py`, which works in its own folder."""
     for name in ("config", "workflow"):
         shutil.copytree(ROOT / name, tmp_path / name)
     path = tmp_path / "config/studies/smoke.yaml"
@@ -391,7 +391,7 @@ def test_a_module_of_ones_own(folder, capsys, text, words):
     names(fails(capsys, *OWN, "--data", "rows.csv"), ("mine:Model", *words))
 
 
-def test_a_model_that_is_right(folder):
+def test_a_correct_model_is_accepted(folder):
     own_model(folder, MODEL + "    def posterior(self, rows, temperature): return Posterior()\n" + POSTERIOR)
     assert main(OWN) == 0
     assert main((*OWN, "--data", "rows.csv", "--force")) == 0
@@ -449,7 +449,7 @@ def test_rows(folder, capsys, text, words):
 @pytest.mark.parametrize(
     "text", ["\ufeff1\n2\n", "\ufeffx\n1\n2\n", "x\n1\n2\n", '"x"\n 1\n\n2 \r\n', "1\n2"]
 )
-def test_rows_that_are_right(folder, text):
+def test_correct_rows_are_read(folder, text):
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8", newline="")
     assert datasets.read_rows(path).tolist() == [[1.0], [2.0]]

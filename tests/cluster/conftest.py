@@ -144,7 +144,7 @@ def stop(folder: Path) -> None:
 
 
 def running(pid_file: Path) -> bool:
-    """Whether the process of a pid file lives."""
+    """Return whether the process of a pid file is alive."""
     return pid_file.exists() and psutil.pid_exists(int(pid_file.read_text()))
 
 
@@ -159,5 +159,5 @@ def end(pid_file: Path) -> None:
 
 
 def ask(*command: str) -> str:
-    """What a command of Slurm's prints."""
+    """Return the output of a Slurm command."""
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout

@@ -134,7 +134,7 @@ def submitted(output: str) -> list[str]:
 
 
 def known_to_slurm(number: str) -> dict[str, str]:
-    """What Slurm says of a job, finished or not."""
+    """Return Slurm's record of a job, finished or not."""
     told = subprocess.run(["scontrol", "show", "job", number], capture_output=True, text=True, check=True)
     return dict(re.findall(r"(\w+)=(\S*)", told.stdout))
 
@@ -143,7 +143,7 @@ def lines(stream: IO[str]) -> Iterator[str]:
     yield from iter(stream.readline, "")
 
 
-def test_a_study_whose_controller_is_killed_ends_with_the_local_runs_bits(tmp_path):
+def test_a_study_whose_controller_is_killed_is_bit_identical_to_a_local_run(tmp_path):
     local = copy_pipeline(tmp_path / "local", {"reduced": REDUCED})
     status, output = run(local, "--cores", "2", "reduced")
     assert status == 0, output[-3000:]
@@ -219,7 +219,7 @@ def test_a_job_that_fails_gets_more_memory_and_is_reported_with_its_log(tmp_path
         ("brief", ["jobs ask for 60 minutes, the partition brief allows 1"]),
     ],
 )
-def test_a_partition_that_cannot_take_the_jobs_is_named(tmp_path, partition, words):
+def test_a_partition_that_cannot_take_the_jobs_is_refused(tmp_path, partition, words):
     folder = copy_pipeline(tmp_path, {"reduced": REDUCED})
     profile = folder / "profiles/slurm/profile.yaml"
     named = profile.read_text().replace("# slurm_partition: compute", f"slurm_partition: {partition}")
@@ -246,7 +246,7 @@ def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
     assert about["JobState"] == "COMPLETED" and about["TimeLimit"] == "01:00:00"
 
 
-def test_one_allocation_makes_a_study_inside_itself(tmp_path):
+def test_a_study_runs_inside_one_allocation(tmp_path):
     folder = copy_pipeline(tmp_path, {"reduced": REDUCED})
     (folder / ".venv").symlink_to(sys.prefix)
     command = [

@@ -1,4 +1,4 @@
-"""IDX files: what they hold, plain and packed, and each way in which one can be broken."""
+"""IDX files: contents, plain and packed, and each kind of broken file."""
 
 import gzip
 
@@ -11,7 +11,7 @@ from dpmc.errors import DpmcError
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 
 
-def test_by_hand():
+def test_a_file_written_by_hand_is_parsed():
     raw = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255])
     assert idx.parse(raw, "x").tolist() == [[1, 2, 3], [4, 5, 255]]
     assert idx.dump(np.array([[1, 2, 3], [4, 5, 255]], np.uint8)) == raw
@@ -24,7 +24,7 @@ def test_numbers_are_big_endian():
 
 @pytest.mark.parametrize("name", ["images", "images.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
-def test_plain_or_packed_whatever_the_name(tmp_path, pack, name):
+def test_plain_and_packed_files_are_read_under_any_name(tmp_path, pack, name):
     (tmp_path / name).write_bytes(pack(idx.dump(IMAGES)))
     np.testing.assert_array_equal(idx.read(tmp_path / name), IMAGES)
 

@@ -1,4 +1,4 @@
-"""Two classes of pictures as rows: the projection against an SVD, who it is fitted on, what problems hold."""
+"""Two classes of images as rows: the projection against an SVD, its training images, contents of problems."""
 
 import copy
 from pathlib import Path
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def table(monkeypatch):
-    """The table with few rows, so that tiny pictures of a person's own pass for MNIST."""
+    """The table with few rows, so that tiny images are accepted as MNIST."""
     content = copy.deepcopy(sources.table())
     content["sets"]["mnist-79"] |= {"train": 240, "test": 60}
     monkeypatch.setattr(sources, "table", lambda: content)
@@ -29,7 +29,7 @@ def table(monkeypatch):
 
 @pytest.fixture
 def mine(tmp_path, table, monkeypatch) -> Path:
-    """A folder to work in, with tiny pictures where a person's own MNIST lies."""
+    """A working folder, with tiny images in the place of a user's own MNIST."""
     tiny.put(tmp_path / "data/downloads/mnist", tiny.pictures(1200, 300))
     (tmp_path / "config").symlink_to(ROOT / "config")
     monkeypatch.chdir(tmp_path)
@@ -62,7 +62,7 @@ def test_rows_are_those_of_an_svd(mine, own):
     np.testing.assert_allclose(np.abs(rows.train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
 
 
-def test_a_private_picture_moves_no_other_row_unless_the_projection_is_its_own(mine):
+def test_a_private_image_changes_no_other_row_unless_the_projection_is_private(mine):
     before = {name: images.build(images.image_set(name)).train for name in ("mnist-79", "mnist-79-own")}
     files = {name: array.copy() for name, array in arrays(mine).items()}
     first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
@@ -116,7 +116,7 @@ def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_test
     np.testing.assert_array_equal(public.test[:, 0], own.test[:, 0])
 
 
-def test_other_numbers_of_rows_than_the_table_s_are_refused(mine, table):
+def test_numbers_of_rows_that_differ_from_the_table_are_refused(mine, table):
     table["sets"]["mnist-79"]["train"] = 241
     with pytest.raises(DpmcError, match="240 and 60 pictures of the classes 7 and 9, .* 241 and 60"):
         images.build(images.image_set("mnist-79"))
@@ -156,7 +156,7 @@ def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(mine, model, name, n, words):
+def test_images_that_do_not_fit_the_model_are_refused(mine, model, name, n, words):
     with pytest.raises(DpmcError) as caught:
         datasets.build("digits", model, name, n)
     assert words in str(caught.value)
@@ -209,7 +209,7 @@ def test_problems_check_the_newer_arrays(field, array, words):
     assert words in str(caught.value)
 
 
-def test_the_command_fetches_and_says_what_is_missing(mine, capsys):
+def test_the_command_fetches_and_reports_missing_files(mine, capsys):
     assert main(["fetch", "mnist", "--output", "data/downloads/mnist.found"]) == 0
     assert len((mine / "data/downloads/mnist.found").read_text().splitlines()) == 4
     (mine / "data/downloads/mnist/train-images-idx3-ubyte.gz").unlink()

@@ -36,7 +36,7 @@ def test_rows_are_the_papers(problems):
     np.testing.assert_array_equal(banana.rows, problems["paper-banana-wide"].rows)
 
 
-def test_true_parameters_are_the_papers(problems):
+def test_true_parameters_are_those_of_the_paper(problems):
     for problem in problems.values():
         assert problem.true_theta.tolist() == [0.0, 3.0] + [0.0] * (problem.dimension - 2)
         assert problem.temperature == 1.0

@@ -1,4 +1,4 @@
-"""Sources of image data: each place where they are looked for, checksums, what is said if there are none."""
+"""Sources of image data: each place that is searched, checksums, and the message if there are none."""
 
 import hashlib
 import os
@@ -93,7 +93,7 @@ def test_an_installed_package_comes_before_a_client(tmp_path, client):
     assert sources.contents(source(), tmp_path / "d") == FILES
 
 
-def test_nothing_anywhere_says_where_was_looked_and_what_to_do(tmp_path, client):
+def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, client):
     root = tmp_path / "d"
     assert sources.missing(source(), root) is None  # not asked for yet
     said = refused(source(installed=str(tmp_path / "system")), root)
@@ -110,7 +110,7 @@ def test_nothing_anywhere_says_where_was_looked_and_what_to_do(tmp_path, client)
     assert str(root / "tiny.missing") in str(sources.missing(source(), root))
 
 
-def test_a_client_that_fails_is_quoted(tmp_path, client):
+def test_the_error_of_a_failing_client_is_quoted(tmp_path, client):
     tiny.program(client, "get-tiny", "echo first >&2; echo 'E: Unable to locate package tiny' >&2; exit 100")
     assert "failed with status 100: E: Unable to locate package tiny" in refused(source(), tmp_path / "d")
 
@@ -120,13 +120,13 @@ def test_a_client_that_writes_nothing(tmp_path, client):
     assert "failed with status 0: it wrote no file" in refused(source(), tmp_path / "d")
 
 
-def test_a_client_that_does_not_end(tmp_path, client, monkeypatch):
+def test_a_client_that_does_not_end_is_stopped(tmp_path, client, monkeypatch):
     tiny.program(client, "get-tiny", "exec sleep 60")
     monkeypatch.setattr(sources, "SECONDS", 0.3)
     assert "did not end within 0.3 s" in refused(source(), tmp_path / "d")
 
 
-def test_another_file_than_the_pinned_one_is_not_opened(tmp_path, client):
+def test_a_download_with_another_checksum_is_not_opened(tmp_path, client):
     (tmp_path / "package").write_bytes(PACKAGE + b"\n")
     downloads(client, tmp_path / "package")
     said = refused(source(), tmp_path / "d")
@@ -134,7 +134,7 @@ def test_another_file_than_the_pinned_one_is_not_opened(tmp_path, client):
     assert list((tmp_path / "d/tiny").iterdir()) == []
 
 
-def test_a_wrong_file_put_there_by_hand_is_refused_and_left_there(tmp_path, client):
+def test_a_wrong_file_put_there_by_hand_is_refused_and_kept(tmp_path, client):
     wrong = {**FILES, "t10k-labels-idx1-ubyte": idx.dump(np.zeros(20, np.uint8))}
     tiny.put(tmp_path / "d/tiny", wrong)
     said = refused(source(), tmp_path / "d")
@@ -143,7 +143,7 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_left_there(tmp_path, clie
     assert sources.missing(source(), tmp_path / "d") is not None
 
 
-def test_a_source_that_failed_is_missing_until_its_files_are_there_or_the_mark_is_gone(tmp_path, client):
+def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed(tmp_path, client):
     root = tmp_path / "d"
     refused(source(), root)
     assert sources.missing(source(), root)
@@ -160,7 +160,7 @@ def test_a_source_that_failed_is_missing_until_its_files_are_there_or_the_mark_i
     assert not (root / "tiny.missing").exists()
 
 
-def test_a_source_for_hands_alone_is_missing_from_the_start(tmp_path):
+def test_a_source_without_a_command_is_missing_until_its_files_are_put_there(tmp_path):
     mine = replace(source(), command=(), archive=None)
     assert "by hand" in str(sources.missing(mine, tmp_path))
     assert "are missing" in refused(mine, tmp_path)
@@ -202,7 +202,7 @@ def test_digits_of_the_npm_package_become_idx_files():
     assert labels.tolist() == [digit for digit in range(10) for _ in digits[digit]]
 
 
-def test_the_table_is_whole():
+def test_the_table_of_sources_is_complete():
     for name in sources.table()["sources"]:
         wanted = sources.source(name)
         assert wanted.archive is None or wanted.archive["kind"] in archives.UNPACK

@@ -1,4 +1,4 @@
-"""Start points: no ε covers them, so that they must not tell of somebody's rows."""
+"""Start points: no ε covers them, so they must not depend on private rows."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ MODELS = (
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_start_points_do_not_depend_on_a_persons_own_rows(model: str) -> None:
+def test_start_points_do_not_depend_on_own_rows(model: str) -> None:
     about = models.definition(model)
     generator = np.random.default_rng(3)
     rows = about.model.simulate(generator, np.array(about.true_theta), 300)
@@ -29,7 +29,7 @@ def test_start_points_do_not_depend_on_a_persons_own_rows(model: str) -> None:
         assert (one.reference != other.reference).any()
 
 
-def test_start_points_of_a_persons_own_rows_lie_about_as_far_out_as_those_of_ours() -> None:
+def test_start_points_for_own_rows_are_about_as_far_out_as_published_ones() -> None:
     ours = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 20)
     own = datasets.from_rows("flat-banana-2d", "flat-banana-2d", "own", ours.rows, 20)
     centre = ours.true_theta

@@ -26,7 +26,7 @@ def test_hash_equals_known_answers_of_salmon_et_al(key, counter, expected):
 
 
 @pytest.mark.parametrize(("seed", "expected"), [(0, [0, 0]), (43247, [0, 43247]), (2**40 + 5, [256, 5])])
-def test_key_is_upper_and_lower_word(seed, expected):
+def test_a_key_consists_of_upper_and_lower_word(seed, expected):
     key = threefry.key(seed)
     assert key.dtype == np.uint32
     assert key.tolist() == expected
@@ -156,7 +156,7 @@ def test_key_refuses_impossible_seeds(seed):
         threefry.key(seed)
 
 
-def test_impossible_sizes_are_refused_before_memory_is_asked_for():
+def test_impossible_sizes_are_refused_before_allocation():
     key = threefry.key(1)
     with pytest.raises(ValueError, match="at least 1 key"):
         threefry.split(key, 0)

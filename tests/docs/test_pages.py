@@ -1,4 +1,4 @@
-"""Pages with executed cells: all of them run, in their short form, and what they promise holds."""
+"""Pages with executed cells: all cells run, in their short form, and the stated results hold."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def by_python(command: re.Match[str]) -> str:
 
 
 def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run the cells of a page one after the other, in a folder of their own; return what they define."""
+    """Run the cells of a page one after the other, in a new folder; return the names that they define."""
     plt.switch_backend("Agg")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)

@@ -136,7 +136,7 @@ def uneven(asked: Problem) -> Problem:
 
 
 class Clipped(NamedTuple):
-    """A clipped sum, how many terms are clipped, what rounding may change of both."""
+    """A clipped sum, the number of clipped terms, and bounds on the rounding error of both."""
 
     total: Array
     count: int

@@ -1,4 +1,4 @@
-"""Clipped sums over all rows: every evaluator against the model's formulas, ties, and what is no number."""
+"""Clipped sums over all rows: every evaluator against the model's formulas, with ties and NaN."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_a_norm_that_equals_the_bound_is_not_clipped(k: int) -> None:
 
 
 def ratio_and_gradient(model: Any, rows: np.ndarray, move: list[float], bound: float) -> Any:
-    """Sums and counts of one chain that moves from 0, and of the gradients where it arrives."""
+    """Return sum and count of log ratios for one chain that moves from 0, and of gradients at its end."""
     evaluator, proposal = evaluators.build(model, rows), np.array([move])
     with np.errstate(all="ignore"):
         ratio, count = evaluator.ratio_sums(0.0 * proposal, proposal, np.array([bound]))
@@ -106,7 +106,7 @@ def ratio_and_gradient(model: Any, rows: np.ndarray, move: list[float], bound: f
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_what_overflows_is_clipped(k: int) -> None:
+def test_rows_that_overflow_are_clipped(k: int) -> None:
     rows = np.full((5, k), 0.5)
     rows[1:3, 0] = 1e308, -1e308
     ratio, count, gradient, clipped = ratio_and_gradient(Straight(k), rows, [10.0] + [0.0] * k, 2.0)
@@ -117,7 +117,7 @@ def test_what_overflows_is_clipped(k: int) -> None:
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("k", [1, 2, 3, 11])
-def test_a_log_ratio_that_is_no_number_speaks_against_the_proposal(k: int, sign: float) -> None:
+def test_a_nan_log_ratio_counts_against_the_proposal(k: int, sign: float) -> None:
     rows = np.random.default_rng(k).normal(0.0, 1.0, (3000, k))
     for part in (0, k):
         move = [sign] * k + [0.5]
@@ -129,7 +129,7 @@ def test_a_log_ratio_that_is_no_number_speaks_against_the_proposal(k: int, sign:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("k", [1, 2, 3, 11])
-def test_a_gradient_that_is_no_number_counts_as_nothing(k: int, value: float) -> None:
+def test_a_nan_gradient_counts_as_zero(k: int, value: float) -> None:
     rows = np.random.default_rng(k).normal(0.0, 1.0, (3000, k))
     for part in (0, k):
         move = [1.0] * k + [0.5]
@@ -140,7 +140,7 @@ def test_a_gradient_that_is_no_number_counts_as_nothing(k: int, value: float) ->
 
 
 @pytest.mark.parametrize("bound", [2.0, np.inf])
-def test_a_softplus_of_no_number_speaks_against_the_proposal(bound: float) -> None:
+def test_a_nan_softplus_counts_against_the_proposal(bound: float) -> None:
     rows = np.array([[0.5], [1e308], [np.nan], [1.0]])
     theta, proposal = np.array([[0.0, 0.0, 2.0, 0.0]]), np.array([[0.25, 0.0, 2.5, 0.0]])
     asked = cases.Problem(MODELS["soft, 1"], rows[[0, 3]], theta, proposal)

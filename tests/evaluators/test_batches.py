@@ -160,7 +160,7 @@ def test_sums_of_batches_are_unbiased(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["banana", "straight, 1", "straight, 4", "soft, 4"])
-def test_a_row_that_is_not_finite_counts_as_nothing_in_a_batch(name: str) -> None:
+def test_a_row_that_is_not_finite_counts_as_zero_in_a_batch(name: str) -> None:
     asked = cases.problem(name, 40)
     lost = np.insert(asked.rows, 17, np.nan, axis=0)
     bound, limit = np.full(9, 0.3), 0.9

@@ -42,8 +42,8 @@ def test_a_chain_is_the_same_alone_beside_others_and_in_any_order(name: str, kin
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_asking_again_gives_the_same_bits(name: str) -> None:
-    """Layouts are made when first needed; what was asked before makes no difference."""
+def test_earlier_calls_do_not_change_results(name: str) -> None:
+    """Layouts are made when first needed, so earlier calls could matter."""
     asked = cases.problem(name, 2600, chains=CHAINS)
     chosen = np.arange(CHAINS)
     first = answers(evaluators.build(asked.model, asked.rows), asked, chosen)

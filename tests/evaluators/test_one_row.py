@@ -1,4 +1,4 @@
-"""What one row can do: it moves every sum by its clip bound, twice, and by rounding; whatever the rows are.
+"""One row moves every sum by at most twice its clip bound, plus rounding, whatever the rows are.
 
 Every evaluator that `evaluators.build` may choose is asked here, by its answers alone, so that every kernel
 is reached. `sums` is the one place that knows how a sum is asked for.
@@ -26,7 +26,7 @@ UNIT = 2.0**-53
 
 
 def rounding(n: int) -> float:
-    """How much more than the bound one row may move a sum of n terms, as a multiple of the bound.
+    """Return by how much one row may move a sum of n terms beyond the bound, as a multiple of the bound.
 
     A sum of n terms of at most the bound, each with a relative error of a few units, has an error of at most
     n (n + few) units of the bound; a term may be taken from a sum of statistics as long as these are at most
@@ -75,7 +75,7 @@ COVARIANCE = np.array([[2.0, -0.6, 0.1], [-0.6, 0.9, 0.3], [0.1, 0.3, 1.4]])
 
 
 class Case(NamedTuple):
-    """A model, what is asked, how many columns its rows have, and which components all chains move."""
+    """A model, the sum to compute, the number of columns, and the components that all chains move."""
 
     model: Any
     columns: int
@@ -160,7 +160,7 @@ def moves(case: Case, offset: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def replacements(offset: float, columns: int) -> Iterator[tuple[float, int | None]]:
-    """What a row, or its last number, is replaced by."""
+    """Return replacements of a row, or of its last number."""
     for value in (-offset, offset + 1e3, 1e8, -1e17, 1e103, -1e150):
         yield value, None
         if columns > 1:
@@ -187,7 +187,7 @@ def test_one_row_moves_a_sum_by_its_sensitivity_and_by_rounding(name: str, halve
 
 @pytest.mark.parametrize("bound", [0.3, 2.0, 20.0])
 @pytest.mark.parametrize("name", [name for name in CASES if "batch" not in name and "generic" not in name])
-def test_so_it_is_where_sums_of_statistics_stand_for_rows(name: str, bound: float) -> None:
+def test_one_row_moves_sums_of_statistics_by_its_sensitivity_and_by_rounding(name: str, bound: float) -> None:
     """Several strips and blocks, of which few rows, many or all are within the bound."""
     for offset, halves in ((0.0, False), (1e3, True), (1e6, False), (1e9, True), (1e14, False)):
         assert largest_change(CASES[name], MANY, bound, offset, halves) <= 1.0 + rounding(MANY), offset
@@ -226,7 +226,7 @@ class CubicSoftplus:
 
 @pytest.mark.parametrize("asked", [*ASKED, "softplus ratio", "softplus batch ratio"])
 @pytest.mark.parametrize("value", [1e103, -1e120])
-def test_a_row_whose_statistics_are_not_finite_counts_as_nothing(asked: str, value: float) -> None:
+def test_a_row_whose_statistics_are_not_finite_counts_as_zero(asked: str, value: float) -> None:
     """It moves no sum by more than half the sensitivity: the sum is that of the other rows."""
     model = CubicSoftplus() if asked.startswith("softplus") else Cubic()
     case = Case(model, 1, asked.removeprefix("softplus "))
@@ -245,7 +245,7 @@ def test_a_row_whose_statistics_are_not_finite_counts_as_nothing(asked: str, val
 
 @pytest.mark.parametrize("asked", ["gradient", "batch gradient"])
 @pytest.mark.parametrize("theta", [1e20, 1e29])
-def test_a_gradient_that_is_not_finite_counts_as_nothing_in_every_evaluator(asked: str, theta: float) -> None:
+def test_a_gradient_that_is_not_finite_counts_as_zero_in_every_evaluator(asked: str, theta: float) -> None:
     """Rows so large that a bent model's gradient overflows, at positions that are still admitted."""
     bent = Banana(20.0, 0.0, 0.0, np.array([1e-140, 1e-140]), 1.0)
     rows = np.random.default_rng(4).normal(0.0, 1.0, (N, 2))
@@ -256,7 +256,7 @@ def test_a_gradient_that_is_not_finite_counts_as_nothing_in_every_evaluator(aske
     assert np.sqrt((found**2).sum(axis=1)).max() <= N * BOUND
 
 
-def test_a_log_ratio_of_minus_infinity_keeps_its_meaning() -> None:
+def test_a_log_ratio_of_minus_infinity_is_clipped_as_such() -> None:
     class Cut:
         """Rows beyond θ are impossible."""
 

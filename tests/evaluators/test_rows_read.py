@@ -1,4 +1,4 @@
-"""How many rows an evaluation reads: upper bounds by counting, no clocks. Moves are those of real chains."""
+"""Numbers of rows that an evaluation reads: upper bounds by counting, for moves of real chains."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def first_blocks(monkeypatch: Any, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["ratio", "gradient"])
-def test_of_thirty_statistics_most_rows_are_settled_unread(kind: str, monkeypatch: Any) -> None:
+def test_most_rows_of_thirty_statistics_are_not_read(kind: str, monkeypatch: Any) -> None:
     evaluator, theta, proposal = walk(20_000, 30, 0.0, 0.00084 * np.sqrt(10.0))
     settled = first_blocks(monkeypatch, f"block_{kind}_sums")
     if kind == "ratio":

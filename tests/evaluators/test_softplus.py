@@ -46,7 +46,7 @@ def test_softplus_is_right_to_a_few_units_in_the_last_place() -> None:
     assert (np.abs(found - wanted) <= 8e-16 * wanted + np.longdouble(5e-324)).all()
 
 
-def test_the_change_of_a_short_move_loses_nothing() -> None:
+def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
     generator = np.random.default_rng(2)
     old = generator.normal(0.0, 12.0, 15_000)
     move = generator.normal(0.0, 1.0, 15_000) * 10.0 ** generator.uniform(-12.0, 0.0, 15_000)
@@ -64,7 +64,7 @@ def test_the_change_of_a_short_move_loses_nothing() -> None:
     assert (np.abs(change(old, new) - wanted) <= 6e-16 * scale).all()
 
 
-def test_infinities_and_what_is_no_number() -> None:
+def test_changes_of_softplus_at_infinities_and_nan() -> None:
     inf, nan = np.inf, np.nan
     old = [-inf, inf, -inf, inf, 0.0, nan, 0.0, -nan, nan, -inf, 1e300, -1e300, 0.0]
     new = [-inf, inf, inf, -inf, inf, 0.0, nan, nan, inf, -inf, -1e300, 1e300, 0.0]

@@ -1,4 +1,4 @@
-"""Whether a figure can be read: nothing cut off, no type too small."""
+"""Checks that a figure is readable: nothing is cut off, and no type is too small."""
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text

@@ -57,7 +57,7 @@ def draw(of: Study, table: pd.DataFrame, folder: Path = PUBLISHED) -> Figure:
     return figure
 
 
-def test_it_is_readable_and_says_what_is_where() -> None:
+def test_the_figure_is_readable_and_labelled() -> None:
     of = experiment()
     figure = draw(of, table_of(of))
     assert_readable(figure)
@@ -138,14 +138,14 @@ def test_exact_samples_are_lines() -> None:
         assert len(edge.get_ydata()) == {2: 10, 3: 10, 6: 9, 7: 9}.get(panel, 0)
 
 
-def test_a_missing_cell_says_why() -> None:
+def test_a_missing_cell_has_a_reason() -> None:
     of = experiment()
     table = table_of(of)
     table = table[~((table.model == PLACES[0]) & (table.method == "hmc-8"))]
     assert [t.get_text() for t in draw(of, table).axes[0].texts] == ["no box: no results"]
 
 
-def test_one_place_alone_and_none() -> None:
+def test_one_experiment_alone_is_drawn_and_none_is_refused() -> None:
     of = experiment(("0.5", "1000"))
     alone = Study({PLACES[1]: of.models[PLACES[1]]}, of.methods)
     assert len(draw(alone, table_of(alone)).axes) == 2
@@ -153,7 +153,7 @@ def test_one_place_alone_and_none() -> None:
         draw(study(EASY), metrics(study(EASY)))
 
 
-def test_bounds_are_sorted_as_numbers() -> None:
+def test_clip_bounds_are_sorted_as_numbers() -> None:
     of = experiment(("10", "0.5", "1000", "2"))
     assert list(clip_bounds(of, PLACES[0])["hmc"]) == [0.5, 2.0, 10.0, 1000.0]
 
@@ -185,7 +185,7 @@ def test_all_panels_have_one_vertical_axis() -> None:
     assert len({axes.get_xlim() for axes in figure.axes[1::2]}) == 1
 
 
-def test_what_is_declared_decides() -> None:
+def test_declared_models_methods_and_axes_are_used() -> None:
     of = experiment()
     made, table = declared_figure(of.path, "clipping-effect"), table_of(of)
     of.models["clipping-2d"].model = "narrow-banana"
@@ -204,7 +204,7 @@ def test_what_is_declared_decides() -> None:
     assert colours == {style.STYLES["hmc"].colour}
 
 
-def test_a_study_without_results_has_panels_that_say_so() -> None:
+def test_panels_without_results_say_so() -> None:
     of = experiment(("0.5",))
     figure = draw(of, table_of(of).iloc[:0])
     assert {text.get_text() for text in figure.axes[0].texts} == {"no box: no results"}

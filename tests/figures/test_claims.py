@@ -1,4 +1,4 @@
-"""Claims: each can hold and can fail, by the numbers that it speaks of; what is missing decides nothing."""
+"""Claims: each can hold and can fail by its numbers; missing numbers decide nothing."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> flo
 
 
 def changed(claim: str) -> Values:
-    """As the paper says, but for what a claim speaks of, which is the other way round."""
+    """Return numbers as in the paper, but reversed for this claim."""
 
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         value = as_the_paper_says(model, method, epsilon, metric)
@@ -124,12 +124,12 @@ def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
 
 
 @pytest.mark.parametrize("claim", NAMES)
-def test_each_fails_where_its_numbers_are_the_other_way_round(claim: str) -> None:
+def test_each_claim_fails_if_its_numbers_are_reversed(claim: str) -> None:
     entry = judged(changed(claim))[claim]
     assert entry["verdict"] == "fails", entry
 
 
-def test_a_claim_that_holds_as_published_only_depends() -> None:
+def test_a_claim_that_holds_only_as_published_depends() -> None:
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         if method == "dp-sgld" and BANANA in model:  # corrected, as good as DP-HMC
             return as_the_paper_says(model, "dp-hmc", epsilon, metric)
@@ -159,7 +159,7 @@ def test_numbers_are_those_of_the_table() -> None:
     ]
 
 
-def test_what_is_missing_decides_nothing() -> None:
+def test_missing_numbers_leave_a_claim_undecided() -> None:
     entry = judged(as_the_paper_says, drop="covariance_error")["banana-tails"]
     assert entry["verdict"] == "undecided"
     assert entry["cases"][0] == {
@@ -214,7 +214,7 @@ def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["claims.yaml"]
 
 
-def test_the_script_tells_a_study_without_claims() -> None:
+def test_the_script_refuses_a_study_without_claims() -> None:
     script = ROOT / "workflow" / "scripts" / "claims.py"
     arguments = [sys.executable, str(script), "smoke", "metrics.csv", "budgets.csv", "claims.yaml"]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Figures of the DP-Fast MH study: who is on which axis, what is hollow, who is left out, what is said."""
+"""Figures of the DP-Fast MH study: axes, hollow marks, methods left out, texts."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def test_captions_say_what_epsilon_is(name):
     assert "as published" in said.lower()
 
 
-def test_no_raw_id(made):
+def test_figures_show_no_raw_id(made):
     for name in NAMES:
         figure = drawn(name, *made)
         legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
@@ -84,7 +84,7 @@ def test_no_raw_id(made):
         assert not {*made[0].methods, *made[0].models}.intersection(shown)
 
 
-def test_only_true_guarantees_at_equal_budget(made):
+def test_equal_budget_shows_only_methods_with_a_guarantee(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
@@ -98,14 +98,14 @@ def test_only_true_guarantees_at_equal_budget(made):
     assert not any("published" in title or "coded" in title for title in titles)
 
 
-def test_no_guarantee_no_figure(made):
+def test_a_figure_without_any_guarantee_is_refused(made):
     study, results = made
     write_tables(study, results, lambda *_: np.inf)
     with pytest.raises(DpmcError, match="no method on mixture has a guarantee"):
         drawn("equal-budget", study, results)
 
 
-def test_best_within_a_budget():
+def test_the_lower_envelope_of_curves():
     curves = [[(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]]
     assert equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
 
@@ -116,7 +116,7 @@ def test_curves_that_end_together_share_a_label():
     assert labels == [("0.01 to 0.2", (1.6, 0.6)), ("0.1", (4.0, 0.8))]
 
 
-def test_hollow_and_dashed_without_a_guarantee():
+def test_methods_without_a_guarantee_are_hollow_and_dashed():
     study = real_study()
     for label in study.methods:
         if "inf" not in study.epsilons(study.methods[label].models[0], label):
@@ -142,7 +142,7 @@ def test_compared_methods_are_those_without_another_step_or_k():
         assert (label in compared) == main, label
 
 
-def test_mixture_shows_what_the_tables_say(made):
+def test_mixture_shows_the_values_of_the_tables(made):
     study, results = made
     axes = drawn("mixture", study, results).axes
     colour = series.look(study, "dp-penalty").colour
@@ -192,7 +192,7 @@ def test_a_data_set_that_is_unavailable_has_no_figure(made):
     assert drawn("logistic-fashion", study, results)
 
 
-def test_barker_is_absent_below_the_epsilon_that_a_batch_of_digits_keeps(made):
+def test_barker_on_digits_is_absent_at_small_epsilon(made):
     figure = drawn("logistic-digits", *made)
     colour = series.look(made[0], "dp-barker-digits").colour
     first, along = ([line for line in axes.lines if line.get_color() == colour] for axes in figure.axes[::4])

@@ -1,4 +1,4 @@
-"""Claims on the DP-Fast MH paper: each holds where numbers are as it says, and fails where they are not."""
+"""Claims of the DP-Fast MH paper: each holds for numbers as in the paper, and fails for others."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> flo
 
 
 def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | None:
-    """All the other way round."""
+    """Return numbers that contradict every claim."""
     spec = STUDY.methods[method]
     algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
     kind = algorithm in FAST
@@ -69,15 +69,15 @@ def test_figures_are_the_studys():
 
 
 @pytest.mark.parametrize(("values", "verdict"), [(as_the_paper_says, "holds"), (otherwise, "fails")])
-def test_each_can_hold_and_can_fail(values, verdict):
+def test_each_claim_can_hold_and_can_fail(values, verdict):
     assert verdicts(values) == dict.fromkeys(NAMES, verdict)
 
 
-def test_what_is_missing_decides_nothing():
+def test_missing_numbers_leave_a_claim_undecided():
     assert verdicts(lambda *_: None) == dict.fromkeys(NAMES, "undecided")
 
 
-def test_variants_are_judged_one_by_one():
+def test_each_variant_is_decided_separately():
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         corrected = STUDY.methods[method].options.get("variant") == "corrected"
         return (otherwise if corrected else as_the_paper_says)(model, method, epsilon, metric)
@@ -91,7 +91,7 @@ def test_variants_are_judged_one_by_one():
     }
 
 
-def test_by_rows_a_cheap_chain_is_compared_where_it_is():
+def test_a_chain_with_few_rows_is_compared_at_one_million_rows():
     def cheap(model: str, method: str, epsilon: str, metric: str) -> float | None:
         if metric == "symmetric_kl_by_50000000_rows":
             return None if method == "dp-fast-mh-corrected" else 0.5

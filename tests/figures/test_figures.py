@@ -1,4 +1,4 @@
-"""What figures show: every cell, the right numbers, the published boxes, reasons in words."""
+"""Contents of figures: every cell, correct numbers, the published boxes, reasons for missing values."""
 
 import subprocess
 import sys
@@ -142,7 +142,7 @@ def test_baselines_are_thin_black_lines() -> None:
     assert "10 exact samples" in legend(figure)
 
 
-def test_a_missing_box_says_why() -> None:
+def test_a_missing_box_has_a_reason() -> None:
     of = study(EASY[:1])
     few = {
         (EASY[0], "dp-penalty", "1"): 1,
@@ -168,7 +168,7 @@ def test_a_metric_that_no_chain_has_is_refused() -> None:
         draw("acceptance-easy", of, table)
 
 
-def test_another_reason_is_repeated_and_missing_chains_are_counted() -> None:
+def test_other_reasons_are_shown_and_missing_chains_are_counted() -> None:
     of = study(EASY[:1])
     table = metrics(of)
     mmd = (table.metric == "mmd") & (table.method == "dp-hmc")
@@ -188,7 +188,7 @@ def test_circle_has_three_panels_and_all_methods() -> None:
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "0.75", "1"]
 
 
-def test_a_variant_that_runs_on_some_models_only() -> None:
+def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
     of = study(("flat-banana-2d", "tempered-banana-2d"), (*THREE, "dp-hmc-reused"))
     of.methods["dp-hmc-reused"].algorithm = "dp-hmc"
     of.methods["dp-hmc-reused"].models = ("flat-banana-2d",)

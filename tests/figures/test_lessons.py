@@ -1,4 +1,4 @@
-"""The figure of what all searches of a study found: every number where it belongs."""
+"""The figure of the results of all searches of a study: every number is at its place."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def study(tmp_path: Path) -> Study:
 
 
 def found(model: str, method: str, dimension: int, pinned: float, chosen: float) -> dict[str, Any]:
-    """What a search wrote down, every quantity made of one number."""
+    """Return the result of a search, with every quantity derived from one number."""
 
     def summary(x: float) -> dict[str, float]:
         return {
@@ -59,7 +59,7 @@ def points(axes: Any) -> dict[tuple[float, float], str]:
     }
 
 
-def test_models_stand_by_dimension_then_budget_and_points_at_their_values(study: Study) -> None:
+def test_models_are_ordered_by_dimension_then_budget(study: Study) -> None:
     searches = [
         found("wide", "dp-penalty", 30, 0.5, 0.4),
         found("second", "dp-penalty", 2, 0.3, 0.1),
@@ -87,7 +87,7 @@ def test_every_mark_is_explained(study: Study) -> None:
     assert_readable(figure)
 
 
-def test_a_picture_of_one_search_says_what_hyperparameters_are(study: Study) -> None:
+def test_the_figure_of_one_search_explains_hyperparameters(study: Study) -> None:
     trials = [
         Trial(i, "search", {"tau": 0.1 * (i + 1)}, 0.5 - 0.1 * i, "ok" if i else "clipped 0.2", 2, 100, 0.4)
         for i in range(4)
@@ -107,7 +107,7 @@ def test_a_picture_of_one_search_says_what_hyperparameters_are(study: Study) -> 
     assert len(clipping.lines[0].get_xdata()) == 4
 
 
-def test_what_a_setting_does_not_have_is_left_out(study: Study) -> None:
+def test_missing_values_of_a_setting_are_left_out(study: Study) -> None:
     one = found("second", "dp-penalty", 2, 0.3, 0.1)
     del one["search"]["pinned"]["noise_sd"], one["search"]["chosen"]["ratio_clip_fraction"]
     one["search"]["chosen"]["gradient_clip_fraction"] = 0.07

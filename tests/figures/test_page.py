@@ -1,4 +1,4 @@
-"""The page of a study: it needs no other file, lists what it shows, and compares with what was published."""
+"""The page of a study: it needs no other file, lists its contents, and compares with published results."""
 
 import shutil
 import subprocess
@@ -71,7 +71,7 @@ def page(tmp_path: Path) -> Page:
     return found
 
 
-def test_it_shows_everything_by_itself(page: Page) -> None:
+def test_the_page_is_self_contained(page: Page) -> None:
     assert len(page.sources) == 1 and page.sources[0].startswith("data:image/png;base64,iVBOR")
     assert page.anchors == ["mmd-easy", "published", "models", "hyperparameters"]
     assert page.links == [*(f"#{anchor}" for anchor in page.anchors), "mmd-easy.pdf"]

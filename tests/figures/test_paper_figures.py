@@ -154,7 +154,7 @@ def test_straightening_makes_the_banana_normal() -> None:
     assert paper_posteriors.straightened(gauss, gauss.reference) is gauss.reference
 
 
-def test_a_run_that_never_moved_is_points(tmp_path: Path) -> None:
+def test_a_run_that_never_moved_is_drawn_as_points(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
     for cell in paper_posteriors.needs(of, declared_figure(of.path, "paper-posteriors")):
@@ -193,7 +193,7 @@ def test_clipping_shows_boxes_by_bound_every_run_by_fraction_and_whether_they_co
     assert len(guidelines) == 4
 
 
-def test_clipping_says_what_did_not_converge_and_what_is_missing() -> None:
+def test_clipping_marks_cells_that_did_not_converge_or_are_missing() -> None:
     of = paper_study()
     table = table_of(of, lambda *cell: 1.3 if cell[3] == "rhat_max" else plausible(*cell), seeds=2)
     gone = (table.method == f"hmc-{BANANA}-10") & (table.metric.isin(["rhat_max", "mmd"]))
@@ -269,7 +269,7 @@ def test_a_run_that_is_not_finite_has_no_variance(tmp_path: Path) -> None:
     assert medians(figure, 0) == [] and len(ticks(figure, 0)) == 10
 
 
-def test_studies_that_cannot_have_a_figure_are_told() -> None:
+def test_studies_without_the_needed_cells_are_refused() -> None:
     easy = study(EASY[:1])
     cases = {
         "paper-clipping": "it has no clipping experiment",

@@ -45,7 +45,7 @@ def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
 
 
 class Own:
-    """A normal model as somebody might write it, its prior for one θ at a time."""
+    """A normal model as a user might write it, its prior for one θ at a time."""
 
     dimension = 2
 
@@ -74,7 +74,7 @@ def test_log_posterior_of_a_model_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_box_holds_start_points_and_the_posterior(model: str) -> None:
+def test_the_box_contains_start_points_and_the_posterior(model: str) -> None:
     problem = datasets.build(model, model, "published", 2000)
     low, high = box_of(problem, DECLARED.half_widths.get(model))
     assert (problem.starts > low).all() and (problem.starts < high).all()
@@ -114,7 +114,7 @@ def test_start_points_are_the_published_ones_and_the_circle_is_round(thesis: Stu
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_what_is_cut_off_is_as_little_as_the_caption_says(model: str) -> None:
+def test_the_share_of_draws_cut_off_is_as_the_caption_says(model: str) -> None:
     problem = datasets.build(model, model, "published")
     draws = np.concatenate([problem.reference, problem.baselines.reshape(-1, 2)])
     low, high = box_of(problem, DECLARED.half_widths.get(model))
@@ -166,7 +166,7 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
 
 
-def test_the_trajectory_ends_the_budget(thesis: Study) -> None:
+def test_the_trajectory_fits_the_budget(thesis: Study) -> None:
     values, source = thesis.pinned_hyperparameters("circle", "dp-hmc")
     algorithm = thesis.algorithm("dp-hmc", {**values, "steps": trajectory.STEPS}, 2, source)
     once, each = algorithm.releases(100_000)

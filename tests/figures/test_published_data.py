@@ -59,7 +59,7 @@ def test_iterations_and_kept_draws() -> None:
     assert (rest.kept_draws == rest.iterations - (rest.iterations + 1) // 2 + 1).all()
 
 
-def test_the_caption_on_iterations_is_true() -> None:
+def test_the_text_on_iterations_agrees_with_the_published_table() -> None:
     """From ε = 1 to 2, with the settings of the thesis, for every method and model of the figure."""
     figure = declared_figure(Path("none.yaml"), "mmd-easy")
     table = read("iterations").pivot(index=["method", "model"], columns="epsilon", values="iterations")

@@ -1,4 +1,4 @@
-"""The stamp in a picture: what it was drawn from, and a gallery that is older than its data."""
+"""The digest in a figure of the files it was drawn from, and galleries older than their data."""
 
 import os
 import shutil

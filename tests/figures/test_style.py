@@ -1,4 +1,4 @@
-"""One look per method: told apart in colour, with colour blindness, and in grey."""
+"""One look per method: distinguishable in colour, with colour blindness, and in grey."""
 
 import itertools
 import re
@@ -80,7 +80,7 @@ def test_colours_that_share_a_figure_are_told_apart(group: str, vision: str) -> 
         assert np.linalg.norm(first - second) > 11.0, (one, other)
 
 
-def test_the_measure_of_colours_would_catch_a_bad_pair() -> None:
+def test_the_measure_of_colours_detects_a_bad_pair() -> None:
     red, green = (cie_lab(c, "deuteranopia") for c in ("#B05A3C", "#7A7A32"))
     assert np.linalg.norm(red - green) < 11.0
     assert np.linalg.norm(cie_lab("#B05A3C", "normal") - cie_lab("#7A7A32", "normal")) > 30.0
@@ -91,7 +91,7 @@ def test_hatches_that_share_a_figure_differ(group: str) -> None:
     assert len({STYLES[name].hatch for name in TOGETHER[group]}) == len(TOGETHER[group])
 
 
-def test_a_variant_keeps_its_algorithms_colour_but_not_its_look() -> None:
+def test_variants_of_an_algorithm_differ_in_style() -> None:
     labels = {"dp-hmc": "dp-hmc", "dp-hmc-reused": "dp-hmc", "dp-hmc-other": "dp-hmc"}
     styles = method_styles({label: Method(a, ()) for label, a in labels.items()})
     assert styles["dp-hmc"] == STYLES["dp-hmc"]
@@ -126,7 +126,7 @@ def test_labels_of_models_have_names_in_words() -> None:
     assert model_title("my-model", "module:Class") == "my model"
 
 
-def test_no_study_of_ours_shows_an_id() -> None:
+def test_no_shipped_study_shows_an_id() -> None:
     for file in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"):
         study = load_study(file)
         titles = [look.title for look in method_styles(dict(study.methods)).values()]
@@ -168,7 +168,7 @@ def test_mixed() -> None:
     assert mixed("#FF0000", "#0000FF", 1.0) == "#0000FF"
 
 
-def test_no_type_is_smaller_than_seven_points() -> None:
+def test_font_sizes_are_at_least_seven_points() -> None:
     import matplotlib
 
     sizes = ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "legend.fontsize")

@@ -1,4 +1,4 @@
-"""Claims of the thesis: each holds where numbers are as it says, and fails where they are not."""
+"""Claims of the thesis: each holds for numbers as in the thesis, and fails for others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -130,7 +130,7 @@ def test_all_hold_where_the_numbers_are_as_the_thesis_says() -> None:
     assert {name: entry["verdict"] for name, entry in entries.items()} == dict.fromkeys(NAMES, "holds")
 
 
-def test_each_fails_where_its_numbers_are_the_other_way_round() -> None:
+def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
     """In one table or another: two claims about minibatch algorithms cannot both be false."""
     dear, cheap = judged(otherwise(1.4), 1.0), judged(otherwise(0.5), 1.0)
     verdicts = {name: {table[name]["verdict"] for table in (dear, cheap)} for name in NAMES}
@@ -138,7 +138,7 @@ def test_each_fails_where_its_numbers_are_the_other_way_round() -> None:
     assert dear["minibatch-useful-tempered"]["verdict"] == cheap["minibatch-not-better"]["verdict"] == "fails"
 
 
-def test_what_is_missing_decides_nothing() -> None:
+def test_missing_numbers_leave_a_claim_undecided() -> None:
     entries = claims.judge(STUDY, pd.DataFrame(columns=COLUMNS))["claims"]
     assert {entry["verdict"] for entry in entries} == {"undecided"}
 
@@ -149,6 +149,6 @@ def test_figures_are_the_studys() -> None:
 
 
 @pytest.mark.parametrize("text", ["below", "under 3", "between 1", "above x"])
-def test_a_comparison_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_comparison_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no comparison|could not convert"):
         claims.kinds.comparison(text)

@@ -1,4 +1,4 @@
-"""Two accountings side by side: whose rows are drawn, where points lie, what is hollow, what is said."""
+"""Two accountings side by side: rows drawn, positions of points, hollow marks, texts."""
 
 import csv
 import importlib.util
@@ -81,7 +81,7 @@ def curves(figure: Figure, panel: int, hollow: bool) -> dict[str, list[tuple[flo
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("models", [EASY, EASY[:1]])
-def test_they_can_be_read(name: str, models: tuple[str, ...]) -> None:
+def test_figures_are_readable(name: str, models: tuple[str, ...]) -> None:
     of = two_ways(models)
     figure = draw(name, of, results_of(of))
     assert_readable(figure)
@@ -103,7 +103,7 @@ def test_iterations_are_those_that_the_budget_allows() -> None:
     assert any(f"stopped at {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
 
 
-def test_a_cell_without_any_iteration_is_at_zero() -> None:
+def test_a_cell_without_iterations_is_drawn_at_zero() -> None:
     of = two_ways(EASY[:1])
     table = results_of(of)
     first = (table.method == "minibatch-penalty") & (table.epsilon == "1")
@@ -113,7 +113,7 @@ def test_a_cell_without_any_iteration_is_at_zero() -> None:
     assert figure.axes[0].get_ylim()[0] == 0.0
 
 
-def test_spent_is_read_off_the_table() -> None:
+def test_the_epsilon_spent_comes_from_the_table() -> None:
     of = two_ways()
     figure = draw("tight-spent", of, results_of(of))
     thesis = curves(figure, 1, True)
@@ -152,7 +152,7 @@ def test_points_that_spent_the_same_are_not_joined() -> None:
     assert "DP Barker, tight, stopped at 20,000" in legend
 
 
-def test_boxes_show_both_ways_and_nothing_published() -> None:
+def test_boxes_show_both_accountings_and_no_published_results() -> None:
     of = two_ways()
     table = results_of(of)
     figure = draw("tight-mmd", of, table)

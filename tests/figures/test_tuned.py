@@ -107,7 +107,7 @@ def test_pairs_that_share_no_model_are_refused() -> None:
 
 @pytest.mark.parametrize("methods", [THREE, SIX])
 @pytest.mark.parametrize("name", FIGURES)
-def test_they_can_be_read(name: str, methods: tuple[str, ...]) -> None:
+def test_figures_are_readable(name: str, methods: tuple[str, ...]) -> None:
     of = both(FIGURES[name], methods)
     few = {
         (model, methods[k - 1] + way, "1"): k for model in of.models for k in (1, 3) for way in ("", "-tuned")

@@ -1,4 +1,4 @@
-"""The table of tuned settings: every number against one computed by hand, and what is counted."""
+"""The table of tuned settings: every number against one computed by hand, and the counts."""
 
 import csv
 import importlib.util
@@ -48,7 +48,7 @@ def made_up() -> Study:
 
 
 def cells(shifts: dict[tuple[str, str], float | None]) -> Iterator[tuple[str, str, float | None]]:
-    """(method, ε, what is added to each MMD; None: no MMD) of every cell; 0 where nothing is said."""
+    """Return (method, ε, addition to each MMD; None: no MMD) of every cell; the default is 0."""
     for method in made_up().methods:
         for epsilon in ("1", "2", "3"):
             yield method, epsilon, shifts.get((method, epsilon), 0.0)
@@ -103,7 +103,7 @@ def test_errors_of_both_sides_are_added_in_squares(script: ModuleType) -> None:
     assert one["difference"] == pytest.approx(0.8)
 
 
-def test_gradients_stand_in_where_no_ratio_is_clipped(script: ModuleType) -> None:
+def test_methods_without_ratios_show_the_fraction_of_clipped_gradients(script: ModuleType) -> None:
     by = {(one["method"], one["epsilon"]): one for one in rows(script, {})}
     assert by["dp-sgld", "1"]["tuned_clip_fraction"] == pytest.approx(0.062)
     assert by["dp-penalty", "1"]["tuned_clip_fraction"] == pytest.approx(0.022)
@@ -157,7 +157,7 @@ def test_the_text_shows_cells_and_places(script: ModuleType) -> None:
     assert lines[start + 2 :] == ["| ε = 1 | 1 | 2 |", "| ε = 2 | 2 | 1 |", "| ε = 3 | 1 | 2 → none |"]
 
 
-def test_places_change_hands() -> None:
+def test_changes_of_rank_are_shown() -> None:
     part = [
         {"who": who, "epsilon": "1", "a_mmd": a, "b_mmd": b}
         for who, a, b in (("x", 0.1, 0.3), ("y", 0.2, 0.2), ("z", 0.3, 0.1))
@@ -166,7 +166,7 @@ def test_places_change_hands() -> None:
     assert lines[2:] == ["| ε = 1 | 1 → 3 | 2 | 3 → 1 |"]
 
 
-def test_nothing_worse_is_said(script: ModuleType) -> None:
+def test_a_table_without_worse_cells_says_none(script: ModuleType) -> None:
     text = "\n".join(script.markdown(made_up(), rows(script, {})))
     assert "Worse by more than 2 errors: none." in text
     assert "| at all ε: 6 | 0 | 6 | 0 | 0 |" in text

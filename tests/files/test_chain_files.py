@@ -27,7 +27,7 @@ def runs(method: str = "dp-penalty", **changes: Any) -> list[storage.Chains]:
 
 
 def arviz_labels(group: xarray.DataTree) -> list[str]:
-    """What ArviZ calls the quantities of a group."""
+    """Return ArviZ's labels of the quantities of a group."""
     content = group.to_dataset()
     labeller = labels.BaseLabeller()
     return [
@@ -63,7 +63,7 @@ def test_parameters_are_labelled_by_their_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(storage.read_chain(tmp_path / "chain.nc").draws, run.draws)
 
 
-def test_seeds_are_put_together_along_chain(tmp_path: Path) -> None:
+def test_seeds_are_joined_along_chain(tmp_path: Path) -> None:
     trees = []
     for seed, run in enumerate(runs()):
         storage.write_chains(tmp_path / f"{seed}.nc", run)
@@ -87,7 +87,7 @@ def test_equal_runs_have_equal_bytes(tmp_path: Path) -> None:
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_no_value_stands_for_a_missing_one(tmp_path: Path) -> None:
+def test_no_value_is_read_as_missing(tmp_path: Path) -> None:
     run = runs()[0]
     unusual = [np.nan, np.inf, netCDF4.default_fillvals["f8"], -0.0, 5e-324]
     run.draws.flat[: len(unusual)] = unusual

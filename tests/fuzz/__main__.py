@@ -11,7 +11,7 @@ from fuzz import plan
 
 
 def main() -> int:
-    """Run what the command line asks for; 1 where something went wrong."""
+    """Run the inputs that the command line selects; return 1 if something went wrong."""
     parser = argparse.ArgumentParser(prog="python tests/fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=200)

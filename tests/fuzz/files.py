@@ -17,7 +17,7 @@ from fuzz.texts import DEEP, LONG, Change, Mutation, text
 
 @dataclass
 class Group:
-    """What a group of a file holds."""
+    """The contents of a group of a file."""
 
     attrs: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def file_of(case: Case, rng: random.Random) -> str:
 
 
 def edit(change: Callable[[dict[str, Group], random.Random], Any]) -> Change:
-    """Edit the groups of the command's file; `change` returns what is to be told."""
+    """Edit the groups of the command's file; `change` returns the text to report."""
 
     def mutate(case: Case, rng: random.Random) -> None:
         name = file_of(case, rng)
@@ -151,7 +151,7 @@ def damaged(case: Case, rng: random.Random) -> None:
 
 
 def foreign(content: bytes, rng: random.Random) -> bytes:
-    """What is no NetCDF."""
+    """Write a file that is not NetCDF."""
     return rng.choice(
         [b"", b"CDF", b"\x89HDF\r\n\x1a\n", b"\x89PNG\r\n", b"1,2\n3,4\n", b"{}", content[512:], b"\0" * 4096]
     )
@@ -254,7 +254,7 @@ def first(*lines: str) -> Change:
 
 
 def renamed(case: Case, rng: Rng) -> None:
-    """Call one's own rows by the name of a data set of dpmc."""
+    """Give own rows the name of a data set of dpmc."""
     name = rng.choice(["published.csv", "tuning.csv", "fresh-0.csv", "fresh-12.csv"])
     case.path(R).rename(case.path(name))
     case.option("--rows" if "--rows" in case.argv else "--data", name)

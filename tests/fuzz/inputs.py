@@ -214,7 +214,7 @@ def _metrics() -> str:
 
 
 def changed_files(case: Case, template: Path) -> dict[str, bytes | None]:
-    """What a mutation did to files: name -> content; None of a file that is gone."""
+    """Return the files that a mutation changed: name -> content, None if removed."""
     found: dict[str, bytes | None] = {}
     for name in sorted({*_files(case.folder), *_files(template)}):
         now = case.path(name).read_bytes() if case.path(name).is_file() else None

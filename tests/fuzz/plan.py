@@ -1,4 +1,4 @@
-"""Which inputs there are: (seed, index) names one; what is wrong with it, and how to repeat it."""
+"""The inputs: (seed, index) names one, with its mistake and the command that repeats it."""
 
 import functools
 import random
@@ -28,7 +28,7 @@ EXPECTED = {True: "has to be taken", False: "has to be refused", None: "may be t
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one input."""
+    """The result of one input."""
 
     seed: int
     index: int
@@ -91,7 +91,7 @@ def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Muta
 
 @functools.cache
 def template() -> Path:
-    """The valid files, written once for a process; the folder goes when it ends."""
+    """Return the folder of valid files, written once per process and removed at its end."""
     place = tempfile.TemporaryDirectory(prefix="fuzz-")
     _kept.append(place)
     return write_template(Path(place.name))

@@ -1,4 +1,4 @@
-"""Running one command in a child process, which may hang, crash or eat memory, and judging how it ended."""
+"""Run one command in a child process, which may hang, crash or use much memory, and check its end."""
 
 import functools
 import hashlib
@@ -113,7 +113,7 @@ def judge(
     word: str = "",
     time_out: float = TIME_OUT,
 ) -> tuple[Ended, list[str]]:
-    """Run a command; return how it ended and what is wrong with that.
+    """Run a command; return how it ended, and the faults found.
 
     `valid`: whether the input is; None where it may be either, so that only the manner counts. A refusal has
     exit code 2 and one line, which holds `word`, writes none of `outputs`, and no command changes a file
@@ -147,7 +147,7 @@ def judge(
 
 
 def _manner(ended: Ended, word: str) -> list[str]:
-    """What is wrong with a refusal."""
+    """Return the faults of a refusal."""
     faults = [] if ended.code == 2 else [f"exit code {ended.code} in place of 2"]
     lines = ended.errors.splitlines()
     if len(lines) != 1 or not ended.errors.endswith("\n"):

@@ -34,17 +34,17 @@ def test_inputs(first, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SLOW, 100))
-def test_many_inputs(first, tmp_path):
+def test_one_hundred_mutated_inputs(first, tmp_path):
     check_all(1, first, 100, tmp_path)
 
 
 @pytest.mark.parametrize("command", inputs.COMMANDS)
-def test_an_input_that_nobody_changed(command, tmp_path):
+def test_an_unchanged_input_is_accepted(command, tmp_path):
     case = inputs.case(plan.template(), tmp_path / "input", command)
     assert running.judge(case.argv, case.folder, case.outputs, True)[1] == []
 
 
-def test_an_input_can_be_made_again(tmp_path):
+def test_an_input_is_reproducible(tmp_path):
     for index in range(0, 400, 7):
         made = [plan.make(3, index, plan.template(), tmp_path / f"{index} {turn}") for turn in range(2)]
         one, other = ([word.replace(str(case.folder), "") for word in case.argv] for _, _, case in made)
@@ -83,14 +83,14 @@ def unreadable(main, argv):
 
 
 def overwriting(main, argv):
-    """What was read is written over."""
+    """Inputs are overwritten."""
     code = end(main, argv)
     Path("rows.csv").write_text("1,2\n")
     return code
 
 
 def removing(main, argv):
-    """What was read is removed."""
+    """Inputs are removed."""
     code = end(main, argv)
     Path("config/studies/tiny.yaml").unlink()
     return code
@@ -115,7 +115,7 @@ def greedy(main, argv):
 
 
 def strict(main, argv):
-    """What is valid is refused."""
+    """Valid inputs are refused."""
     print("dpmc: error: too strict", file=sys.stderr)
     return 2
 
@@ -161,7 +161,7 @@ def leaving(main, argv):
         (leaving, False, "failed, but wrote new.nc"),
     ],
 )
-def test_a_planted_bug_is_found(plant, valid, fault, tmp_path, monkeypatch):
+def test_a_planted_bug_is_detected(plant, valid, fault, tmp_path, monkeypatch):
     real = cli.main
     for index in itertools.count():
         category, mutation, case = plan.make(0, index, plan.template(), tmp_path / f"look {index}")

@@ -86,7 +86,7 @@ def existing(case: Case, rng: random.Random) -> None:
 
 
 def foreign(case: Case, rng: random.Random) -> None:
-    """Let a file that dpmc did not write be where the result shall be."""
+    """Put a file that dpmc did not write at the place of the result."""
     for name in case.outputs[:1]:
         case.path(name).write_text(rng.choice(["my thesis\n", "a,b\n1,2\n", "", "\0\0"]))
 
@@ -321,7 +321,7 @@ def spaced(content: str, rng: random.Random) -> str:
 
 
 def not_yaml(content: str, rng: random.Random) -> str | bytes:
-    """What is no YAML, or no text."""
+    """Write a file that is not YAML, or not text."""
     return rng.choice(["a: [\n", "a: b: c\n", "\ttitle: x\n", b"\xff\xfe\x00", b"\x00",
              "a: !!python/object:os.x {}\n",
                        "*a\n", "a: 1\n---\nb: 2\n", "{a: 1}}", "%YAML 9\n", "? [a]\n: 1\n"])  # fmt: skip

@@ -93,7 +93,7 @@ def chance_to_pass(log_ratio: np.ndarray, sd: float, variant: str) -> np.ndarray
 
 
 def noise_sd(values: dict[str, Any], sensitivity: float, epsilon: float, scale: float) -> float:
-    """Noise sd where the sensitivity is above ε (as coded: not below), 0 elsewhere."""
+    """Return the noise sd: 0 if the sensitivity is at most ε (as coded: below ε)."""
     free = sensitivity < epsilon if values["variant"] == "as_coded" else sensitivity <= epsilon
     return 0.0 if free else scale * sensitivity
 
@@ -144,7 +144,7 @@ def acceptance(
 def kept_rows(
     batch_mean: float, old: np.ndarray, new: np.ndarray, c: np.ndarray, move: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row (n,): the mean number of times it is kept, and what it adds to ℓ_1 (Algorithm 1)."""
+    """Return for each row (n,) the mean number of times it is kept, and its term in ℓ_1 (Algorithm 1)."""
     total = c.sum()
     chance = (batch_mean * c + 0.5 * total * (new - old + c * move)) / (batch_mean * c + c * total * move)
     term = 2.0 * np.arctanh(total * (old - new) / (c * (2.0 * batch_mean + total * move)))
@@ -187,7 +187,7 @@ class Case:
         return path.accepted[0], private
 
     def frequency_p(self, count: int = 200_000) -> float:
-        """p-value that the kernel accepts as often as the paper's formulas say, there and back."""
+        """Return the p-value that both directions are accepted as often as by the paper's formulas."""
         square, kernel = 0.0, self.kernel
         for back in (False, True):
             ends = self.ends[::-1] if back else self.ends

@@ -4,7 +4,7 @@ A `Kernel` is an algorithm with the small problem on which it is checked. A faul
 piece exchanged (`sown`); the kernel then goes through the very same checks. Each check returns a number (an
 error, a p-value) or a list of complaints and leaves the verdict to the caller; the limits used throughout
 are below. To add an algorithm, add it to `KERNELS` and `STATIONARY` (and, if it neither walks nor leaps,
-teach `reversed_move` how its move is undone).
+extend `reversed_move` by the reverse of its move).
 
 Kernels that look at batches keep the posterior only as far as a batch's sum is normal and its estimated
 variance the right one. Their settings make that good: n = b², for which the estimate is unbiased (a batch
@@ -82,7 +82,7 @@ class Kernel:
         return replace(self, algorithm=replace(self.algorithm, **changes))
 
     def anew(self) -> "Kernel":
-        """The same hyperparameters in the class as it is now, with a fault sown into it or not."""
+        """Return the same hyperparameters in the present class, which may have a sown fault."""
         kind = type(self.algorithm)
         now = getattr(sys.modules[kind.__module__], kind.__name__)
         return replace(
@@ -91,9 +91,9 @@ class Kernel:
 
 
 def mutant(module: str, *changes: tuple[str, str]) -> dict[str, Any]:
-    """Run a module's text with pieces exchanged, nothing compiled, and return what it defines.
+    """Run a module's text with pieces exchanged, nothing compiled; return the names that it defines.
 
-    A piece that no longer occurs is an error: the fault must be written anew for the new text.
+    A piece that no longer occurs is an error: the fault must be rewritten for the new text.
     """
     path = Path(importlib.import_module(module).__file__ or "")
     text = re.sub(r"^@njit.*\n", "", path.read_text(), flags=re.MULTILINE)
@@ -107,7 +107,7 @@ def mutant(module: str, *changes: tuple[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
-    """Put `mutant`'s functions and classes wherever dpmc has imported the module's own."""
+    """Put `mutant`'s functions and classes in the place of the module's own, wherever dpmc imported them."""
     names = mutant(module, *changes)
     own = {
         name: value
@@ -216,7 +216,7 @@ JOINT: dict[str, Kernel] = {
 
 
 def joint_cases(*names: str) -> list[Any]:
-    """Names of kernels in `JOINT`; that with the largest batches takes long."""
+    """Return the names of kernels in `JOINT`; the one with the largest batches is slow."""
     return [pytest.param(n, marks=pytest.mark.slow) if n == "dp-barker" else n for n in names]
 
 
@@ -236,7 +236,7 @@ class Numbers:
     carried: np.ndarray  # (chains, e)
 
     def repeated(self, times: int) -> "Numbers":
-        """Each chain's numbers for so many chains, one beside the other."""
+        """Return every chain's numbers repeated for `times` chains."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         return Numbers(**{k: np.repeat(a, times, axis=0 if k == "carried" else 1) for k, a in arrays.items()})
 
@@ -244,7 +244,7 @@ class Numbers:
 def numbers(
     kernel: Kernel, generator: np.random.Generator, chains: int, m: int, setting: Setting | None = None
 ) -> Numbers:
-    """Draw what m iterations need; what an algorithm carries along starts as it says."""
+    """Draw the random numbers of m iterations, and the state that the algorithm carries at the start."""
     setting = setting or kernel.setting
     d = setting.model.dimension
     needs = kernel.algorithm.needs(d)
@@ -271,7 +271,7 @@ def one_axis(normal: np.ndarray) -> np.ndarray:
 
 @dataclass
 class History:
-    """What m iterations of some chains did."""
+    """Results of m iterations of some chains."""
 
     theta: np.ndarray  # (m, chains, d)
     accepted: np.ndarray  # (m, chains)
@@ -284,7 +284,7 @@ class History:
 def private_data(
     kernel: Kernel, given: Numbers, setting: Setting | None = None, evaluator: Any = None, source: Any = None
 ) -> Any:
-    """The kernel's rows with the noise and the batches of `given`, unless told otherwise."""
+    """Return the kernel's rows with the noise and the batches of `given`, as defaults."""
     setting = setting or kernel.setting
     source = source or noise.LabNoise(given.ratio_normals, given.gradient_normals)
     evaluator = evaluator or evaluators.build(setting.model, setting.rows)
@@ -297,7 +297,7 @@ def private_data(
 def steps(
     kernel: Kernel, start: np.ndarray, given: Numbers, model: Any, private: Any, log_uniform: Any = None
 ) -> Iterator[State]:
-    """Run all iterations that `given` has numbers for, from `start` (chains, d); yield each one's state.
+    """Run all iterations that `given` has numbers for, from `start` (chains, d); yield the state of each.
 
     `log_uniform` stands in for ln u of every iteration, such as a `Probe`.
     """
@@ -320,7 +320,7 @@ def run(
     private: Any = None,
     log_uniform: Any = None,
 ) -> History:
-    """What all iterations that `given` has numbers for did, on the kernel's own rows by default."""
+    """Return the results of all iterations that `given` has numbers for, by default on the kernel's rows."""
     setting = setting or kernel.setting
     private = private_data(kernel, given, setting) if private is None else private
     found, state = [], None
@@ -331,7 +331,7 @@ def run(
 
 
 class Probe:
-    """Stands for ln u in the acceptance test: sees what it is compared with, and accepts."""
+    """Stand-in for ln u in the acceptance test: records the other side of the comparison, and accepts."""
 
     __array_ufunc__ = None
     compared: Any = None
@@ -342,7 +342,7 @@ class Probe:
 
 
 class Spy:
-    """Passes every call on, and remembers its name, arguments and answer."""
+    """Wrapper that forwards every call and records its name, arguments and answer."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -361,7 +361,7 @@ class Spy:
         return call
 
     def of(self, *names: str) -> list[tuple[Any, ...]]:
-        """Arguments and answer of the calls with one of these names, in their order."""
+        """Return arguments and answer of the calls with one of these names, in order."""
         return [(*arguments, answer) for name, arguments, answer in self.calls if name in names]
 
 
@@ -370,7 +370,7 @@ class Spy:
 
 @dataclass(frozen=True)
 class Move:
-    """Moves of some chains with frozen numbers, and where they led."""
+    """Moves of some chains with frozen numbers, and their ends."""
 
     start: np.ndarray  # (chains, d)
     given: Numbers  # for one iteration
@@ -380,7 +380,7 @@ class Move:
 
 
 def move(kernel: Kernel, start: np.ndarray, given: Numbers) -> Move:
-    """Propose from `start` (chains, d) with frozen numbers; a probe accepts whatever is proposed."""
+    """Propose from `start` (chains, d) with frozen numbers; a probe accepts every proposal."""
     if kernel.is_barker:  # no ln u: noise beyond any log ratio accepts
         given = replace(given, ratio_normals=np.full_like(given.ratio_normals, 1e3))
     spy = Spy(private_data(kernel, given))
@@ -398,7 +398,7 @@ def move(kernel: Kernel, start: np.ndarray, given: Numbers) -> Move:
 
 
 def reversed_move(kernel: Kernel, made: Move) -> Numbers:
-    """The numbers by which the same kernel proposes to go back."""
+    """Return the numbers with which the same kernel proposes the reverse move."""
     given = made.given
     if made.momentum is not None:  # flip the momentum, meet the same gradient noise in reverse order
         normal = (-made.momentum / np.sqrt(kernel.algorithm.mass))[None]
@@ -488,7 +488,7 @@ def batch_balance(kernel: Kernel, pairs: int = 4, more: int = 1) -> float:
 
 
 def return_error(kernel: Kernel) -> float:
-    """How far from its start a frozen move ends that is made and then undone."""
+    """Return the distance from the start after a frozen move and its reverse."""
     made = moves(kernel, 5, 21)
     undone = move(kernel, made.end, reversed_move(kernel, made))
     worst = np.abs(undone.end - made.start).max()
@@ -584,7 +584,7 @@ def joint_test(
 
     The pair must keep its law: φ(θ) that of the prior, the rows that of the likelihood around φ(θ),
     both independent of each other. Every replicate is independent, so the p-value is exact. `model`
-    and `temperature` are what the kernel is told; they default to the truth.
+    and `temperature` are those that the kernel uses; they default to the truth.
     """
     setting, generator = kernel.setting, np.random.default_rng(2)
     truth, n = setting.model, setting.n

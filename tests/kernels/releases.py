@@ -1,4 +1,4 @@
-"""What a kernel asks of the rows and of the noise, compared with what it declares, from outside."""
+"""A kernel's uses of rows and noise, observed from outside and compared with its declaration."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from kernels.ladder import Kernel, Numbers, Probe, Spy, numbers, private_data, r
 
 
 class Complaints(list[str]):
-    """What differs from what was declared; empty if nothing."""
+    """Differences from the declaration; empty if there are none."""
 
     def compare(self, what: str, found: Any, wanted: Any) -> None:
         if np.shape(found) != np.shape(wanted) or not np.allclose(found, wanted, rtol=1e-12, atol=0.0):
@@ -21,7 +21,7 @@ class Complaints(list[str]):
 
 
 def watched(kernel: Kernel, chains: int, m: int) -> Iterator[tuple[int, Numbers, Spy, Spy]]:
-    """Run m iterations; yield each one's place, all numbers, and what the spies saw in it."""
+    """Run m iterations; yield the position of each, all numbers, and the calls recorded in it."""
     generator = np.random.default_rng(23)
     start = kernel.setting.posterior.draws(generator, chains)
     given = numbers(kernel, generator, chains, m)
@@ -44,7 +44,7 @@ def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float
 
 
 def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
-    """What the kernel's performed releases have different from its declared ones; empty if nothing.
+    """Return the differences between performed and declared releases; empty if there are none.
 
     Every question about the rows must be declared, bounded by clip‖θ − θ'‖₂ (or the gradient's clip), and
     answered with fresh noise of sd T · multiplier · 2 · bound.
@@ -115,7 +115,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
 
 
 def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
-    """Noise multiplier found from outside, and the declared one, for each release of one iteration.
+    """Return the measured noise multiplier and the declared one, for each release of one iteration.
 
     Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides.
     The change of the noiseless answer is the sensitivity attained; the change of the answer from

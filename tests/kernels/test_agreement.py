@@ -74,7 +74,7 @@ def plain(chosen: Cell) -> Chains:
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_chain_is_the_plain_model_s(name: str) -> None:
+def test_a_chain_equals_that_of_the_plain_model(name: str) -> None:
     chosen = CELLS[name]
     found = sample(chosen, [0])[0]
     assert not found.attributes["evaluator"].endswith("generic")
@@ -82,7 +82,7 @@ def test_a_chain_is_the_plain_model_s(name: str) -> None:
     assert furthest(found, plain(chosen), chosen) <= 1e-9
 
 
-def test_a_row_that_is_a_little_off_is_seen() -> None:
+def test_a_small_error_in_a_row_is_detected() -> None:
     chosen = small("dp-hmc", "banana")
     rows = np.vstack([chosen.problem.rows[1:], chosen.problem.rows[:1] + 1e-5])
     moved = replace(chosen, problem=replace(chosen.problem, rows=rows))

@@ -85,7 +85,7 @@ def test_variance_is_nearly_the_logistic_one() -> None:
 
 
 @pytest.mark.parametrize("batch_variance", [0.0, 0.3, 1.0])
-def test_batch_noise_and_its_filling_give_the_same_acceptance(batch_variance: float) -> None:
+def test_acceptance_is_the_same_for_any_batch_variance(batch_variance: float) -> None:
     # E over N(ℓ, s²) of P(· + N(0, 2 − s²) + V > 0), by quadrature over the batch's normal noise
     nodes, weights = hermegauss(80)
     for ratio in (-5.0, -1.0, 0.0, 2.5):
@@ -112,7 +112,7 @@ def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:
         assert np.mean(found == value) == pytest.approx(probability, abs=1.01 / count)
 
 
-def test_noise_with_drawn_correction_is_logistic_as_far_as_can_be_told() -> None:
+def test_noise_with_drawn_correction_is_logistic_within_the_stated_error() -> None:
     generator = np.random.default_rng(20)
     count = 200_000
     noise = math.sqrt(2.0) * generator.standard_normal(count)
@@ -153,7 +153,7 @@ FAULTS = {
 }
 
 
-def test_the_table_is_not_blamed() -> None:
+def test_the_shipped_table_passes() -> None:
     assert is_right(TABLE)
 
 

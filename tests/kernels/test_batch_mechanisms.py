@@ -60,7 +60,7 @@ word = st.integers(0, 2**64 - 1)
 
 @st.composite
 def neighbours(draw: Any) -> tuple[list[float], int, float, list[int]]:
-    """Rows, the place of a row and what replaces it, and the words of a batch."""
+    """Rows, the place of a row and its replacement, and the words of a batch."""
     rows = draw(st.lists(log_ratios, min_size=1, max_size=8))
     words = draw(st.lists(word, min_size=1, max_size=len(rows)))
     return rows, draw(st.integers(0, len(rows) - 1)), draw(log_ratios), words
@@ -114,7 +114,7 @@ def test_sensitivity_is_attained_if_it_is_tight(b: int, sensitivity: str, clip: 
 
 
 @pytest.mark.parametrize("sensitivity", FACTORS)
-def test_answer_by_its_formula(sensitivity: str) -> None:
+def test_the_minibatch_penalty_log_ratio_equals_its_formula(sensitivity: str) -> None:
     rows, temperature, clip, tau = np.array([0.5, -0.2, 2.0, 0.1, -3.0]), 0.7, 1.0, 0.6
     words = np.random.default_rng(1).integers(0, 2**64, 3, dtype=np.uint64).tolist()
     r = np.clip(rows[batch_of(5, words)], -clip, clip)
@@ -166,7 +166,7 @@ def test_sum_changes_as_much_as_declared(b: int) -> None:
     assert answers[0] - answers[1] == pytest.approx(2.0 / np.sqrt(b), rel=1e-10)
 
 
-def test_barker_answer_by_its_formula() -> None:
+def test_the_barker_log_ratio_equals_its_formula() -> None:
     rows, temperature, factor = np.array([0.05, -0.02, 2.0, 0.01, -3.0]), 0.7, 0.9
     words = np.random.default_rng(1).integers(0, 2**64, 4, dtype=np.uint64).tolist()
     scale = 5 * temperature
@@ -216,7 +216,7 @@ def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
 
 
 def largest_excess() -> float:
-    """How far the change of an answer goes beyond the sensitivity that its noise covers, in units of it."""
+    """Return the excess of an answer's change over the sensitivity that its noise covers, in units of it."""
     generator = np.random.default_rng(6)
     worst = -1.0
     for _ in range(60):
@@ -241,14 +241,14 @@ SENSITIVITY_FAULTS = {
 }
 
 
-def test_sensitivity_of_the_library_is_not_blamed() -> None:
+def test_sensitivity_of_the_library_passes() -> None:
     assert abs(largest_excess()) < ROUNDING
     with sown(MECHANISMS):
         assert abs(largest_excess()) < ROUNDING
 
 
 @pytest.mark.parametrize("fault", SENSITIVITY_FAULTS.values(), ids=SENSITIVITY_FAULTS)
-def test_too_small_a_sensitivity_is_seen(fault: tuple[str, str]) -> None:
+def test_too_small_a_sensitivity_is_detected(fault: tuple[str, str]) -> None:
     with sown(MECHANISMS, fault):
         assert largest_excess() > 1e-3
 
@@ -264,7 +264,7 @@ BARKER_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", BARKER_FAULTS.values(), ids=BARKER_FAULTS)
-def test_barker_faults_are_seen(fault: tuple[str, str]) -> None:
+def test_barker_faults_are_detected(fault: tuple[str, str]) -> None:
     rows, words = [1e9, -1e9] * 3, [0] * 6
     _, right = asked(rows, words, 0.5, clip_factor=0.8)
     assert right**2 == pytest.approx(2.0 - 0.64, rel=1e-12)

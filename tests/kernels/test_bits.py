@@ -123,7 +123,7 @@ def killed_and_resumed(
 
 @each_method
 @pytest.mark.parametrize("chains", [1, 3])
-def test_a_killed_run_goes_on_as_if_nothing_had_been(
+def test_a_killed_and_resumed_run_has_the_same_results(
     method: str, chains: int, tmp_path: Path, monkeypatch: Any
 ) -> None:
     chosen = cell(method, chains=chains, thin=chains, epsilon=budgeted(method))
@@ -134,16 +134,14 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 
 
 @each_quick_method
-def test_a_killed_job_goes_on_with_what_is_left(method: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_killed_job_continues_with_the_missing_runs(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     cells, generator = of_three_lengths(method), np.random.default_rng(7)
     whole = sample(cells, [0, 2])
     assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
-def test_a_resumption_that_forgot_its_streams_would_be_seen(
-    method: str, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell(method), [0])
     monkeypatch.setattr("dpmc.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
@@ -152,7 +150,7 @@ def test_a_resumption_that_forgot_its_streams_would_be_seen(
         assert_same(finished, whole)
 
 
-def test_a_resumption_that_forgot_its_jitter_would_be_seen(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_resumption_without_its_jitter_is_detected(tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell("dp-hmc jittered"), [0])
     monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     generator = np.random.default_rng(1)
@@ -242,7 +240,7 @@ def test_exact_answers_fit_no_budget(method: str) -> None:
         sample(cell(method, epsilon="10", iterations=1), [0])
 
 
-def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_that_says_so() -> None:
+def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_with_a_status() -> None:
     run = sample(cell("dp-penalty", epsilon="0.0001", iterations=None), [0])[0]
     assert run.draws.shape == (1, 0, 2)
     assert "budget too small" in run.attributes["status"]
@@ -330,7 +328,7 @@ def test_unknown_options_are_named(method: str, change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("method", [*LANGEVIN, "dp-hmc jittered", "dp-mala"])
-def test_what_departs_from_the_algorithm_says_so(method: str) -> None:
+def test_methods_as_published_have_a_note(method: str) -> None:
     assert ("as published" in cell(method).algorithm.note) == ("published" in method)
 
 

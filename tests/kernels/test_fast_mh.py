@@ -159,7 +159,7 @@ def test_exact_draws_stay_exact_by_barkers_test_without_privacy() -> None:
         ),
     ],
 )
-def test_exact_draws_do_not_stay_where_balance_fails(name: str, changes: dict[str, Any]) -> None:
+def test_exact_draws_do_not_stay_exact_without_balance(name: str, changes: dict[str, Any]) -> None:
     method, values = MOVES[name]
     kernel = kernel_of(method, {**values, **changes})
     assert ladder.invariance(kernel, chains=20_000, iterations=60) < FAULT_P
@@ -284,13 +284,13 @@ FAULTY_CASES = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_frequencies_catch(name: str) -> None:
+def test_frequencies_detect_faults(name: str) -> None:
     label, module, old, new = ODD[name]
     with sown(module, (old, new)):
         assert FAULTY_CASES[label].frequency_p(10_000) < FAULT_P
 
 
 @pytest.mark.parametrize(("label", "module"), sorted({fault[:2] for fault in ODD.values()}))
-def test_frequencies_pass_the_same_text_without_a_fault(label: str, module: str) -> None:
+def test_frequencies_pass_without_a_fault(label: str, module: str) -> None:
     with sown(module):
         assert FAULTY_CASES[label].frequency_p(4000) > P_VALUE

@@ -112,7 +112,7 @@ def test_facts_about_rows_reach_files_and_metrics(thin: int, tmp_path: Path) -> 
             np.testing.assert_array_equal(file["sample_stats"][name][:], counts)
 
 
-def test_clip_fraction_is_that_of_rows_looked_at() -> None:
+def test_the_clip_fraction_counts_only_rows_read() -> None:
     chosen = cell("dp-fast-mh", clip=0.5, iterations=200)
     run = sampling.sample(chosen, [0])[0]
     run.attributes["study"] = "tests"
@@ -122,7 +122,7 @@ def test_clip_fraction_is_that_of_rows_looked_at() -> None:
     assert 0.0 < value < 1.0
 
 
-def test_a_proposal_outside_the_prior_is_rejected_unseen() -> None:
+def test_a_proposal_outside_the_prior_is_rejected_without_reading_rows() -> None:
     chosen = cell("tuna-mh", proposal_sd=[1e3, 1e3])
     run = sampling.sample(chosen, [0])[0]
     assert run.totals[0, 0] == run.totals[4, 0] == 0

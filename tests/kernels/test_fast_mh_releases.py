@@ -1,4 +1,4 @@
-"""DP-Fast MH: its releases are those declared and its public facts public; what its accept bit tells."""
+"""DP-Fast MH: declared and performed releases, public facts, and the privacy of the accept bit."""
 
 from dataclasses import replace
 from typing import Any
@@ -35,7 +35,7 @@ def declaring(name: str) -> Kernel:
 
 
 def release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str]:
-    """What a corrected kernel's tests have different from the event that it declares; empty if nothing.
+    """Return the differences between a corrected kernel's tests and its declared event; empty if none.
 
     From outside: the noise asked for must be the declared multiplier times the public sensitivity, and
     absent only where that is within the declared ε; all of it a function of θ, θ' and public numbers.
@@ -79,7 +79,7 @@ def started(kernel: Kernel, chains: int, m: int = 1) -> tuple[np.ndarray, ladder
 
 
 def verdicts(kernel: Kernel, setting: Setting = MANY) -> Any:
-    """What became of the tests of one iteration from given places."""
+    """Return the results of the tests of one iteration from given positions."""
     start, given = started(kernel, 200)
     private = ladder.private_data(kernel, given, setting)
     ladder.run(kernel, start, given, setting, private)
@@ -132,19 +132,19 @@ UNDECLARED = {
 
 
 @pytest.mark.parametrize("name", UNDECLARED)
-def test_releases_catch(name: str) -> None:
+def test_releases_detect_faults(name: str) -> None:
     label, old, new = UNDECLARED[name]
     with sown(MECHANISM, (old, new)):
         assert release_faults(declaring(label)) != []
 
 
-def test_releases_pass_the_same_text_without_a_fault() -> None:
+def test_releases_pass_without_a_fault() -> None:
     with sown(MECHANISM):
         assert [release_faults(declaring(name)) for name in DECLARING] == [[]] * len(DECLARING)
 
 
 def public_facts_differ(kernel: Kernel) -> bool:
-    """Whether another row changes which tests are made, on how many rows or with noise."""
+    """Return whether replacing a row changes the choice of tests, their numbers of rows or their noise."""
     other = MANY.rows.copy()
     other[0] = 100.0
     pairs = zip(verdicts(kernel)[1:], verdicts(kernel, replace(MANY, rows=other))[1:], strict=True)
@@ -156,7 +156,7 @@ def test_public_facts_do_not_depend_on_a_row(name: str) -> None:
     assert not public_facts_differ(declaring(name))
 
 
-def test_public_facts_catch_bounds_taken_from_the_rows() -> None:
+def test_bounds_taken_from_the_rows_are_detected() -> None:
     with sown("dpmc.evaluators.poisson", ("if clip < np.inf:", "if False:")):
         assert public_facts_differ(declaring("minibatch without noise"))
 
@@ -193,7 +193,7 @@ def test_wrong_hyperparameters_are_named(changes: dict[str, Any], message: str) 
 
 
 @pytest.mark.parametrize("variant", [PUBLISHED, AS_CODED])
-def test_what_guarantees_nothing_says_so(variant: dict[str, Any]) -> None:
+def test_variants_without_a_guarantee_declare_a_non_private_release(variant: dict[str, Any]) -> None:
     for method, values in (("dp-fast-mh", FREE), ("dp-fast-mh-full", FULL_FREE)):
         algorithm = kernel_of(method, {**variant, **values}).algorithm
         assert algorithm.releases(60) == ((), (NonPrivateRelease("acceptance test"),))

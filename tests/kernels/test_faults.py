@@ -428,7 +428,7 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 
 @pytest.mark.parametrize(("name", "module"), sorted({(f.kernel, f.module) for f in FAULTS.values()}))
-def test_text_run_anew_without_a_fault_is_not_blamed(name: str, module: str) -> None:
+def test_reloaded_sources_without_a_fault_pass(name: str, module: str) -> None:
     # so that the faults above are caught for what was changed, not for how they are made
     theirs = [f for f in FAULTS.values() if (f.kernel, f.module) == (name, module)]
     with sown(module):
@@ -436,12 +436,12 @@ def test_text_run_anew_without_a_fault_is_not_blamed(name: str, module: str) -> 
             assert not CAUGHT[check](check(KERNELS[name].anew()))
 
 
-def test_there_are_as_many_faults_as_before_and_all_are_different() -> None:
+def test_there_are_79_different_faults() -> None:
     changes = {(f.kernel, f.module, f.old, f.new) for f in FAULTS.values()}
     assert len(changes) == len(FAULTS) == 79
 
 
-def test_what_is_sown_is_taken_away_again() -> None:
+def test_a_sown_fault_is_removed_afterwards() -> None:
     with sown(RWMH):
         changed = KERNELS["rwmh"].anew()
     assert type(changed.algorithm) is not type(KERNELS["rwmh"].algorithm)
@@ -469,12 +469,12 @@ def test_joint_test_over_batches_catches_a_wrong_prior(name: str) -> None:
     assert ladder.joint_test(JOINT[name], 2000, 200, model=wrong) < FAULT_P
 
 
-def test_a_fault_whose_text_is_gone_says_so() -> None:
+def test_a_fault_whose_text_is_missing_is_reported() -> None:
     with pytest.raises(AssertionError, match="write this fault anew"), sown(RWMH, ("no such text", "")):
         pass
 
 
-def test_a_probe_accepts_and_remembers() -> None:
+def test_a_probe_accepts_and_records_comparisons() -> None:
     probe = ladder.Probe()
     assert (probe < np.array([-3.5, np.nan])).all()
     np.testing.assert_array_equal(probe.compared, [-3.5, np.nan])

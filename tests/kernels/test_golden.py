@@ -30,7 +30,7 @@ def numbers(chosen: Cell) -> list[float]:
 
 
 def difference(name: str, chosen: Cell) -> str:
-    """What is wrong with a cell's draws; "" if they are the golden ones of their version."""
+    """Return the fault of a cell's draws; "" if they are the golden ones of their version."""
     golden = json.loads(GOLDEN.read_text())[name]
     version = chosen.algorithm.draws_version
     same = np.allclose(numbers(chosen), golden["numbers"], rtol=1e-9, atol=1e-9)
@@ -44,7 +44,7 @@ def test_draws_are_those_of_their_version(name: str) -> None:
     assert difference(name, CELLS[name]) == ""
 
 
-def test_changed_draws_are_seen() -> None:
+def test_changed_draws_are_detected() -> None:
     name, chosen = next(iter(CELLS.items()))
     wider = replace(chosen.algorithm, proposal_sd=chosen.algorithm.proposal_sd * (1.0 + 1e-6))
     assert "draws have changed" in difference(name, replace(chosen, algorithm=wider))

@@ -52,7 +52,7 @@ def test_exact_draws_stay_exact(name: str) -> None:
 
 
 def pace_error(name: str) -> float:
-    """How far a trajectory with a jitter of u is from one of the step size uη without jitter."""
+    """Return the distance of a trajectory with jitter u from one with step size uη and no jitter."""
     kernel = JITTERED[name].anew()
     generator = np.random.default_rng(6)
     start = LARGE.posterior.draws(generator, 3)
@@ -80,7 +80,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_wrong_use_of_jitter_is_seen(fault: tuple[str, str, str]) -> None:
+def test_a_wrong_use_of_jitter_is_detected(fault: tuple[str, str, str]) -> None:
     module, old, new = fault
     with sown(f"dpmc.algorithms.{module}", (old, new)):
         assert pace_error("dp-hmc") > 1e-6

@@ -88,7 +88,7 @@ def test_no_algorithm_mentions_rows(path: Path) -> None:
         "def f(rows): pass",
     ],
 )
-def test_a_mention_would_be_seen(line: str) -> None:
+def test_a_mention_of_private_diagnostics_is_detected(line: str) -> None:
     assert mentioned(line) & PRIVATE
 
 
@@ -105,7 +105,7 @@ def test_exact_answers_are_declared_as_exact(name: str) -> None:
 
 
 def noise_p(sd: float = 1.7) -> float:
-    """p-value: what a noise source returns as corrected noise is N(−sd²/2, sd²)."""
+    """Return the p-value that a source's corrected noise is N(−sd²/2, sd²)."""
     normals = np.random.default_rng(3).standard_normal((2, 90_000))
     source = noise.LabNoise(normals, np.empty((2, 90_000, 0, 2)))
     source.begin(1)
@@ -117,7 +117,7 @@ def test_noise_of_a_log_ratio_is_normal_with_its_correction() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["+ 0.5 * sd * sd", "- 0.48 * sd * sd", "- 0.5 * sd"])
-def test_noise_with_a_wrong_correction_is_seen(wrong: str) -> None:
+def test_noise_with_a_wrong_correction_is_detected(wrong: str) -> None:
     with sown("dpmc.privacy.noise", ("- 0.5 * sd * sd", wrong)):
         assert noise_p() < 1e-8
 

@@ -61,14 +61,14 @@ def test_means_and_squares_over_many_seeds(method: str) -> None:
     "method",
     [pytest.param(name, marks=pytest.mark.slow) if name == "dp-barker" else name for name in BATCHES],
 )
-def test_slow_bias_is_seen_in_batches(method: str) -> None:
+def test_slow_bias_is_detected_in_batches(method: str) -> None:
     right, wrong = unbiased(method), unbiased(method)
     wrong.temperature = 0.011
     assert np.abs(moment_z(method, wrong, right)[0]).max() > 6.0
 
 
 @pytest.mark.parametrize("what", ["temperature", "prior variance", "clip bound"])
-def test_slow_bias_is_seen(what: str) -> None:
+def test_slow_bias_is_detected(what: str) -> None:
     rows = 6 if what == "prior variance" else 60  # few, so that the prior matters
     right, wrong = (problem(n=rows, starts=SEEDS) for _ in range(2))
     if what == "temperature":

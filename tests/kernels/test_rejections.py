@@ -60,7 +60,7 @@ def test_only_the_step_that_diverges_is_not_made(method: str, bad: float, monkey
 
 
 @pytest.mark.parametrize("method", HYPERPARAMETERS)
-def test_a_chain_that_always_diverges_pays_and_stays(method: str) -> None:
+def test_a_chain_that_always_diverges_stays_and_spends_its_budget(method: str) -> None:
     moves = method in LANGEVIN  # without an acceptance test
     key = "proposal_sd" if "proposal_sd" in HYPERPARAMETERS[method] else "step_size"
     far = {key: 1e80, "accountant": "rdp"} if moves else {key: 1e60}
@@ -90,7 +90,7 @@ class Miscounting(ladder.Spy):
 
 
 @each_kernel
-def test_private_diagnostics_are_not_read(kernel: Kernel) -> None:
+def test_chains_do_not_depend_on_private_diagnostics(kernel: Kernel) -> None:
     # whatever the clip counts hold, the chain is the same
     start, given = three_chains(kernel)
     wanted = ladder.run(kernel, start, given)

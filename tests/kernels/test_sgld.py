@@ -1,7 +1,7 @@
 """DP-SGLD and DP-SGNHT: their steps and releases, and faults in each of them (laws: `test_sgld_laws`).
 
 There is no acceptance test, so nothing keeps the posterior exactly. Checked instead: every step, number by
-number, against the formulas written down anew, and that noise and sensitivity are the declared ones.
+number, against formulas written independently, and that noise and sensitivity are the declared ones.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def started(kernel: Kernel, seed: int, chains: int, m: int) -> tuple[np.ndarray,
 
 
 def step_error(name: str) -> float:
-    """How far the kernel's path is from the formulas', at most."""
+    """Return the largest distance of the kernel's path from that of the formulas."""
     kernel = KERNELS[name]
     start, given = started(kernel, 30, 3, 5)
     wanted = wanted_path(kernel, start, given)
@@ -107,7 +107,7 @@ def test_momentum_and_thermostat_are_carried_from_block_to_block(kernel: Kernel)
 
 
 def release_faults(name: str) -> list[str]:
-    """What the performed releases have different from the declared ones; empty if nothing."""
+    """Return the differences between performed and declared releases; empty if there are none."""
     kernel = KERNELS[name].anew()
     algorithm, n, b = kernel.algorithm, SMALL.n, kernel.algorithm.batch_size
     start, given = started(kernel, 23, 2, 4)
@@ -135,7 +135,7 @@ def release_faults(name: str) -> list[str]:
 
 
 def attained(name: str) -> float:
-    """Noise multiplier found from outside, over the declared one, for the worst neighbours.
+    """Return the measured noise multiplier over the declared one, for the worst neighbours.
 
     One row of the batch goes from far on one side to far on the other; the first step shows by how much it
     moves, and how much a unit of noise does.
@@ -292,7 +292,7 @@ def test_fault_is_caught(fault: Fault, check: Measure) -> None:
 
 
 @pytest.mark.parametrize(("name", "module"), sorted({(f.kernel, f.module) for f in FAULTS.values()}))
-def test_text_run_anew_without_a_fault_is_not_blamed(name: str, module: str) -> None:
+def test_reloaded_sources_without_a_fault_pass(name: str, module: str) -> None:
     with sown(module):
         for check, caught in CAUGHT.items():
             assert not caught(check(name))

@@ -1,4 +1,4 @@
-"""DP-SGLD and DP-SGNHT over long runs, and what their ledgers hold.
+"""DP-SGLD and DP-SGNHT over long runs, and their ledgers.
 
 For a Gaussian whose rows are not clipped SGLD's steps are linear, and its stationary covariance is the
 solution of Lyapunov's equation, batch noise included: long runs must agree with it within their own error,
@@ -125,7 +125,7 @@ def test_small_steps_of_sgld_sample_the_posterior_or_as_published_half_its_varia
 
 
 def stiff_problem(chains: int) -> Problem:
-    """Ten directions, one of them 100 times as stiff as the others: a thermostat sees their mean alone."""
+    """Ten directions, one 100 times as stiff as the others: a thermostat depends on their mean only."""
     return gaussian_problem(np.diag([1.0] * 9 + [100.0]), 50, 100.0, chains)
 
 

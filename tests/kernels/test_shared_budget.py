@@ -1,4 +1,4 @@
-"""Chains of one run share its budget: four have together what one has; slips are caught."""
+"""Chains of one run share its budget: four have together what one has; faults are detected."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0
 
 
 def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
-    """How many iterations' noisy answers a run of so many chains really got, and ε of them.
+    """Return the number of iterations whose noisy answers a run of `chains` chains got, and their ε.
 
     Answers are counted where noise is drawn, not in the ledger; ε is by the cell's accountant.
     """
@@ -62,7 +62,7 @@ def test_four_chains_have_the_budget_of_one(method: str, monkeypatch: Any) -> No
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
 @pytest.mark.parametrize("change", FORGOTTEN.values(), ids=FORGOTTEN)
-def test_chains_that_each_spend_the_budget_are_caught(
+def test_the_fault_that_each_chain_spends_the_budget_is_detected(
     method: str, change: tuple[str, str], monkeypatch: Any
 ) -> None:
     one, _ = spent(method, 1, monkeypatch)
@@ -72,7 +72,7 @@ def test_chains_that_each_spend_the_budget_are_caught(
     assert epsilon > METHODS[method]
 
 
-def test_text_run_anew_without_a_fault_is_not_blamed(monkeypatch: Any) -> None:
+def test_reloaded_sources_without_a_fault_pass(monkeypatch: Any) -> None:
     usual = spent("dp-penalty", 4, monkeypatch)
     with sown(CELL):
         assert spent("dp-penalty", 4, monkeypatch) == usual

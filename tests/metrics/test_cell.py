@@ -1,4 +1,4 @@
-"""Rows of a cell: every value by hand, what is missing said in words, nothing blank."""
+"""Rows of a cell: every value by hand, reasons for missing values, nothing blank."""
 
 import math
 from dataclasses import dataclass, field
@@ -147,7 +147,7 @@ def test_thinned_chains_count_all_iterations() -> None:
     assert got["acceptance_rate"] == pytest.approx(52 / 105)
 
 
-def test_no_gradients_no_gradient_clip_fraction() -> None:
+def test_chains_without_gradients_have_no_gradient_clip_fraction() -> None:
     got = values(cell_metrics([run(1, 40, gradient_evaluations_per_iteration=0)], Known(), stream), 1)
     assert set(got) == PER_SEED - {"gradient_clip_fraction"}
 
@@ -176,7 +176,7 @@ def test_a_chain_that_never_moved() -> None:
     assert "never moved" in values(rows, "")["status"]
 
 
-def test_what_is_not_known_exactly_is_said() -> None:
+def test_unknown_exact_values_are_reported() -> None:
     problem = Known()
     problem.reference = np.empty((0, 2))
     problem.posterior_mean = np.full(2, np.nan)

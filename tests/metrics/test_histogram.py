@@ -32,7 +32,7 @@ def test_no_grid_without_different_draws(draws):
         equal_edges(draws)
 
 
-def test_bins_hold_their_lower_edge_and_the_last_one_both():
+def test_bins_include_their_lower_edge_and_the_last_bin_both():
     edges = np.array([[0.0, 1.0, 2.0], [0.0, 10.0, 20.0]])
     draws = np.array(
         [[0, 0], [0, 10], [1, 0], [2, 20], [0.5, 9.9], [2.1, 5], [-0.1, 5], [1, 21], [np.nan, 1], [np.inf, 1]]
@@ -86,7 +86,7 @@ def test_two_shifted_normal_laws():
     assert value == pytest.approx(binned, rel=0.05)
 
 
-def test_pieces_add_up_to_the_whole():
+def test_counts_of_pieces_add_up_to_those_of_the_whole():
     generator = np.random.default_rng(5)
     truth_draws, draws = generator.standard_normal((20_000, 2)), generator.standard_normal((3000, 2))
     edges = equal_edges(truth_draws)

@@ -74,7 +74,7 @@ def test_exponential_at_the_ends() -> None:
     ("constant", "fault"),
     [("C12", 0.0), ("LOG_2_LOW", 0.0), ("TO_BINARY", 1.4), ("LOWEST", -708.0), ("C3", 0.16666667)],
 )
-def test_mistakes_in_the_exponential_are_seen(
+def test_mistakes_in_the_exponential_are_detected(
     constant: str, fault: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = arguments()[::5]
@@ -133,7 +133,7 @@ def test_sums_equal_those_added_without_error(name: str) -> None:
     assert sum_error(pair_sum, cases()[name]) < 1e-13
 
 
-def test_mistakes_in_the_sum_are_seen() -> None:
+def test_mistakes_in_the_sum_are_detected() -> None:
     def expanded_squares(x, v, columns, w, scale, later):  # type: ignore[no-untyped-def]
         y = columns.T
         squares = (x**2).sum(1)[:, None] + (y**2).sum(1)[None] - 2.0 * np.einsum("ik,jk->ij", x, y)
@@ -180,7 +180,7 @@ def test_repeated_draws_count_as_often_as_they_are_drawn() -> None:
     assert squared_mmd(stuck, y, width) == pytest.approx(1.0 + y_within - 2.0 * mean, abs=1e-14)
 
 
-def test_the_same_bits_whatever_the_memory_layout() -> None:
+def test_results_are_bit_identical_for_any_memory_layout() -> None:
     x, y, width = cases()["thirty dimensions"]
     wanted = squared_mmd(x, y, width)
     read_only = x.copy()

@@ -37,7 +37,7 @@ def test_far_from_the_origin_no_digits_are_lost() -> None:
     assert squared_mmd(x + 1e3, y + 1e3, 1e-6) == pytest.approx(near, abs=1e-5)
 
 
-def test_two_tight_distant_samples_give_0_887() -> None:
+def test_two_tight_distant_samples_have_mmd_0_887() -> None:
     generator = np.random.default_rng(7)
     x = generator.normal(0.0, 1e-4, (300, 2))
     y = generator.normal(100.0, 1e-4, (400, 2))

@@ -1,4 +1,4 @@
-"""What chains spent: the ledger's reading, the tight one, and chains that a cap stopped."""
+"""The ε that chains spent: by the ledger, by tight accounting, and for chains stopped by a cap."""
 
 import json
 from dataclasses import dataclass, field
@@ -65,11 +65,11 @@ def test_the_chain_that_spent_most_counts() -> None:
     assert spending([other, one]) == spending([one, other]) == spending([other])
 
 
-def test_nothing_is_spent_where_there_is_no_budget() -> None:
+def test_chains_without_a_budget_have_no_values() -> None:
     assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
 
 
-def test_what_cannot_be_bounded_is_said() -> None:
+def test_releases_without_a_tight_bound_are_reported() -> None:
     small = chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)
     with pytest.raises(DpmcError):
         tight_epsilon((BarkerRelease("batch log-ratio", 20, 2000),), 1e-6)
@@ -80,7 +80,7 @@ def test_what_cannot_be_bounded_is_said() -> None:
     assert ";" not in reasons[0]  # which would part two reasons
 
 
-def test_a_chain_that_stopped_at_the_cap_says_so() -> None:
+def test_a_chain_stopped_at_the_cap_reports_the_budget_s_iterations() -> None:
     settings = {"epsilon": "20", "iterations": None, "accountant": "tight"}
     free, capped = cell("dp-penalty", **settings), cell("dp-penalty", most_iterations=7, **settings)
     most = free.allowed_iterations()

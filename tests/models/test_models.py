@@ -244,7 +244,7 @@ def test_a_model_of_ones_own_is_loaded(tmp_path: Any, monkeypatch: Any) -> None:
         models.definition("a_model_of_my_own:Lacking")
 
 
-def test_what_a_model_leaves_out_is_flat_or_refused() -> None:
+def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
     bare = OwnModel(SimpleNamespace(dimension=1), "mine:Bare")
     assert (bare.log_prior(np.ones((3, 1))) == np.zeros(3)).all()
     assert (bare.log_prior_gradient(np.ones((3, 1))) == np.zeros((3, 1))).all()
@@ -256,8 +256,8 @@ def test_what_a_model_leaves_out_is_flat_or_refused() -> None:
         curved.log_prior_gradient(np.zeros(1))
 
 
-def test_a_prior_gradient_of_ones_own_is_not_asked_for_where_the_position_has_diverged() -> None:
-    """It need not stand such numbers; the proposal is rejected anyway."""
+def test_an_own_prior_gradient_is_not_called_at_diverged_positions() -> None:
+    """It may fail for such numbers, and the proposal is rejected anyway."""
     theta = np.array([[1.0, 2.0], [np.nan, 0.0], [1e40, 0.0]])
     np.testing.assert_array_equal(
         OWN.log_prior_gradient(theta), [[-2.0, -1.0], [np.nan, np.nan], [np.nan, np.nan]]

@@ -1,7 +1,7 @@
-"""A few chains of every sampler on every model it runs on, to hold later code against earlier code.
+"""A few chains of every sampler on every model it runs on, to compare later code with earlier code.
 
 `python tests/oracle/chains.py` in a checkout's root writes `chains.npz` beside this file. The file here was
-written by the code of commit b8c4588; `test_oracle.py` compares the present code with it. To be written anew
+written by the code of commit b8c4588; `test_oracle.py` compares the present code with it. To be rewritten
 only when draws change on purpose. Models whose rows are pictures are left out: they would have to be fetched.
 """
 
@@ -43,7 +43,7 @@ def cells() -> Iterator[tuple[str, str, str, str]]:
 
 
 def chain(study: str, model: str, method: str, epsilon: str, data: Path) -> dict[str, np.ndarray]:
-    """What is kept of a cell's chains: positions, decisions, rows clipped, and its attributes as JSON.
+    """Return positions, decisions and rows clipped of a cell's chains, and its attributes as JSON.
 
     `data` is the folder of the models' data sets, which are made where they are missing.
     """
@@ -82,7 +82,7 @@ def _kept(file: Any) -> dict[str, np.ndarray]:
 
 
 def read() -> dict[str, dict[str, np.ndarray]]:
-    """What was kept, by "study/model/method/epsilon"."""
+    """Return the stored chains by "study/model/method/epsilon"."""
     found: dict[str, dict[str, np.ndarray]] = {}
     with np.load(FILE) as saved:
         for key in saved.files:

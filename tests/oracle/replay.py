@@ -22,7 +22,7 @@ FEW = 30  #: iterations of a chain that is compared whole although it has trajec
 
 
 class Compared(NamedTuple):
-    """What differs between a chain and its replay."""
+    """Differences between a chain and its replay."""
 
     how: str  # "whole" or "single" iterations
     iterations: int  # compared, of each chain
@@ -43,7 +43,7 @@ def compare(name: str, known: dict[str, Any]) -> Compared:
 
 
 def has_trajectories(name: str) -> bool:
-    """Whether a cell's sampler follows gradients."""
+    """Return whether a cell's sampler follows gradients."""
     return any(word in name.split("/")[2] for word in ("hmc", "mala", "sgld", "sgnht"))
 
 

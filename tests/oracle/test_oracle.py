@@ -39,7 +39,7 @@ def data(tmp_path_factory: Any) -> Path:
 
 
 def differences(found: dict[str, Any], known: dict[str, Any], first: int, tolerance: float) -> list[str]:
-    """What differs among the first so many iterations of two chains; positions up to `tolerance` sds."""
+    """Return the arrays that differ in the first iterations of two chains (positions: by `tolerance` sds)."""
     wrong = [key for key in ("start", "iteration") if not np.array_equal(found[key], known[key])]
     wrong += [key for key in ABOUT if about_of(found)[key] != about_of(known)[key]]
     early = known["iteration"] <= first
@@ -81,7 +81,7 @@ def test_single_iterations_are_the_same(cell: str, monkeypatch: Any) -> None:
     assert about["budget_iterations"] == ("inf" if budget is None else budget)
 
 
-def test_a_single_iteration_that_differs_is_seen(monkeypatch: Any) -> None:
+def test_a_difference_in_one_iteration_is_detected(monkeypatch: Any) -> None:
     """A position that is wrong by 1e-9 differs itself, and so does the iteration that starts from it."""
     monkeypatch.chdir(ROOT)
     cell = "thesis/circle/dp-hmc/1"
@@ -93,7 +93,7 @@ def test_a_single_iteration_that_differs_is_seen(monkeypatch: Any) -> None:
     assert replay.compare(cell, {**KNOWN[cell], "accepted": flipped}).decisions == 1
 
 
-def test_a_difference_is_seen() -> None:
+def test_a_difference_is_detected() -> None:
     known = KNOWN["thesis/circle/dp-penalty/1"]
     moved = {**known, "theta": known["theta"] + 1e-6}
     assert differences(moved, known, chains.MOST, 1e-9) == ["theta"]

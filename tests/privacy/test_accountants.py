@@ -110,7 +110,7 @@ def test_tight_against_mpmath(mu: float, epsilon: float, expected: float) -> Non
     assert log_delta(mu, epsilon) == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
-def test_tight_curve_joins_up() -> None:
+def test_the_tight_curve_is_continuous() -> None:
     """No jump where the formula changes: x = -1, x = 1000, and erfcx values within 1 %."""
     for mu in (1e-20, 1e-8, 1e-4, 0.01, 1.0, 100.0):
         root = math.sqrt(mu)
@@ -340,7 +340,7 @@ class ShuffledRelease(Release):
 
 @dataclass(frozen=True)
 class ShuffledAccountant(Accountant):
-    """The least that a new accountant has to write: what it handles, and delta."""
+    """The minimum of a new accountant: the releases it handles, and delta."""
 
     name = "shuffled"
     version = "1"

@@ -105,7 +105,7 @@ def test_a_search_takes_at_most_15_seconds_and_a_closed_form_50_ms() -> None:
         assert min(taken) <= limit, name
 
 
-def test_the_answer_is_the_largest_and_the_ledger_can_reserve_it() -> None:
+def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
     for accountant, each in ((WOR, minibatch(1.5, 1000, 100_000)), (BARKER, barker(1300, 100_000))):
         k = accountant.iterations((), each, 2.0, 1e-6)
         assert accountant.delta(repeat(each, k), 2.0) <= 1e-6 < accountant.delta(repeat(each, k + 1), 2.0)
@@ -183,7 +183,7 @@ def test_the_without_replacement_profile_is_attained(tau: float, q: float) -> No
         assert curve(p, r, epsilon) == pytest.approx(claimed(profile, epsilon), abs=2e-6)
 
 
-def test_one_order_alone_is_not_a_bound() -> None:
+def test_one_order_of_neighbours_alone_is_not_a_bound() -> None:
     """Seeded fault: without the mirror, the add pair exceeds the profile, so the mirror matters."""
     tau, q = 0.7, 0.3
     with_row = (1.0 - q) * normal(np.array([0.0]), tau) + q * normal(np.array([1.0]), tau)
@@ -267,7 +267,7 @@ def test_both_pairs_of_normals_are_needed() -> None:
     assert two_normals(d, 1.0, 1.0, 0.2) < two_normals(d, 1.0 + 4.0 / b, 1.0, 0.2)
 
 
-def test_what_clipping_gives_a_barker_batch() -> None:
+def test_sum_and_variance_of_a_clipped_barker_batch_are_bounded() -> None:
     """|z| <= 1/sqrt(b): variance at most 1; a replaced row moves sum and variance by 2/sqrt(b), 4/b."""
     rng = np.random.default_rng(2)
     for _ in range(2000):
@@ -426,7 +426,7 @@ def test_gaussian_releases_beside_batches() -> None:
     assert TIGHT.epsilon(gaussian(3.0, 40), 1e-6) == pytest.approx(only, rel=1e-4)
 
 
-def test_every_kind_at_once() -> None:
+def test_all_kinds_of_releases_are_bounded_together() -> None:
     events = minibatch(1.0, 100, 10_000, 50) + barker(200, 10_000, 50) + gaussian(20.0, 5)
     found = {a.name: a.delta(events, 2.0) for a in (WOR, BARKER, RDP)}
     assert found["wor-pld"] == found["barker-pld"] < found["rdp"]
@@ -590,7 +590,7 @@ def test_the_theorem_is_at_least_the_other_librarys_bound() -> None:
         lambda tau, q: Amplified(Shift(1.0 / math.sqrt(tau)), q * q),  # amplified twice
     ],
 )
-def test_the_table_catches_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, fault) -> None:
+def test_known_iterations_detect_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, fault) -> None:
     def wrong(self, event):
         return fault(event.noise_multiplier**2, event.sampling_fraction)
 
@@ -599,7 +599,7 @@ def test_the_table_catches_a_wrong_profile(monkeypatch: pytest.MonkeyPatch, faul
     assert abs(found - 1130) > 50
 
 
-def test_the_table_catches_a_forgotten_mirror() -> None:
+def test_known_iterations_detect_a_forgotten_mirror() -> None:
     """The remove pair alone composes to 1609 iterations in place of 1130: not a bound."""
     tau, q, epsilon = 0.7, 0.01, 4.0
     step = 1e-4
@@ -645,7 +645,7 @@ def test_resolve_names_what_is_wrong() -> None:
         resolve("zcdp", minibatch(1.0, 10, 100))
 
 
-def test_each_is_meant_for_its_own_kinds() -> None:
+def test_accountants_are_meant_for_their_own_kinds_of_releases() -> None:
     def meant(events: tuple[Release, ...]) -> set[str]:
         return {name for name, a in ACCOUNTANTS.items() if a.is_meant_for(events)}
 
@@ -671,7 +671,9 @@ def test_each_is_meant_for_its_own_kinds() -> None:
         ("replace-pld", barker(500, 1000), r"BarkerRelease.*can: rdp, wor-pld, barker-pld"),
     ],
 )
-def test_what_cannot_be_bounded_says_who_can(name: str, events, message: str) -> None:
+def test_releases_that_cannot_be_bounded_are_refused_naming_accountants_that_can(
+    name: str, events, message: str
+) -> None:
     with pytest.raises(DpmcError, match=message) as caught:
         accountants.get(name).delta(events, 1.0)
     assert "\n" not in str(caught.value)
@@ -704,7 +706,9 @@ def test_rounding_never_lowers_delta(multiplier: float, count: int, epsilon: flo
 
 @pytest.mark.parametrize("accountant", [REPLACE, WOR])
 @pytest.mark.parametrize(("noise_multiplier", "batch_size"), [(0.02, 10), (0.002, 100)])
-def test_releases_that_may_tell_all_have_no_epsilon(accountant, noise_multiplier, batch_size) -> None:
+def test_releases_with_almost_no_noise_have_infinite_epsilon(
+    accountant, noise_multiplier, batch_size
+) -> None:
     """With so little noise a batch that holds the changed row shows it; and no budget is enough."""
     events = (SubsampledGaussianRelease("x", noise_multiplier, batch_size, 100),)
     assert accountant.epsilon(events, 1e-6) == math.inf

@@ -1,4 +1,4 @@
-"""The table of budgets: what accountants and ledger say."""
+"""The table of budgets against accountants and ledger."""
 
 import csv
 import math
@@ -52,7 +52,7 @@ def table(study, path: Path) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["method"], row["epsilon"]): row for row in csv.DictReader(file)}
 
 
-def test_a_row_a_cell_by_every_accountant_that_is_meant(study, tmp_path: Path) -> None:
+def test_each_cell_has_a_row_with_every_suitable_accountant(study, tmp_path: Path) -> None:
     found = table(study, tmp_path / "budgets.csv")
     assert len(found) == 7
     each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)
@@ -67,7 +67,7 @@ def test_a_row_a_cell_by_every_accountant_that_is_meant(study, tmp_path: Path) -
     assert float(row["epsilon_spent_tight"]) < float(row["epsilon_spent"])
 
 
-def test_what_is_spent_is_what_the_ledger_of_a_run_says(study, tmp_path: Path) -> None:
+def test_the_epsilon_spent_is_that_of_a_run_s_ledger(study, tmp_path: Path) -> None:
     row = table(study, tmp_path / "budgets.csv")["dp-penalty", "1"]
     ledger = Ledger(Budget(1.0, DELTA), accountants.get("tight"))
     run = repeat([GaussianRelease("log-ratio", 0.1 * math.sqrt(N), study.chains)], int(row["iterations"]))
@@ -84,7 +84,7 @@ def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:
     assert (row["iterations"], row["budget_iterations"], row["epsilon_spent"]) == ("50", "inf", "inf")
 
 
-def test_epsilon_per_iteration_says_the_total(tmp_path: Path) -> None:
+def test_epsilon_per_iteration_prints_the_total(tmp_path: Path) -> None:
     path = tmp_path / "studies" / "each.yaml"
     path.parent.mkdir()
     text = STUDY.replace("kind: total", "kind: per-iteration").replace(
@@ -108,9 +108,7 @@ def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     assert not (tmp_path / "budgets.csv").exists()
 
 
-def test_one_iteration_more_than_the_table_says_is_refused_before_the_first_release(
-    study, tmp_path: Path
-) -> None:
+def test_one_iteration_more_than_allowed_is_refused_before_the_first_release(study, tmp_path: Path) -> None:
     """The ledger asks its accountant for delta itself."""
     allowed = int(table(study, tmp_path / "budgets.csv")["minibatch-penalty", "4"]["iterations"])
     each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)

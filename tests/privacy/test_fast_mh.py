@@ -77,7 +77,7 @@ def claimed(profile: pairs.Profile, epsilon: float) -> float:
 
 
 def claimed_epsilon(free: float, most_rows: int, share: float) -> float:
-    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)]: what Appendix B bounds by 6 K p epsilon_0.
+    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)], which Appendix B bounds by 6 K p epsilon_0.
 
     `free` is epsilon_0. It exceeds the epsilon that the calibration started from where `check` fails.
     """
@@ -350,7 +350,7 @@ def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> Non
     assert max(largest.values()) <= one <= 1.001 * max(largest.values())
 
 
-def test_a_single_test_gives_no_more_than_all_four() -> None:
+def test_a_single_test_has_at_most_the_delta_of_all_four() -> None:
     event = FastMetropolisRelease("test", 0.05, 60.0, 2000, 40, 0.9, 4.0, count=300)
     whole = ACCOUNTANT.delta([event], 1.0)
     for never in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
@@ -518,7 +518,7 @@ def test_extreme_numbers_give_a_bound() -> None:
 # --- the event, the presets, the paper's own formulas --------------------------------------------
 
 
-def test_the_event_to_json_and_back_and_elsewhere() -> None:
+def test_the_event_survives_json_and_has_no_dp_accounting_counterpart() -> None:
     event = FastMetropolisRelease("test", np.float64(0.05), 96.9, np.int64(100), 40, 0.9, 0, np.int64(3))
     assert from_json(to_json([event])) == (event,)
     assert to_json([event])[0]["type"] == "fast-metropolis"
@@ -550,7 +550,7 @@ def test_the_event_to_json_and_back_and_elsewhere() -> None:
         ({"count": 0}, "count = 0"),
     ],
 )
-def test_wrong_events_are_refused(wrong: dict, message: str) -> None:
+def test_invalid_events_are_refused(wrong: dict, message: str) -> None:
     right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
     FastMetropolisRelease("test", **right)
     with pytest.raises(DpmcError, match=re.escape(message)):

@@ -33,7 +33,7 @@ def ledger() -> Ledger:
     return Ledger(BUDGET, accountants.get("tight"))
 
 
-def test_what_was_foreseen_is_reserved_without_a_test(tests: list[float]) -> None:
+def test_foreseen_releases_are_reserved_without_a_test(tests: list[float]) -> None:
     own = ledger()
     own.foresee(repeat(ONE, MOST))
     assert (len(tests), own.reserved_events) == (1, ())
@@ -56,7 +56,7 @@ def test_no_more_than_the_budget_is_ever_reserved(foreseen: int) -> None:
     assert own.reserved_events == repeat(ONE, MOST)
 
 
-def test_other_releases_than_the_foreseen_are_tested(tests: list[float]) -> None:
+def test_releases_that_were_not_foreseen_are_tested(tests: list[float]) -> None:
     own = ledger()
     own.foresee(repeat(ONE, MOST))
     own.reserve(OTHER)
@@ -65,7 +65,7 @@ def test_other_releases_than_the_foreseen_are_tested(tests: list[float]) -> None
         own.reserve(repeat(ONE, MOST))
 
 
-def test_too_much_foreseen_is_refused_and_nothing_is_remembered(tests: list[float]) -> None:
+def test_foreseeing_too_much_is_refused_and_not_recorded(tests: list[float]) -> None:
     own = ledger()
     with pytest.raises(BudgetExceeded):
         own.foresee(repeat(ONE, MOST + 1))

@@ -95,7 +95,7 @@ TestAnyInterleaving.settings = settings(deadline=None)
     st.floats(5.0, 100.0),
     st.integers(1, 17),
 )
-def test_what_the_accountant_counts_can_be_reserved(name, epsilon, multiplier, block) -> None:
+def test_exactly_the_allowed_iterations_can_be_reserved(name, epsilon, multiplier, block) -> None:
     """k iterations, reserved in blocks of any size, fill the budget exactly: k + 1 is refused."""
     accountant = accountants.get(name)
     each = (GaussianRelease("ratio", multiplier), GaussianRelease("gradient", 3 * multiplier, 4))
@@ -118,7 +118,7 @@ def test_refusal_names_both_epsilons_and_records_nothing() -> None:
     assert ledger.reserved_events == repeat(ITERATION, 3)
 
 
-def test_a_crash_is_paid_for() -> None:
+def test_reserved_releases_of_a_crash_are_spent() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     k = TIGHT.iterations((), ITERATION, BUDGET.epsilon, BUDGET.delta)
     ledger.reserve(repeat(ITERATION, k))
@@ -134,7 +134,7 @@ def test_a_crash_is_paid_for() -> None:
         ledger.perform(ITERATION)
 
 
-def test_an_unreserved_release_is_refused_whole() -> None:
+def test_performing_an_unreserved_release_records_nothing() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     ledger.reserve(ITERATION)
     with pytest.raises(DpmcError, match="'surprise': 1 performed"):
@@ -167,7 +167,7 @@ def test_exact_answers_are_counted_as_infinite() -> None:
         Ledger(BUDGET, TIGHT).reserve((NonPrivateRelease("ratio"),))
 
 
-def test_json_holds_what_a_reader_needs() -> None:
+def test_json_has_all_that_a_reader_needs() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     ledger.reserve(repeat(ITERATION, 5))
     for _ in range(4):
@@ -218,7 +218,7 @@ BATCH = SubsampledGaussianRelease("batch", 0.434, 100, 100_000)
 FIRST, SECOND = GaussianRelease("ratio", 5.0), GaussianRelease("ratio", 5.61)
 
 
-def test_the_choice_of_the_next_release_by_an_answer_is_refused_where_no_theorem_covers_it() -> None:
+def test_a_release_chosen_by_an_answer_is_refused_without_a_filter() -> None:
     """The batch or the Gaussian would fit; choosing by the loss of the first has delta 1.88e-5."""
     accountant = accountants.get("wor-pld")
     for option in (BATCH, SECOND):
@@ -232,7 +232,7 @@ def test_the_choice_of_the_next_release_by_an_answer_is_refused_where_no_theorem
 
 
 @pytest.mark.parametrize("option", [BATCH, SECOND])
-def test_what_was_fixed_before_the_first_release_may_be_performed_in_any_order(option: Release) -> None:
+def test_releases_fixed_beforehand_may_be_performed_in_any_order(option: Release) -> None:
     ledger = Ledger(Budget(1.0, 1e-5), accountants.get("wor-pld"))
     ledger.foresee((FIRST, option))
     ledger.reserve((option,))

@@ -67,7 +67,7 @@ def test_the_table_of_hyperparameters_is_that_of_the_declarations(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_the_index_says_what_an_algorithm_needs_and_who_accounts_for_it(name: str) -> None:
+def test_the_index_has_needs_and_accountants_of_every_algorithm(name: str) -> None:
     *_, gradient, rows, _, accountants = index()[name]
     made = algorithm(name)
     assert gradient == ("yes" if made.needs(2).gradients else "no")

@@ -1,4 +1,4 @@
-"""Where no folder can keep what numba compiles, it compiles in memory, and a warning says so."""
+"""If no folder can keep compiled code, numba compiles in memory, and a warning says so."""
 
 import os
 import subprocess
@@ -29,8 +29,8 @@ def double(x):
 """
 
 
-def test_without_any_folder_that_can_be_written(tmp_path: Path) -> None:
-    """Folders below a file can be made by nobody, root included: numba's own search finds no place."""
+def test_compiling_without_a_writable_folder(tmp_path: Path) -> None:
+    """Folders below a file cannot be made, not even by root, so numba finds no place for its cache."""
     (tmp_path / "file").write_text("")
     package = tmp_path / "package"
     package.mkdir()

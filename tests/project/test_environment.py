@@ -26,7 +26,7 @@ def project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def direct(project: dict[str, Any]) -> dict[str, Requirement]:
-    """What the repository's own commands need: all but the plugins for clusters."""
+    """Return the requirements of the repository's own commands: all but the plugins for clusters."""
     extras = project["project"]["optional-dependencies"]
     return by_name(project["project"]["dependencies"] + extras["workflow"] + extras["dev"])
 
@@ -44,7 +44,7 @@ def by_name(lines: list[str]) -> dict[str, Requirement]:
 
 
 def locked(lock: str, python: str) -> dict[str, Version]:
-    """Name -> version of what the lock installs on Linux with this Python."""
+    """Return name -> version of the packages that the lock installs on Linux with this Python."""
     environment = {
         "python_version": python,
         "python_full_version": f"{python}.0",
@@ -130,7 +130,7 @@ def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Req
     assert "numba" not in locked(without, "3.11")
 
 
-def test_everything_names_the_same_version_and_pythons() -> None:
+def test_version_and_python_versions_agree_in_all_files() -> None:
     from dpmc import __version__
 
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__

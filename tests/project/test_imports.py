@@ -13,7 +13,7 @@ ROOM = Path(dpmc.__file__).parent
 
 
 def run(node: ast.AST) -> Iterator[ast.AST]:
-    """All parts of a text that can run: not what is there for type checkers alone."""
+    """Yield all nodes of a text that can run, without those for type checkers only."""
     yield node
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
@@ -24,7 +24,7 @@ def run(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imported(name: str, text: str, modules: set[str]) -> set[str]:
-    """Which of these modules a module imports anywhere, with packages around them but not its own."""
+    """Return those of these modules that a module imports anywhere, with their packages but not its own."""
     found: set[str] = set()
     for node in run(ast.parse(text)):
         if isinstance(node, ast.Import):

@@ -32,7 +32,7 @@ def snakemake(*words: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "regression.yaml").write_text("mine")
     assert main(("init", str(tmp_path))) == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -62,7 +62,7 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^spending +1$", planned, re.M)
 
 
-def test_what_a_kill_left_half_made_is_made_again(project: Path) -> None:
+def test_incomplete_outputs_of_a_killed_run_are_made_again(project: Path) -> None:
     """The profile of the project asks for it."""
     snakemake("results/regression/budgets.csv")
     marks = project / ".snakemake/incomplete"

@@ -72,31 +72,31 @@ def page_of(tmp_path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_a_right_number_passes(tmp_path: Path, results: Path, text: str) -> None:
+def test_a_correct_quote_passes(tmp_path: Path, results: Path, text: str) -> None:
     count, findings = quotes.check_page(page_of(tmp_path, text), results)
     assert count > 0 and findings == []
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_false_number_is_found(tmp_path: Path, results: Path, text: str) -> None:
+def test_a_wrong_quote_is_found(tmp_path: Path, results: Path, text: str) -> None:
     _, findings = quotes.check_page(page_of(tmp_path, text), results)
     assert {one.skipped for one in findings} == {False} and WRONG[text] in str(findings[0])
     assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
 
 
-def test_without_results_it_is_skipped(tmp_path: Path) -> None:
+def test_quotes_without_results_are_skipped(tmp_path: Path) -> None:
     _, findings = quotes.check_page(page_of(tmp_path, RIGHT[0]), tmp_path)
     assert [one.skipped for one in findings] == [True]
     assert "metrics.csv is not there" in findings[0].words
 
 
-def test_a_comment_before_any_study_is_a_mistake(tmp_path: Path, results: Path) -> None:
+def test_a_quote_before_any_study_is_reported(tmp_path: Path, results: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("1<!--= verdicts holds -->")
     assert "no comment before it says of which study" in str(quotes.check_page(page, results)[1][0])
 
 
-def test_the_command_fails_and_says_where(
+def test_the_command_fails_and_names_the_place(
     tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(text: str, where: Path) -> int:
@@ -113,12 +113,12 @@ def test_the_command_fails_and_says_where(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_comments_of_the_pages_ask_for_what_tables_have(page: Path, tmp_path: Path) -> None:
+def test_quotes_name_existing_studies_tables_and_columns(page: Path, tmp_path: Path) -> None:
     """Without results: that every comment names a study, a table and its columns."""
     _, findings = quotes.check_page(page, tmp_path)
     assert [str(one) for one in findings if not one.skipped] == []
 
 
-def test_a_page_with_quotes_has_them_where_it_should() -> None:
+def test_the_page_of_results_has_quotes() -> None:
     _, findings = quotes.check_page(DOCS / "results" / "index.md", DOCS)
     assert len(findings) > 50

@@ -1,4 +1,4 @@
-"""Pages of docs/reference against the code: accountants, and what a chain file holds."""
+"""Pages of docs/reference against the code: accountants, and contents of a chain file."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_every_part_of_a_chain_file_is_on_the_page(chain: Any) -> None:
     assert known - words == set()
 
 
-def test_what_the_page_says_of_groups_is_so(chain: Any) -> None:
+def test_the_page_lists_the_variables_of_all_groups(chain: Any) -> None:
     named = [row[0] for row in tables("chain-files.md") if "/" in row[0]]
     there = {f"{group.name}/{name}" for group in chain.children.values() for name in group.data_vars}
     paths = {path for cell in named for path in re.findall(r"`([^`]+/[^`]+)`", cell)}

@@ -1,4 +1,4 @@
-"""What the repository must not hold: paths of a machine, registries' hosts, large files."""
+"""The repository has no paths of a machine, no hosts of registries, no large files."""
 
 import re
 import subprocess

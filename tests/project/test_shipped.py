@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
         ("Snakefile",),
     ],
 )
-def test_in_a_clone_they_lie_in_its_root(parts: tuple[str, ...]) -> None:
+def test_shipped_files_of_a_clone_are_in_its_root(parts: tuple[str, ...]) -> None:
     assert shipped(*parts) == ROOT.joinpath(*parts) and shipped(*parts).exists()
 
 
-def test_in_a_wheel_they_lie_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shipped_files_of_a_wheel_are_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site-packages" / "dpmc"
     (package / "shipped_files" / "config").mkdir(parents=True)
     monkeypatch.setattr(module, "PACKAGE", package)

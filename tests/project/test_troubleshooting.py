@@ -14,7 +14,7 @@ SHORTEST = 6  #: characters of a piece that is looked for
 
 @cache
 def texts() -> str:
-    """All texts in the code, with … for what is filled in."""
+    """Return all texts in the code, with … for inserted values."""
     found = []
     for path in (ROOT / "src/dpmc").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -31,12 +31,12 @@ def messages() -> list[str]:
     return re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def test_there_are_messages_enough() -> None:
+def test_at_least_40_messages_are_on_the_page() -> None:
     assert len(messages()) >= 40
 
 
 @pytest.mark.parametrize("message", messages())
-def test_a_message_stands_in_the_code(message: str) -> None:
+def test_every_message_occurs_in_the_code(message: str) -> None:
     pieces = [piece.strip(" :;,.()") for piece in message.split("…")]
     wanted = [piece for piece in pieces if len(piece) >= SHORTEST]
     assert wanted

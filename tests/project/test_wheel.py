@@ -1,4 +1,4 @@
-"""The wheel holds all that the library and its commands need, and works where nothing else is."""
+"""The wheel has everything that the library and its commands need, and works alone."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ def test_wheel_has_studies_tables_and_workflow(unpacked: Path) -> None:
     assert not any("__pycache__" in path.parts for path in shipped.rglob("*"))
 
 
-def test_the_library_does_without_snakemake(unpacked: Path, tmp_path: Path) -> None:
+def test_the_library_does_not_need_snakemake(unpacked: Path, tmp_path: Path) -> None:
     program = """
 import importlib, pathlib, pkgutil, sys
 for name in ("snakemake", "psutil", "pytest", "arviz", "jax"):

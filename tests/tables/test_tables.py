@@ -45,7 +45,7 @@ def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:
     assert r"circle, d = 2 & 4 & 0.002 & 0.2 & 1\,265 \\" in (tmp_path / "h.tex").read_text()
 
 
-def test_what_tuning_wrote_goes_before_pinned_hyperparameters(tmp_path: Path) -> None:
+def test_tuned_hyperparameters_take_precedence_over_pinned_ones(tmp_path: Path) -> None:
     path = tmp_path / "thesis/tuning/circle/dp-penalty.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump({"hyperparameters": {"tau": 3, "clip": 0.5, "proposal_sd": 0.25}}))
@@ -155,7 +155,7 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
         write("run-times", thesis(), [tmp_path / "t.csv"], tmp_path / "results")
 
 
-def test_the_command_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = str(ROOT / "config" / "studies" / "thesis.yaml")
     command = ["plot", "--study", study, "--results", str(tmp_path), "--output", str(tmp_path / "t.csv")]
     for table, file in (("iterations", "budgets.csv"), ("run-times", "metrics.csv")):
@@ -180,7 +180,7 @@ def test_texts_in_latex(text: str, latex: str) -> None:
     assert latex_cell(text) == latex
 
 
-def test_numbers_stand_on_the_right_and_bars_are_no_markup() -> None:
+def test_numbers_are_right_aligned_and_bars_are_escaped() -> None:
     lines = list(markdown(("a", "b"), [("x|y", "1"), ("", "")]))
     assert lines == ["| a | b |", "| --- | ---: |", r"| x\|y | 1 |", "| – | – |"]
 

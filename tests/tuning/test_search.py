@@ -96,7 +96,7 @@ def test_final_chains_are_not_those_of_the_trials(whole: Any) -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.55, 0.8, 0.97])
-def test_a_search_that_was_cut_off_anywhere_has_the_same_answer(
+def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     share: float, whole: Any, study: Study, problem: Any, tmp_path: Path
 ) -> None:
     result, table = whole
@@ -110,13 +110,15 @@ def test_a_search_that_was_cut_off_anywhere_has_the_same_answer(
     assert [t.values for t in ours] == [t.values for t in theirs]
 
 
-def test_a_whole_table_is_not_tried_again(whole: Any, study: Study, problem: Any, monkeypatch: Any) -> None:
+def test_trials_of_a_complete_table_are_not_run_again(
+    whole: Any, study: Study, problem: Any, monkeypatch: Any
+) -> None:
     result, table = whole
     monkeypatch.setattr(Bench, "run", lambda *_: pytest.fail("a trial of the table was run again"))
     assert run(study, problem, table)["hyperparameters"] == result["hyperparameters"]
 
 
-def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
+def test_more_trials_continue_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
     table = tmp_path / "trials.csv"
     table.write_bytes(whole[1].read_bytes())
     run(study, problem, table, trials=20)
@@ -126,7 +128,7 @@ def test_more_trials_go_on_from_those_made(whole: Any, study: Study, problem: An
     assert settings[0] == settings[1] and len(settings[0]) == 20
 
 
-def test_trials_of_something_else_are_not_taken_and_not_lost(
+def test_trials_of_another_search_are_set_aside(
     study: Study, problem: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     table = tmp_path / "trials.csv"
@@ -144,7 +146,7 @@ def test_trials_of_something_else_are_not_taken_and_not_lost(
     assert table.read_text() == before
 
 
-def test_another_method_or_study_has_other_trials(study: Study, problem: Any) -> None:
+def test_trials_are_keyed_by_study_and_method(study: Study, problem: Any) -> None:
     twins = study.model_copy(update={"methods": {**study.methods, "twin": study.methods["dp-penalty"]}})
     studies = [
         (study, "dp-penalty"),
@@ -177,7 +179,7 @@ def test_a_table_cut_off_in_its_head_is_begun_anew(
     assert [t.setting for t in searched] == [t.setting for t in read(whole[1])[:2]]
 
 
-def test_a_damaged_table_is_said(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
+def test_a_damaged_table_is_reported(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
     table = tmp_path / "trials.csv"
     lines = whole[1].read_text().splitlines(keepends=True)
     table.write_text("".join([*lines[:4], "4,search,{},many\n", *lines[5:]]))
@@ -188,7 +190,7 @@ def test_a_damaged_table_is_said(whole: Any, study: Study, problem: Any, tmp_pat
         run(study, problem, table)
 
 
-def test_a_second_process_waits(whole: Any, tmp_path: Path) -> None:
+def test_a_second_process_waits_for_the_table(whole: Any, tmp_path: Path) -> None:
     code = (
         "import sys, pathlib as p, dpmc.trials as t\nwith t.open_table(p.Path(sys.argv[1]), 'k'): print('in')"
     )
@@ -205,7 +207,7 @@ def test_a_second_process_waits(whole: Any, tmp_path: Path) -> None:
     assert other.communicate(timeout=60)[0] == "in\n"
 
 
-def test_data_that_chains_are_judged_on_are_refused(study: Study, tmp_path: Path) -> None:
+def test_evaluation_data_are_refused(study: Study, tmp_path: Path) -> None:
     published = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 8)
     with pytest.raises(DpmcError, match="takes tuning, which no evaluation uses"):
         run(study, published, tmp_path / "trials.csv")
@@ -221,7 +223,7 @@ def test_finalists_need_seeds_of_their_own(study: Study, problem: Any, tmp_path:
     assert not (tmp_path / "trials.csv").exists()
 
 
-def test_settings_without_enough_iterations_or_too_costly_run_nothing(
+def test_settings_with_too_few_iterations_or_too_costly_are_not_run(
     study: Study, problem: Any, monkeypatch: Any
 ) -> None:
     bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
@@ -234,9 +236,7 @@ def test_settings_without_enough_iterations_or_too_costly_run_nothing(
     assert search.REFUSED == long.objective > few.objective > search.CLIPPED > 2**0.5
 
 
-def test_a_setting_that_clips_too_much_ranks_behind_all_others_and_is_given_up(
-    study: Study, problem: Any
-) -> None:
+def test_a_setting_that_clips_too_much_is_ranked_last_and_given_up(study: Study, problem: Any) -> None:
     bench = Bench(study, "flat-banana-2d", "dp-penalty", problem)
     clipped = bench.try_out(0, {**bench.start, "clip": 0.02}, 3, None)
     assert "clipped" in clipped.verdict and not clipped.feasible
@@ -251,13 +251,15 @@ def test_a_hopeless_pilot_is_given_up_and_a_promising_one_is_not() -> None:
     assert not search._hopeless(worse, None)
 
 
-def test_nothing_feasible_is_said(study: Study, problem: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_search_without_a_feasible_setting_fails(
+    study: Study, problem: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(search, "CLIP_LIMIT", 0.0)
     with pytest.raises(DpmcError, match="none of 3 settings is feasible; the closest"):
         run(study, problem, tmp_path / "t.csv", trials=3)
 
 
-def test_it_is_said_of_the_finalists_if_they_alone_clip_too_much(
+def test_finalists_that_clip_too_much_are_reported(
     study: Study, problem: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     def clips(bench: Bench, number: int, setting: dict[str, Any], seeds: range) -> Trial:
@@ -277,7 +279,7 @@ def test_the_pinned_setting_is_tried_to_its_last_digit(study: Study, problem: An
 
 
 @pytest.mark.parametrize("method", ["fixed", "rwmh"])
-def test_a_method_without_a_choice_is_said(study: Study, problem: Any, method: str) -> None:
+def test_a_method_without_free_hyperparameters_is_refused(study: Study, problem: Any, method: str) -> None:
     with pytest.raises(DpmcError, match="no free"):
         Bench(study, "flat-banana-2d", method, problem)
     assert ("flat-banana-2d", method) not in search.searched_pairs(study)
@@ -292,7 +294,7 @@ COMMAND = ["--study", "small", "--model", "flat-banana-2d", "--method", "dp-pena
 SHORT = [*COMMAND, "--trials", "14", "--seeds", "3", "--output", "found.yaml", "--table", "trials.csv"]
 
 
-def test_a_search_that_was_killed_has_the_answer_of_one_that_was_not(tmp_path: Path) -> None:
+def test_a_killed_search_has_the_same_result(tmp_path: Path) -> None:
     answers = []
     for name, kills in (("whole", 0), ("killed", 2)):
         folder = tmp_path / name
@@ -361,9 +363,7 @@ def test_a_model_of_ones_own_needs_no_hyperparameters_to_begin_with(
     assert main(("tune", *own, *few, "--method", "fixed", "--force")) == 2  # options fix its hyperparameters
 
 
-def test_private_rows_are_tuned_on_only_if_that_is_said(
-    tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+def test_tuning_on_private_rows_needs_an_option(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     write_study(tmp_path)
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(1).normal(size=(2000, 2)) * [4.4, 1.6] + [0.0, 3.0]
@@ -380,7 +380,7 @@ def test_private_rows_are_tuned_on_only_if_that_is_said(
     assert "epsilon" not in capsys.readouterr().err
 
 
-def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> None:
+def test_a_study_takes_tuned_settings_from_its_file(tmp_path: Path) -> None:
     path = write_study(tmp_path)
     found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
@@ -404,7 +404,9 @@ def test_a_study_takes_tuned_settings_where_there_are_any(tmp_path: Path) -> Non
         ("dp-penalty: {flat-bananas: {tau: 1}}", "hyperparameters are missing; no search found any"),
     ],
 )
-def test_a_mistake_in_a_file_of_tuned_settings_is_said(tmp_path: Path, content: str, message: str) -> None:
+def test_a_mistake_in_a_file_of_tuned_settings_is_reported(
+    tmp_path: Path, content: str, message: str
+) -> None:
     path = write_study(tmp_path)
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(content)
@@ -474,7 +476,7 @@ def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(t
         ("{mode: none, methods: [fixed]}", ("fixed",)),
     ],
 )
-def test_a_study_says_what_is_searched(tmp_path: Path, tuning: str, methods: tuple[str, ...]) -> None:
+def test_a_study_selects_the_methods_to_search(tmp_path: Path, tuning: str, methods: tuple[str, ...]) -> None:
     path = write_study(tmp_path)
     path.write_text(STUDY.replace("seeds: 2", f"seeds: 2\ntuning: {tuning}"))
     assert load_study(path).tuning_methods == methods

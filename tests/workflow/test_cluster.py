@@ -1,4 +1,4 @@
-"""Clusters without a cluster: profiles, what rules ask for, refusals."""
+"""Clusters without a cluster: profiles, resources of rules, refusals."""
 
 import importlib.util
 import math
@@ -73,7 +73,7 @@ def test_every_entry_of_a_profile_is_an_option_of_snakemake(name):
 
 
 @pytest.mark.parametrize("name", ["slurm", "generic"])
-def test_a_clusters_profile_goes_on_after_failures_and_sends_jobs_again(name):
+def test_a_cluster_profile_continues_after_failures_and_retries_jobs(name):
     profile = yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
     assert profile["retries"] == 2 and profile["scheduler"] == "greedy"
     assert profile["keep-going"] and profile["rerun-incomplete"] and profile["show-failed-logs"]
@@ -112,7 +112,7 @@ def test_a_profile_without_its_plugin_is_refused(folder):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workflow-profile", "default"), ("--workflow-profile", "none")])
-def test_right_names_of_profiles_are_let_through(folder, arguments):
+def test_correct_names_of_profiles_are_accepted(folder, arguments):
     code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", *arguments)
     assert code == 0, output
 
@@ -120,7 +120,7 @@ def test_right_names_of_profiles_are_let_through(folder, arguments):
 # What jobs ask for
 
 
-def test_every_job_of_a_cluster_asks_for_what_the_profile_says(folder):
+def test_cluster_jobs_request_the_resources_of_the_profile(folder):
     profile = yaml.safe_load((folder / "profiles/slurm/profile.yaml").read_text())
     asked = [f"{key}={value}" for key, value in profile["default-resources"].items()]
     code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", "--default-resources", *asked)
@@ -200,7 +200,7 @@ def test_of_snakemakes_workflow_only_what_its_documentation_names_is_used():
 # The lock
 
 
-def test_the_clusters_lock_holds_its_plugins_and_nothing_of_the_other():
+def test_the_cluster_lock_contains_only_the_plugins():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = (ROOT / "requirements-cluster.lock").read_text()
     locked = dict(re.findall(r"^([a-z][\w.-]*)==([\w.]+) ", text, re.M))

@@ -1,4 +1,4 @@
-"""A study of image data: made where the pictures are, otherwise everything but what needs them."""
+"""A study of image data: complete with the images, without them all that does not need them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A study of one's own outside the clone: its model, rows and hyperparameters lie beside it."""
+"""An own study outside the clone, with its model, rows and hyperparameters beside it."""
 
 import json
 import re
@@ -157,7 +157,9 @@ def test_columns_by_name(own, tmp_path, monkeypatch, name) -> None:
         ("model", "model_of_mine:Norma", "'model_of_mine:Norma' cannot be loaded"),
     ],
 )
-def test_what_cannot_be_loaded_is_refused_with_the_line_of_the_study(own, capsys, key, value, words) -> None:
+def test_models_that_cannot_be_loaded_are_refused_with_the_line_of_the_study(
+    own, capsys, key, value, words
+) -> None:
     path = change(own, models={"mine": {**STUDY["models"]["mine"], key: value}})
     number = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if value in text)
     assert main(("data", "--study", str(path), "--model", "mine", "--output", str(own / "my.nc"))) == 2

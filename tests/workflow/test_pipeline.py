@@ -64,7 +64,7 @@ def whole(tmp_path_factory) -> tuple[Path, dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("job", "logs"), [("cell", 6), ("chain", 18)])
-def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
+def test_smaller_jobs_give_bit_identical_results(whole, tmp_path, job, logs):
     folder = project(tmp_path, job=job)
     finish(start(folder, "--cores", "1"))
     assert bits(folder) == whole[1]
@@ -74,8 +74,8 @@ def test_smaller_jobs_make_the_same_bits(whole, tmp_path, job, logs):
 
 
 @pytest.mark.slow
-def test_results_that_are_there_are_made_again(whole, tmp_path):
-    """No command overwrites a result unasked, and no rule asks: Snakemake removes what a job is to make."""
+def test_existing_results_are_made_again(whole, tmp_path):
+    """No command overwrites a result without --force, and no rule has it: Snakemake removes outputs."""
     folder = tmp_path / "again"
     shutil.copytree(whole[0], folder)
     before = {path: path.stat().st_mtime_ns for path in folder.glob("results/**/seed-*.nc")}
@@ -86,7 +86,7 @@ def test_results_that_are_there_are_made_again(whole, tmp_path):
         assert len(log.read_text().splitlines()) <= 15, log.read_text()
 
 
-def test_five_kills(whole, tmp_path):
+def test_a_run_killed_five_times_has_the_same_results(whole, tmp_path):
     folder = project(tmp_path, checkpoint_seconds=0)
     moments = random.Random(20210311)
     checkpoints = 0
@@ -133,7 +133,7 @@ def kill(process: subprocess.Popen | psutil.Process) -> None:
     psutil.wait_procs(family, timeout=10)
 
 
-def test_nothing_is_done_twice(whole):
+def test_a_second_run_has_nothing_to_do(whole):
     folder, before = whole
     assert "Nothing to be done" in finish(start(folder, "--cores", "2"))
     for setting in ("job=chain", "job=cell", "job=method", "checkpoint_seconds=7"):
@@ -147,8 +147,8 @@ def test_nothing_is_done_twice(whole):
     assert bits(folder) == before
 
 
-def test_settings_that_nothing_is_tried_with_take_no_job(tmp_path):
-    """Chains without a budget have the pinned settings, and a change of these makes them anew."""
+def test_settings_that_are_not_tried_need_no_job(tmp_path):
+    """Chains without a budget have the pinned settings, and a change of these reruns them."""
     grid = {"model": "flat-banana-2d", "n": 1000, "epsilons": ["inf"], "tuning_epsilon": "inf"}
     study = STUDY | {
         "models": {"clipping-2d": {**grid, "settings_of": "flat-banana-2d"}},
@@ -198,7 +198,7 @@ def test_one_process_fills_numbas_cache_before_the_first_job(tmp_path):
 
 
 def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
-    """Also while Snakemake goes on alone, because the program that started it was killed."""
+    """Also while Snakemake continues alone, because the program that started it was killed."""
     folder = project(tmp_path)
     first = start(folder, "--cores", "1")
     wait_for(first, lambda: any(folder.glob(".snakemake/locks/*")))
@@ -242,7 +242,7 @@ def test_a_mistake_in_the_settings_is_one_line(tmp_path, settings, words):
         ("delta", 2, ["delta", "2"]),
     ],
 )
-def test_a_mistake_stops_before_anything_runs(tmp_path, key, value, words):
+def test_an_invalid_study_stops_before_any_job(tmp_path, key, value, words):
     folder = project(tmp_path)
     (folder / "config/studies/reduced.yaml").write_text(yaml.safe_dump({**STUDY, key: value}))
     process = start(folder, "--cores", "1")
@@ -315,7 +315,7 @@ def test_a_study_that_searches_nothing_is_refused(tmp_path, change, words):
     assert process.returncode == 2 and words in output
 
 
-def test_studies_may_stand_on_both_sides_of_an_option(tmp_path):
+def test_studies_may_be_named_before_and_after_an_option(tmp_path):
     folder = project(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "workflow/run.py", "reduced", "--cores", "1", "no-such-study"],

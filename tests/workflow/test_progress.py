@@ -1,4 +1,4 @@
-"""What a run shows: percent and time left, failures with the ends of their logs, the place of the figures."""
+"""Output of a run: percent and time left, failures with the ends of their logs, place of the figures."""
 
 import logging
 import subprocess
@@ -102,7 +102,7 @@ def test_on_a_terminal_one_line_rewrites_itself(capsys):
     assert told.count("\n") == 1 and told.count("\r\033[K") == 2 and told.endswith("s left\n")
 
 
-def test_only_what_matters_is_shown(capsys, tmp_path):
+def test_only_relevant_messages_are_shown(capsys, tmp_path):
     (tmp_path / "job.log").write_text("".join(f"line {k}\n" for k in range(40)))
     shown = handler(quiet=("all",))
     failure = {"rule_name": "tuning", "output": ["a", "b"], "log": [str(tmp_path / "job.log"), "none.log"]}

@@ -1,4 +1,4 @@
-"""A study that takes cells from another: what it runs, what it needs, and every mistake in words."""
+"""A study that reuses cells of another: its own cells, its needs, and refusals."""
 
 import os
 import re
@@ -63,13 +63,13 @@ def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> S
     return load_study(write(folder, base=base or BASE, other={**OTHER, **changes}) / "other.yaml")
 
 
-def test_it_runs_its_own_cells_only(tmp_path) -> None:
+def test_a_study_runs_only_its_own_cells(tmp_path) -> None:
     study = other(tmp_path)
     assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
     assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
 
 
-def test_a_reused_method_is_what_the_other_study_says(tmp_path) -> None:
+def test_a_reused_method_is_that_of_the_other_study(tmp_path) -> None:
     study = other(tmp_path, methods={"dp-barker": {"from_study": "base"}, "dp-hmc": {"from_study": "base"}})
     barker = study.method("dp-barker")
     assert (barker.algorithm, barker.accountant, barker.from_study) == ("dp-barker", "thesis", "base")
@@ -131,13 +131,13 @@ def test_mistakes_name_file_key_and_rule(tmp_path, changes, words) -> None:
         assert word in message
 
 
-def test_taking_in_a_ring_is_refused(tmp_path) -> None:
+def test_circular_reuse_of_studies_is_refused(tmp_path) -> None:
     ring = {**BASE, "methods": {"dp-hmc": {"from_study": "other"}}}
     with pytest.raises(DpmcError, match=r"base.yaml: line 5: .*dp-hmc: from_study: 'other' takes cells from"):
         other(tmp_path, base=ring)
 
 
-def test_cells_are_taken_from_where_they_run(tmp_path) -> None:
+def test_cells_are_reused_only_from_the_study_that_runs_them(tmp_path) -> None:
     middle = {**OTHER, "methods": {"dp-hmc": {"from_study": "base"}}, "models": {"circle": CIRCLE}}
     last = {**middle, "methods": {"dp-hmc": {"from_study": "middle"}}}
     folder = write(tmp_path, base=BASE, middle=middle, last=last)
@@ -152,7 +152,7 @@ def test_cells_are_taken_from_where_they_run(tmp_path) -> None:
         "tune --model circle --method dp-hmc --output tuned.yaml",
     ],
 )
-def test_the_commands_refuse_to_run_it(tmp_path, capsys, command) -> None:
+def test_the_commands_refuse_a_reused_method(tmp_path, capsys, command) -> None:
     other(tmp_path)
     study = str(tmp_path / "config/studies/other.yaml")
     assert main([*command.split(), "--study", study]) == 2

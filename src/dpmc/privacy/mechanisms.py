@@ -64,7 +64,7 @@ class PrivateData:
     def exact_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
     ) -> np.ndarray:
-        """Without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: not at all).
+        """Log ratio without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: no clipping).
 
         `as_coded`: rows are clipped to ±clip|Σ_i (θ_i − θ'_i)|, as in the code behind Figure 6.2. This bounds
         no sensitivity, so no private mechanism has it.
@@ -102,7 +102,7 @@ class PrivateData:
 
         Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1.
         λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch has s² > 1, since
-        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So no values of the rows can stop a chain.
+        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So 2 − s² is positive for all rows.
         """
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
@@ -122,7 +122,7 @@ class PrivateData:
         return self.exact_gradient(theta, clip) + self._noise.vectors(sd, stage)
 
     def exact_gradient(self, theta: np.ndarray, clip: float) -> np.ndarray:
-        """Without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
+        """Gradient without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
         diverged = has_diverged(theta)
         total, counts = self._evaluator.gradient_sums(replaced(theta, diverged, 0.0), clip)
         self.gradient_clipped += counts

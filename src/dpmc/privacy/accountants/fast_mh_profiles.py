@@ -1,8 +1,7 @@
 """Dominating pairs of one accept bit of corrected DP-Fast MH: of each test, and the worst of four.
 
-`BarkerBit` is a test without noise, `PoissonBatch` one on a minibatch, `Maximum` the worst of those
-that may occur. The statements and proofs are in docs/explanation/accounting.md; this module is their
-formulas.
+`BarkerBit` is a test without noise, `PoissonBatch` a test on a minibatch, `Maximum` the worst of the tests
+that may occur. This module has the formulas; statements and proofs are in docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from dpmc.privacy.accountants.profiles import Amplified, Array, Pair, Profile, S
 from dpmc.privacy.events import FastMetropolisRelease
 
 LEAST_EPSILON, MOST_NOISE = 1e-12, 1e100
-"""Smaller sensitivities and larger multipliers are replaced by these, which can only raise delta."""
+"""Limits: smaller sensitivities and larger multipliers are replaced by these, which can only raise delta."""
 REST = 1e-46
-"""Probability of multiplicities, and of numbers of rows, that are counted as an infinite loss."""
+"""Probability of the largest multiplicities and numbers of rows, which count as an infinite loss."""
 
 
 @dataclass(frozen=True)
 class BarkerBit:
-    """A bit that is 1 with probability sigma(x), x any real number that a row moves by <= Delta.
+    """A bit that is 1 with probability sigma(x) = 1/(1 + e^-x); replacing a row moves x by at most Delta.
 
-    For 0 <= epsilon <= Delta the largest curve of two such bits is
+    For 0 <= epsilon <= Delta the largest curve over all x is
         (e^(Delta/2) - e^(epsilon/2))^2 / (e^Delta - 1),
-    attained at e^x = (1 - s)/(s e^Delta - 1), s = e^((epsilon - Delta)/2); beyond Delta it is 0.
-    It is its own mirror image.
+    attained at e^x = (1 - s)/(s e^Delta - 1), s = e^((epsilon - Delta)/2). For larger epsilon it is 0.
+    The pair is symmetric.
     """
 
     sensitivity: float
 
     @property
     def scale(self) -> float:
-        """Delta, but at most 1: on a minibatch, losses of the drawn share are typical."""
+        """Return Delta, but at most 1: on a minibatch, losses of the size of the share drawn are typical."""
         return min(1.0, self.sensitivity)
 
     def tails(self, losses: Array) -> Tails:
-        """sigma(x + Delta) and sigma(x) at the x that attains the curve."""
+        """Return sigma(x + Delta) and sigma(x) at the x that attains the curve."""
         below = np.minimum(0.5 * (losses - self.sensitivity), 0.0)
         upper = np.expm1(below) / math.expm1(-self.sensitivity)
         return upper, upper * np.exp(-0.5 * (losses + self.sensitivity))
@@ -49,11 +48,11 @@ class BarkerBit:
 
 @dataclass(frozen=True)
 class Multiplicities:
-    """A test on `draws` rows drawn with replacement, given that the row in question is among them.
+    """A test on `draws` rows drawn with replacement, given that the replaced row is among them.
 
-    Drawn m times it moves the log ratio m times as far. The pair says how often it was drawn; m has
-    the law Binomial(draws, 1/n) given m > 0. Without `noisy`, `once` is the sensitivity of a
-    Barker bit, with it 1/multiplier of normal noise.
+    A row drawn m times moves the log ratio m times as far. The pair reveals m, which has the law
+    Binomial(draws, 1/n) given m > 0. `once` is for a row drawn once: the sensitivity of a Barker bit,
+    or 1/multiplier of normal noise if `noisy`.
     """
 
     draws: int
@@ -67,7 +66,7 @@ class Multiplicities:
         return min(1.0, self.once)
 
     def tails(self, epsilon: Array) -> Tails:
-        """The mean over m; the far tail of m counts as an infinite loss."""
+        """Return the mean over m; the far tail of m counts as an infinite loss."""
         weights = multiplicities(self.draws, self.n)
         kind = Shift if self.noisy else BarkerBit
         return mixed(((weight, kind(m * self.once)) for m, weight in enumerate(weights, 1)), epsilon, REST)
@@ -75,9 +74,9 @@ class Multiplicities:
 
 @lru_cache(maxsize=64)
 def multiplicities(draws: int, n: int) -> tuple[float, ...]:
-    """P(a row is drawn m times | at least once), m = 1, 2, ..., in `draws` draws of n rows.
+    """Return P(a row is drawn m times | at least once), m = 1, 2, ..., in `draws` draws of n rows.
 
-    Without the last ones, of probability at most `REST` together.
+    The largest m, of probability at most `REST` together, are left out.
     """
     if n == 1:
         return (0.0,) * (draws - 1) + (1.0,)
@@ -93,16 +92,16 @@ def multiplicities(draws: int, n: int) -> tuple[float, ...]:
 
 
 def drawn(draws: int, n: int) -> float:
-    """1 - (1 - 1/n)^draws: the probability that a row is among `draws` draws of n rows."""
+    """Return the probability 1 - (1 - 1/n)^draws that a row is among `draws` draws of n rows."""
     return 1.0 if n == 1 else -math.expm1(draws * math.log1p(-1.0 / n))
 
 
 @dataclass(frozen=True)
 class PoissonBatch:
-    """A test on Poisson(`mean`) rows drawn with replacement, the number of them public.
+    """A test on a public Poisson(`mean`) number of rows drawn with replacement.
 
-    The mean of the curves for each number; numbers are rounded up to the next of a few levels.
-    `once` and `noisy` as for `Multiplicities`. It covers every smaller mean.
+    Its curve is the mean of the curves for each number, rounded up to the next of a few levels. It bounds
+    tests with any smaller mean. `once` and `noisy` as for `Multiplicities`.
     """
 
     mean: float
@@ -116,7 +115,7 @@ class PoissonBatch:
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
     def tails(self, losses: Array) -> Tails:
-        """The mean over the levels; the far tail counts as an infinite loss."""
+        """Return the mean over the levels; the far tail counts as an infinite loss."""
 
         def batch(draws: int) -> Pair:
             return Amplified(Multiplicities(draws, self.n, self.once, self.noisy), drawn(draws, self.n))
@@ -126,7 +125,7 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """(b, probability) of a Poisson(`mean`) variable rounded up to b; without 0: no release."""
+    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b; 0 is left out (no release)."""
     sd, steps = math.sqrt(mean), -2.0
     found, below = [], 0
     while pdtrc(below, mean) > REST:
@@ -138,13 +137,13 @@ def levels(mean: float) -> tuple[tuple[int, float], ...]:
 
 @dataclass(frozen=True)
 class Maximum:
-    """The worst of several pairs at each epsilon: for a release that is one of them, publicly."""
+    """The worst of several pairs at each epsilon, for a release whose pair is a public choice among them."""
 
     profiles: tuple[Profile, ...]
 
     @property
     def scale(self) -> float:
-        """The largest: smaller losses matter less."""
+        """Return the largest scale: smaller losses matter less."""
         return max(profile.scale for profile in self.profiles)
 
     def tails(self, losses: Array) -> Tails:
@@ -153,7 +152,7 @@ class Maximum:
 
 
 def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:
-    """The pair of each of the four tests that may occur, by name: "full-free", "batch-noisy", ..."""
+    """Return the pair of each test that may occur, by name: "full-free", "full-noisy", "batch-free", ..."""
     found: dict[str, Profile] = {}
     if event.epsilon:
         found["full-free"] = BarkerBit(max(event.epsilon, LEAST_EPSILON))
@@ -169,5 +168,5 @@ def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:
 
 
 def worst(event: FastMetropolisRelease) -> Profile:
-    """The pair that dominates one such release."""
+    """Return the pair that dominates one such release."""
     return Maximum(tuple(profiles(event).values()))

@@ -1,6 +1,6 @@
-"""Accountants that compose loss distributions: batches, Barker tests, bits of DP-Fast MH.
+"""Accountants that compose privacy loss distributions: of batches, Barker tests and bits of DP-Fast MH.
 
-Each defines the pair that dominates one release; `pld` composes the pairs. Proofs:
+Each accountant defines the pair that dominates one release; `pld` composes the pairs. Proofs:
 docs/explanation/accounting.md.
 """
 
@@ -53,7 +53,7 @@ class LossDistributionAccountant(Accountant):
     epsilon_resolution: ClassVar[float] = 1e-9
 
     def _profile(self, event: Release) -> Profile:
-        """The dominating pair of one release that is not Gaussian; here the symmetric one of a batch."""
+        """Return the dominating pair of a release that is not Gaussian; here the symmetric one of a batch."""
         if isinstance(event, BarkerRelease):
             return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
         assert isinstance(event, SubsampledGaussianRelease)
@@ -78,7 +78,7 @@ class LossDistributionAccountant(Accountant):
         return 0.5 * math.fsum(count * part.moments(0.0)[2] for part, count in parts)
 
     def _profiles(self, events: Sequence[Release]) -> list[tuple[Profile, int]]:
-        """Return the pairs and their counts; all Gaussian releases on all rows are one pair, exactly."""
+        """Return the pairs and their counts; all Gaussian releases on all rows form one exact pair."""
         profiles: dict[Profile, int] = {}
         for event in events:
             if not isinstance(event, GaussianRelease):
@@ -102,8 +102,8 @@ class LossDistributionAccountant(Accountant):
 class ReplacePld(LossDistributionAccountant):
     """Subsampled Gaussian releases as the published figures account for them (Section 3.4).
 
-    The thesis gives this pair to its Fourier accountant, which approximates it without an error bound. Here
-    it is rounded up. It dominates the pair of `wor-pld`, so that the answer is true, and conservative.
+    The thesis composes this pair by its Fourier accountant, an approximation without an error bound. Here
+    it is rounded up. The pair dominates that of `wor-pld`, so the result is valid but conservative.
     """
 
     name: ClassVar[str] = "replace-pld"
@@ -119,11 +119,11 @@ class ReplacePld(LossDistributionAccountant):
 
 @dataclass(frozen=True)
 class WithoutReplacementPld(LossDistributionAccountant):
-    """Subsampled Gaussian releases by the symmetric profile that no single release exceeds.
+    """Subsampled Gaussian releases by the smallest symmetric profile that bounds a single release.
 
-    With noise multiplier s on the batch and q = b/n every release has, whatever data and history,
-    delta(epsilon) <= q g(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, g the curve of N(1/s, 1) against
-    N(0, 1), and the mirrored bound for epsilon < 0; both are attained.
+    Let s be the noise multiplier on the batch, q = b/n, and g the curve of N(1/s, 1) against N(0, 1). For
+    any data and history a release has delta(epsilon) <= q g(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, and
+    the mirrored bound for epsilon < 0. Both bounds are attained.
     """
 
     name: ClassVar[str] = "wor-pld"
@@ -137,7 +137,7 @@ class BarkerPld(LossDistributionAccountant):
     """Barker tests by the symmetric profile of their worst batch, in place of Theorem 3.3's Rényi bound.
 
     A test releases a normal variable whose mean and variance both depend on the batch. The largest curve of
-    such a pair is known in closed form; sampling amplifies it as it does a Gaussian release.
+    such a pair has a closed form. Sampling amplifies it as it amplifies a Gaussian release.
     """
 
     name: ClassVar[str] = "barker-pld"
@@ -148,11 +148,11 @@ class BarkerPld(LossDistributionAccountant):
 
 @dataclass(frozen=True)
 class FastMetropolisPld(LossDistributionAccountant):
-    """Bits of DP-Fast MH by the worst of their tests: the smaller of two bounds.
+    """Accept bits of DP-Fast MH by the worst of their four tests: the smaller of two bounds.
 
-    Which of four tests gives the bit is public, so that the largest of their curves bounds one bit, and
-    its loss distribution any number of them. For many bits a bound on moments is sharper: no single
-    Barker bit attains its curve at every epsilon, and its moments are those of a normal loss at most.
+    The choice of the test is public, so the largest of the four curves bounds one bit, and its loss
+    distribution bounds any number of bits. For many bits a bound on moments is sharper: no single Barker bit
+    attains its curve at every epsilon, and its moments are at most those of a normal loss.
     """
 
     name: ClassVar[str] = "fast-mh-pld"
@@ -172,10 +172,10 @@ class FastMetropolisPld(LossDistributionAccountant):
         return min(composed, self._by_moments(events, epsilon)) if composed < 1.0 else 1.0
 
     def _by_moments(self, events: tuple[Release, ...], epsilon: float) -> float:
-        """Delta <= inf over s > 0 of E[e^(s (L - epsilon))] s^s / (1 + s)^(1 + s), plus P(L = inf)."""
+        """Return a bound: inf over s > 0 of E[e^(s (L - epsilon))] s^s / (1 + s)^(1 + s), plus P(L = inf)."""
         bits = [event for event in events if isinstance(event, FastMetropolisRelease)]
         others = [event for event in events if not isinstance(event, FastMetropolisRelease)]
-        # Pairs of which each release is one, and how many releases.
+        # Possible pairs of a release, and the number of such releases.
         parts = [(tuple(bit_profiles(event).values()), event.count) for event in bits]
         parts += [((profile,), count) for profile, count in self._profiles(others)]
         infinite = sum(count * max(_moment(p, 1.0)[1] for p in choice) for choice, count in parts)
@@ -195,14 +195,14 @@ def _noise_multiplier(event: SubsampledGaussianRelease) -> float:
 
 
 def _least_exponent(parts: Sequence[tuple[tuple[Profile, ...], int]], epsilon: float) -> float:
-    """ln of the bound by moments at the best s; `parts` as in `_by_moments`."""
+    """Return ln of the bound by moments at the best s; `parts` as in `_by_moments`."""
 
     def exponent(j: int) -> float:
         s: float = 2.0 ** (j / ORDERS_PER_DOUBLING)
         moments = math.fsum(count * max(_moment(p, s)[0] for p in choice) for choice, count in parts)
         return moments - s * epsilon + s * math.log(s) - (1.0 + s) * math.log1p(s)
 
-    # Convex in s, so that it falls and then rises.
+    # The exponent is convex in s: it falls, then rises.
     high = round(ORDERS_PER_DOUBLING * math.log2(LARGEST_ORDER))
     low = -high
     while high - low > 2:
@@ -213,10 +213,10 @@ def _least_exponent(parts: Sequence[tuple[tuple[Profile, ...], int]], epsilon: f
 
 @lru_cache(maxsize=4096)
 def _moment(profile: Profile, s: float) -> tuple[float, float]:
-    """(ln E[e^(s L); L finite], P(L = inf)), rounded up.
+    """Return ln E[e^(s L); L finite] and P(L = inf), both rounded up.
 
-    A Barker bit's loss takes two values Delta apart, so that its tilted variance is at most
-    Delta^2/4, and ln E[e^(s L)] <= s (s + 1) Delta^2/8, as for normal noise with multiplier 2/Delta.
+    A Barker bit's loss takes two values Delta apart, so its tilted variance is at most Delta^2/4.
+    Hence ln E[e^(s L)] <= s (s + 1) Delta^2/8, as for normal noise with multiplier 2/Delta.
     """
     if isinstance(profile, BarkerBit):
         return 0.125 * s * (s + 1.0) * profile.sensitivity**2, 0.0

@@ -1,19 +1,19 @@
 """Privacy loss distributions: one release on a grid, rounded up, and their composition by Fourier sums.
 
 A pair of distributions (P, Q) *dominates* a release if no test between the outputs on neighbouring
-data does better than on (P, Q); then the sum of independent losses L = ln dP/dQ, L ~ P, bounds any
-adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are *symmetric*: L
-under P and -L under Q have one law, so that the positive losses determine everything.
+data does better than the best test between P and Q. The sum of independent losses L = ln dP/dQ, L ~ P,
+then bounds any adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are
+*symmetric*: L under P and -L under Q have the same law, so the positive losses determine the pair.
 
-Two steps lead to a number, and both err upwards only (docs/explanation/accounting.md has the arguments):
+Delta is computed in two steps. Both err upwards only (proofs: docs/explanation/accounting.md):
 
-1. `discretised`: the mass between two grid points goes to these two, its masses under P and under Q
-   kept. That spreads likelihood ratios, and can only help a test.
-2. `delta`: masses are tilted by e^(s L), s near the saddle point, so that the sum is centred at
-   epsilon; composed as Fourier series over a window; and paired with (1 - e^(epsilon - L))_+. What
-   wraps around the window adds to delta, what lies above the window is bounded by Chernoff's
-   inequality and added, and so is a bound on rounding errors. Tilting makes all of these small
-   *relative to delta*, however small that is.
+1. `discretised` moves the mass between two grid points to these two, keeping its mass under P and under
+   Q. This spreads the likelihood ratios and can only help a test.
+2. `delta` tilts masses by e^(s L), s near the saddle point, so that the sum is centred at epsilon. It
+   composes them as Fourier series over a window and pairs them with (1 - e^(epsilon - L))_+. Mass that
+   wraps around the window adds to delta. Mass above the window is bounded by Chernoff's inequality and
+   added, as is a bound on rounding errors. Tilting makes these terms small *relative to delta*, however
+   small delta is.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ STEPS = 48
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e100
 """Noise multipliers whose squares and exponentials stay within doubles."""
 MOST_HALVINGS = 3
-"""Batches below a few thousandths of the rows get no finer grid, and a looser answer."""
+"""Limit of halvings: for batches below a few thousandths of the rows the bound is looser."""
 LARGEST_LOSS = 700.0
 """Losses above it count as infinite: e^700 is near the largest double."""
 FINE = 2**15
-"""Grid points at the full resolution; beyond them every power of two of the loss has half as many."""
+"""Grid points at the full resolution; beyond them the spacing doubles with each doubling of the loss."""
 MOST_POINTS = 2**21
-"""Longest Fourier sum; a window that needs more gets less tilt, or a grid of twice the step."""
+"""Length of the longest Fourier sum; for a longer window the tilt is reduced or the step doubled."""
 SMALLEST_TAIL = 1e-45
 """Probability of losses beyond the grid of one release; they count as infinite."""
 NEGLIGIBLE = 28.0
-"""-ln of the tilted mass on either side of the window; it adds to delta."""
+"""-ln of the largest tilted mass on either side of the window; that mass adds to delta."""
 
 
 @dataclass(frozen=True, eq=False)
 class Discretised:
-    """A symmetric loss distribution on multiples of `step`: what is rounded up from one release.
+    """A symmetric loss distribution on multiples of `step`: one release, rounded up.
 
     Compared by identity, so that results for it can be cached.
 
@@ -70,7 +70,7 @@ class Discretised:
     known: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
     def tilted(self, s: float) -> tuple[float, Array]:
-        """ln E[e^(s L); L finite], and the masses times e^(s L) over it, (m,)."""
+        """Return ln E[e^(s L); L finite], and the tilted masses (m,): masses times e^(s L), normalised."""
         exponents: Array = (s * self.step) * self.index + self.log_mass
         top = float(exponents.max())
         weights: Array = np.exp(exponents - top)
@@ -79,7 +79,7 @@ class Discretised:
         return top + math.log(total), weights / total
 
     def moments(self, s: float) -> tuple[float, float, float]:
-        """ln E[e^(s L); L finite] with its first two derivatives, the tilted mean and variance."""
+        """Return ln E[e^(s L); L finite] and its first two derivatives: the tilted mean and variance."""
         if s not in self.known:
             log_moment, weights = self.tilted(s)
             losses = self.step * self.index
@@ -91,17 +91,17 @@ class Discretised:
 
 @lru_cache(maxsize=16)
 def discretised(profile: Profile, step: float) -> Discretised:
-    """One release on the grid: losses between grid points split between them, P and Q mass kept.
+    """Return one release on the grid: mass between grid points is split between them, keeping P and Q mass.
 
-    Masses at positive losses l come from the tails, those at -l are e^-l times as large, the rest
-    is at 0: no difference of nearly equal numbers enters.
+    Masses at positive losses l come from the tails, those at -l are e^-l times as large, and the rest
+    is at 0. So no nearly equal numbers are subtracted.
     """
     index = _grid(max(2, math.ceil(_largest_loss(profile) / step)))
     losses: Array = step * index.astype(np.float64)
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
-    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. What
-    # rounding may have taken from the difference is added: P mass further right raises the whole curve.
+    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. The largest
+    # rounding error of the difference is added: P mass further right raises the whole curve.
     lost = 2.0**-51 * upper[:-1]
     to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)
     last = float(lower[-1]) * math.exp(float(losses[-1]))
@@ -119,11 +119,10 @@ def discretised(profile: Profile, step: float) -> Discretised:
 
 
 def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
-    """Upper bound on E[(1 - e^(epsilon - L))_+] of the sum L of independent losses, epsilon >= 0.
+    """Return an upper bound on E[(1 - e^(epsilon - L))_+], L a sum of independent losses, epsilon >= 0.
 
-    `parts` are (distribution, how many of it), all of one step.
-
-    Raises `TooManyPoints` if the window has more than MOST_POINTS grid points.
+    `parts` are (distribution, number of such losses); all distributions have the same step. Raises
+    `TooManyPoints` if the window has more than MOST_POINTS grid points.
     """
     if any(part.infinite >= 1.0 for part, _ in parts):
         return 1.0
@@ -131,12 +130,12 @@ def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     most = math.fsum(count * part.step * int(part.index[-1]) for part, count in parts)
     if most <= epsilon:
         return infinite
-    # P(L <= l) <= E[e^(-L/2)] e^(l/2): where L exceeds epsilon + 37 nearly always, delta is 1.
+    # P(L <= l) <= E[e^(-L/2)] e^(l/2): if L exceeds epsilon + 37 nearly always, delta is 1.
     if _moments(parts, -0.5)[0] + 0.5 * (epsilon + 37.0) < -37.0:
         return 1.0
     tilt, start, points = _tilt_and_window(parts, epsilon)
     log_factor = _moments(parts, tilt)[0] - tilt * epsilon
-    # Losses above the window: at most their tilted mass, times the largest factor that undoes it.
+    # Losses above the window: at most their tilted mass, times the largest factor that undoes the tilt.
     end = (start + points - 1) * parts[0][0].step
     rounding = 2.0**-50 * (sum(count for _, count in parts) + tilt * epsilon + 8.0)  # of the exponents
     above = math.exp(min(0.0, log_factor + rounding - NEGLIGIBLE - tilt * (end - epsilon)))
@@ -152,10 +151,10 @@ class TooManyPoints(Exception):
 def _pairing(
     parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: float, start: int, points: int
 ) -> tuple[float, float]:
-    """Sum over losses l in the window of tilted mass (wrapped) times the function, and its error.
+    """Return the sum over losses l in the window of tilted mass (wrapped) times a function, and its error.
 
-    The function is e^(-tilt y) (1 - e^-y) of y = l - epsilon > 0. By Parseval's equation the sum is
-    a sum over frequencies, so that composing is taking powers of Fourier coefficients.
+    The function is e^(-tilt y) (1 - e^-y) of y = l - epsilon > 0. By Parseval's equation this is
+    a sum over frequencies, so composition takes powers of Fourier coefficients.
     """
     y = np.arange(start, start + points) * parts[0][0].step
     y -= epsilon
@@ -190,7 +189,7 @@ def _pairing(
 
 
 class Coefficients(NamedTuple):
-    """Fourier coefficients by modulus and angle: NumPy has vector instructions for real functions only."""
+    """Fourier coefficients as modulus and angle: NumPy has vector instructions for real functions only."""
 
     log_modulus: Array  # (points // 2 + 1,)
     angle: Array
@@ -198,13 +197,13 @@ class Coefficients(NamedTuple):
 
 
 def _unit(points: int) -> float:
-    """About the error of a Fourier coefficient of probabilities, which is at most 1."""
+    """Return about the rounding error of a Fourier coefficient of probabilities (modulus at most 1)."""
     return 2.0**-52 * math.log2(points)
 
 
 @lru_cache(maxsize=2)  # a search uses the same tilts repeatedly; an entry can take 25 MB
 def _coefficients(part: Discretised, tilt: float, points: int) -> Coefficients:
-    """Of the masses times e^(tilt L), normalised, wrapped to `points` places."""
+    """Return the coefficients of the masses times e^(tilt L), normalised, wrapped to `points` places."""
     wrapped = np.bincount(part.index % points, weights=part.tilted(tilt)[1], minlength=points)
     transform = np.fft.rfft(wrapped)
     modulus = np.abs(transform)
@@ -216,19 +215,19 @@ def _coefficients(part: Discretised, tilt: float, points: int) -> Coefficients:
 
 
 def _moments(parts: Sequence[tuple[Discretised, int]], s: float) -> tuple[float, float, float]:
-    """`Discretised.moments` of the sum."""
+    """Return `Discretised.moments` of the sum of all parts."""
     each = [(count, part.moments(s)) for part, count in parts]
     first, second, third = (math.fsum(count * moments[i] for count, moments in each) for i in range(3))
     return first, second, third
 
 
 def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
-    """s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon anyway.
+    """Return s >= 0 with tilted mean near epsilon; 0 if the mean exceeds epsilon without tilt.
 
-    Newton's method within bounds, with s rounded to few digits, so that nearby calls share cached values. Any
-    s gives a valid bound; this one a sharp one.
+    Newton's method within bounds. s is rounded to few digits, so that nearby calls share cached values. Any
+    s gives a valid bound, this one a sharp bound.
     """
-    # Beyond the last one, all tilted mass is at the largest loss.
+    # Beyond 100 / step all tilted mass is at the largest loss.
     low, high, s = 0.0, 100.0 / parts[0][0].step, 0.0
     for _ in range(60):
         _, mean, variance = _moments(parts, s)
@@ -247,16 +246,16 @@ def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> f
 
 
 def _rounded(s: float) -> float:
-    """s to six binary digits."""
+    """Return s rounded to six binary digits."""
     fraction, exponent = math.frexp(s)
     return math.ldexp(round(64.0 * fraction) / 64.0, exponent)
 
 
 def _tilt_and_window(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> tuple[float, int, int]:
-    """Tilt, first grid point and length of the window: at the saddle point, or with less tilt.
+    """Return tilt, first grid point and length of the window: at the saddle point, or with less tilt.
 
     Full tilt can put much weight on rare, very large losses, which need a long window and hardly
-    matter for delta; with half of it the factor e^(K(s) - s epsilon) still has half its exponent.
+    matter for delta. With half the tilt the factor e^(K(s) - s epsilon) still has half its exponent.
     """
     tilt = _saddle_point(parts, epsilon)
     for share in (1.0, 0.5, 0.25, 0.125, 0.0):
@@ -269,10 +268,10 @@ def _tilt_and_window(parts: Sequence[tuple[Discretised, int]], epsilon: float) -
 
 
 def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: float) -> tuple[int, int]:
-    """First grid point and length of a window with all tilted mass but e^-NEGLIGIBLE on each side.
+    """Return first grid point and length of a window with all tilted mass but e^-NEGLIGIBLE on each side.
 
-    It holds epsilon. Chernoff's bound: the tilted P(L > l) <= exp(K(tilt + t) - K(tilt) - t l) for
-    any t > 0, K(s) = ln E[e^(sL)].
+    It contains epsilon. By Chernoff's bound the tilted P(L > l) is at most exp(K(tilt + t) - K(tilt) - t l)
+    for any t > 0, K(s) = ln E[e^(sL)].
     """
     centre, _, variance = _moments(parts, tilt)
     unit = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-300))
@@ -288,7 +287,7 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
 
 
 def _largest_loss(profile: Profile) -> float:
-    """The loss beyond which the tail is `SMALLEST_TAIL`, at most `LARGEST_LOSS`."""
+    """Return the loss beyond which the tail is `SMALLEST_TAIL`, at most `LARGEST_LOSS`."""
 
     def tail(loss: float) -> float:
         return float(profile.tails(np.array([loss]))[0][0])
@@ -303,7 +302,7 @@ def _largest_loss(profile: Profile) -> float:
 
 
 def _grid(last: int) -> NDArray[np.int64]:
-    """0 to at least `last`: every integer up to `FINE`, then every 2nd up to 2 FINE, every 4th, ..."""
+    """Return 0 to at least `last`: every integer up to `FINE`, then every 2nd up to 2 FINE, every 4th, ..."""
     pieces, end, stride = [np.arange(min(last, FINE) + 1)], FINE, 1
     while end < last:
         stride *= 2
@@ -319,10 +318,11 @@ def _fast_length(least: int) -> int:
 
 
 def grid_step(scale: float, epsilon: float) -> float:
-    """The step for releases of this typical loss: WIDEST_STEP / 2^j, at most scale / STEPS.
+    """Return the grid step for releases whose typical loss is `scale`: WIDEST_STEP / 2^j.
 
-    j is at most `MOST_HALVINGS`, and at large epsilon less, so that the window fits. How many
-    releases there are does not matter: delta must rise with their number.
+    The step is at most scale / STEPS if that needs at most `MOST_HALVINGS` halvings j. At large epsilon it is
+    doubled until the window fits. It does not depend on the number of releases, because delta must rise with
+    that number.
     """
     halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS * WIDEST_STEP / scale))))
     step = WIDEST_STEP * 2.0**-halvings

@@ -1,8 +1,8 @@
-"""Dominating pairs of one release: (P, Q) on which tests do at least as well as on the release.
+"""Dominating pairs (P, Q) of one release: tests between P and Q do at least as well as on the release.
 
-A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S), and the pair dominates
-a release if its curve is nowhere below the release's, for all neighbouring data sets, in both
-orders. The statements and proofs are in docs/explanation/accounting.md; this module is their formulas.
+A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S). The pair dominates a release
+if its curve is nowhere below that of the release, for all neighbouring data sets, in both orders. This
+module has the formulas; statements and proofs are in docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ Array = NDArray[np.float64]
 Tails = tuple[Array, Array]
 
 SMALLEST_BARKER_BATCH = 100
-"""Batches for which the domination of `BarkerTest` is proven."""
+"""Smallest batch size for which `BarkerTest` is proven to dominate."""
 
 
 class Pair(Protocol):
     """A dominating pair (P, Q) of a release, or of a release on a known batch."""
 
     def __hash__(self) -> int:
-        """Equal pairs are discretised once."""
+        """Return equal hashes for equal pairs, which are then discretised once."""
 
     @property
     def scale(self) -> float:
         """Return the size of a typical loss, which a grid of losses must resolve."""
 
     def tails(self, losses: Array) -> Tails:
-        """P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0, to a few roundings each.
+        """Return P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0 (m,), each (m,) to a few roundings.
 
-        That is, of the test that attains sup P(S) - e^l Q(S).
+        {L > l} is the test S that attains sup P(S) - e^l Q(S).
         """
 
 
 class Profile(Pair, Protocol):
-    """A symmetric pair: ln dP/dQ under P and ln dQ/dP under Q have one law. Only these are composed."""
+    """A symmetric pair: ln dP/dQ under P and ln dQ/dP under Q have the same law. Only these are composed."""
 
 
 def highest(tails: Sequence[Tails], losses: Array) -> Tails:
-    """At each loss the tails of that pair whose curve is highest there; of equal ones the first."""
+    """Return at each loss the tails of the pair whose curve is highest there; the first of equal ones."""
     factor = np.exp(np.minimum(losses, 700.0))
     place = np.argmax([upper - factor * lower for upper, lower in tails], axis=0)
     upper, lower = (np.choose(place, [both[side] for both in tails]) for side in (0, 1))
@@ -53,7 +53,7 @@ def highest(tails: Sequence[Tails], losses: Array) -> Tails:
 
 
 def mixed(pairs: Iterable[tuple[float, Pair]], losses: Array, rest: float) -> Tails:
-    """The mean of pairs with these probabilities; the `rest` counts as an infinite loss."""
+    """Return the tails of a mixture of pairs with these probabilities; `rest` counts as an infinite loss."""
     upper, lower = np.full_like(losses, rest), np.zeros_like(losses)
     for weight, pair in pairs:
         each = pair.tails(losses)
@@ -70,41 +70,41 @@ class Shift:
 
     @property
     def scale(self) -> float:
-        """d, but at most 1: amplified, losses of -q are typical however large d is."""
+        """Return d, but at most 1: after amplification losses of -q are typical however large d is."""
         return min(1.0, self.d)
 
     def tails(self, epsilon: Array) -> Tails:
-        """Probabilities of x > epsilon/d + d/2."""
+        """Return the probabilities of x > epsilon/d + d/2."""
         edge = epsilon / self.d + 0.5 * self.d
         return ndtr(self.d - edge), ndtr(-edge)
 
 
 @dataclass(frozen=True)
 class BarkerTest:
-    """sum(z_i) + N(0, 2 - s^2) on batches of b rows with |z_i| <= 1/sqrt(b) (Section 3.3).
+    """Test of DP Barker: sum(z_i) + N(0, 2 - s^2) on a batch of b rows with |z_i| <= 1/sqrt(b) (Section 3.3).
 
     Replacing a row moves the mean by at most D = 2/sqrt(b) and the variance, which lies in [1, 2],
-    by at most 4/b. Of all such pairs of normals, N(D, 1) against N(0, 1) and N(D, 1 + 4/b) against
-    N(0, 1) have the largest curves, one at small epsilon, one at large. Proven for b >= 100.
+    by at most 4/b. Of all such pairs of normals, two have the largest curves: N(D, 1) against N(0, 1) at
+    some epsilon, N(D, 1 + 4/b) against N(0, 1) at all others. Proven for b >= 100.
     """
 
     batch_size: int
 
     @property
     def scale(self) -> float:
-        """D."""
+        """Return D."""
         return 2.0 / math.sqrt(self.batch_size)
 
     def tails(self, epsilon: Array) -> Tails:
-        """At each epsilon those of the pair whose curve is higher there."""
+        """Return at each epsilon the tails of the pair whose curve is higher there."""
         wider = _wider(self.scale, 4.0 / self.batch_size, epsilon)
         return highest([wider, Shift(self.scale).tails(epsilon)], epsilon)
 
 
 def _wider(d: float, excess: float, epsilon: Array) -> Tails:
-    """Best test between N(d, v) and N(0, 1), v = 1 + excess: x outside an interval.
+    """Return the tails of N(d, v) against N(0, 1), v = 1 + excess: of x outside an interval.
 
-    The log ratio exceeds epsilon where excess x^2 + 2 d x > c, c = d^2 + v (ln v + 2 epsilon).
+    The log ratio exceeds epsilon if excess x^2 + 2 d x > c, c = d^2 + v (ln v + 2 epsilon).
     """
     v = 1.0 + excess
     c = d * d + v * (math.log1p(excess) + 2.0 * epsilon)
@@ -116,7 +116,7 @@ def _wider(d: float, excess: float, epsilon: Array) -> Tails:
 
 @dataclass(frozen=True)
 class Amplified:
-    """The symmetric profile of a release about a batch of q n of n rows, without replacement.
+    """Symmetric profile of a release on a batch of q n of n rows, drawn without replacement.
 
     delta(epsilon) = q base(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, mirrored below 0. With
     q = 1 it is the base itself.
@@ -127,11 +127,11 @@ class Amplified:
 
     @property
     def scale(self) -> float:
-        """q times the base's."""
+        """Return q times the scale of the base."""
         return self.q * self.base.scale
 
     def tails(self, losses: Array) -> Tails:
-        """q A(S) + (1 - q) B(S) and B(S), with the base's S at ln(1 + (e^l - 1)/q)."""
+        """Return q A(S) + (1 - q) B(S) and B(S); (A, B) is the base, S its test at ln(1 + (e^l - 1)/q)."""
         small = np.log1p(np.expm1(np.minimum(losses, 1.0)) / self.q)
         large = losses + np.log1p((self.q - 1.0) * np.exp(-np.maximum(losses, 1.0))) - math.log(self.q)
         upper, lower = self.base.tails(np.where(losses > 1.0, large, small))
@@ -151,14 +151,14 @@ class ReplacePair:
 
     @property
     def scale(self) -> float:
-        """q, or q/sqrt(tau) where the noise is large."""
+        """Return q, or q/sqrt(tau) if tau > 1."""
         return self.q * min(1.0, 1.0 / math.sqrt(self.tau))
 
     def tails(self, losses: Array) -> Tails:
-        """Probabilities of x above the point where the log ratio is l.
+        """Return the probabilities of x above the point at which the log ratio is l.
 
         The ratio is e^l at the positive root y = e^(x/tau) of
-        q a y^2 - (1 - q)(e^l - 1) y - q a e^l = 0, a = e^(-1/(2 tau)); in logs throughout.
+        q a y^2 - (1 - q)(e^l - 1) y - q a e^l = 0, a = e^(-1/(2 tau)). All is computed in logs.
         """
         log_a = -0.5 / self.tau
         # Half the linear coefficient, over e^(l/2); the root is then a sum of positive terms.
@@ -173,6 +173,6 @@ class ReplacePair:
 
 
 def _log(value: Array | float) -> Array:
-    """ln, with -inf at 0."""
+    """Return ln(value), -inf at 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(value), float)

@@ -1,12 +1,12 @@
 """Rényi differential privacy of the batch algorithms, as the thesis states it (Theorems 3.3, 3.5).
 
-Each release has a curve epsilon(alpha) over integer orders; curves add over a composition, and
+Each release has a curve epsilon(alpha) over integer orders alpha. Curves add over a composition, and
     epsilon = sum epsilon(alpha) + ln(1/delta) / (alpha - 1)
-for the best order (Theorem 2.5). Both theorems apply an amplification theorem for batches drawn
+at the best order (Theorem 2.5). Both theorems apply an amplification theorem for batches drawn
 without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9):
     epsilon(alpha) = ln(1 + q^2 C(alpha, 2) min{4(e^e(2) - 1), 2 e^e(2)}
                           + 2 sum_{j=3}^{alpha} q^j C(alpha, j) e^((j-1) e(j))) / (alpha - 1)
-with e(j) the curve of what is released about the batch. All sums are in logs.
+where e(j) is the curve of the release given the batch and q = b/n. All sums are in logs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LARGEST_ORDER = 256
 PUBLISHED_LARGEST_ORDER = 199
 """Orders behind the published curve of Figure 6.1 are 2 to 199."""
 EVERY_ORDER_UP_TO = 1024
-"""A Barker test has all integer orders up to this one, and a sixteenth of each doubling beyond."""
+"""Orders of a Barker test are all integers up to this one, then 16 orders per doubling."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class RenyiDivergence(Accountant):
 
 
 def subsampled_gaussian_curve(event: SubsampledGaussianRelease) -> tuple[Array, Array]:
-    """Orders (m,) and epsilon(alpha) (m,) of one release; Theorem 3.5, tau = s^2, e(j) = j/(2 tau)."""
+    """Return orders (m,) and epsilon(alpha) (m,) of one release (Theorem 3.5, e(j) = j/(2 s^2))."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
     return orders, _amplified(orders, _gaussian(event, LARGEST_ORDER), event.sampling_fraction)
 
 
 def barker_curve(event: BarkerRelease) -> tuple[Array, Array]:
-    """Orders (m,) and epsilon(alpha) (m,) of one test; Theorem 3.3, integers 2 < alpha < b/5."""
+    """Return orders (m,) and epsilon(alpha) (m,) of one test (Theorem 3.3: integers 2 < alpha < b/5)."""
     b = event.batch_size
     largest = -(-b // 5) - 1
     orders = np.arange(3.0, min(largest, EVERY_ORDER_UP_TO) + 1.0)
@@ -78,10 +78,10 @@ def barker_curve(event: BarkerRelease) -> tuple[Array, Array]:
 
 
 def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta: float) -> int:
-    """Iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
+    """Return the iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
 
-    For comparison with the figure only: the sum lacks its last term, so that this number is above
-    what Theorem 3.5 shows. No accountant uses it.
+    For comparison with the figure only: the sum lacks its last term, so this number is larger than
+    Theorem 3.5 allows. No accountant uses it.
     """
     orders = np.arange(2.0, PUBLISHED_LARGEST_ORDER + 1.0)
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
@@ -93,14 +93,14 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
 
 
 def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Array:
-    """e(j) = j/(2 s^2) for j = 2 ... largest (Theorem 2.11(1)); infinite where it overflows."""
+    """Return e(j) = j/(2 s^2) for j = 2 ... largest (Theorem 2.11(1)); inf if it overflows."""
     inverse = 1.0 / event.noise_multiplier
     with np.errstate(over="ignore"):
         return np.arange(2.0, largest + 1.0) * (0.5 * inverse * inverse)
 
 
 def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True) -> Array:
-    """epsilon(alpha) at `orders` of the amplification theorem; `on_batch` is e(j), j = 2, 3, ..."""
+    """Return epsilon(alpha) at `orders` by the amplification theorem; `on_batch` is e(j), j = 2, 3, ..."""
     j = np.arange(2.0, on_batch.size + 2.0)
     e2 = float(on_batch[0])
     log_weight = math.log(2.0) + j * math.log(q) + (j - 1.0) * on_batch
@@ -120,7 +120,7 @@ def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True)
 
 @lru_cache(maxsize=64)
 def _curve(event: Release) -> tuple[Array, Array]:
-    """Orders and curve of one release (count 1)."""
+    """Return orders and curve of one release (count 1)."""
     if isinstance(event, BarkerRelease):
         return barker_curve(event)
     assert isinstance(event, SubsampledGaussianRelease)
@@ -128,7 +128,7 @@ def _curve(event: Release) -> tuple[Array, Array]:
 
 
 def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
-    """Orders that all events have, and their summed curve there."""
+    """Return the orders that all events have, and the sum of their curves at these orders."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
     gaussian = [event for event in events if isinstance(event, GaussianRelease)]
     curves = [

@@ -5,7 +5,7 @@ The loss of a composition is N(mu, 2 mu) with mu the sum of 1/(2 s^2), so that
     x = (epsilon - mu) / (2 sqrt mu),  y = x + sqrt mu.
 This is Gaussian differential privacy with parameter sqrt(2 mu). Since y^2 = x^2 + epsilon,
     delta(epsilon) = e^(-x^2) [erfcx(x) - erfcx(y)] / 2,  erfcx(t) = e^(t^2) erfc(t),
-in which nothing overflows; what remains is the cancellation of the two erfcx where they are close.
+in which nothing overflows. If the two erfcx are close, they cancel: `_log_fall_of_erfcx` then integrates.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict
 
 
 def log_delta(mu: float, epsilon: float) -> float:
-    """ln delta(epsilon) <= 0 of a loss N(mu, 2 mu), for 0 <= mu <= inf and 0 <= epsilon < inf.
+    """Return ln delta(epsilon) <= 0 of a loss N(mu, 2 mu), for 0 <= mu <= inf and 0 <= epsilon < inf.
 
-    -inf where no release happened, or where x^2 overflows. Relative error about 1e-13.
+    It is -inf if mu = 0 (nothing was released) or if x^2 overflows. The relative error is about 1e-13.
     """
     if mu == 0.0:
         return -math.inf
@@ -37,7 +37,7 @@ def log_delta(mu: float, epsilon: float) -> float:
     x = (epsilon - mu) / root * 0.5
     y = (epsilon + mu) / root * 0.5
     if x < -1.0:
-        # 1 - delta is a sum of positive terms, so that it is accurate where delta is close to 1.
+        # 1 - delta is a sum of positive terms, so it is accurate if delta is close to 1.
         return math.log1p(-0.5 * math.exp(-x * x) * (float(erfcx(-x)) + float(erfcx(y))))
     if math.isinf(x * x):
         return -math.inf
@@ -45,9 +45,9 @@ def log_delta(mu: float, epsilon: float) -> float:
 
 
 def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
-    """ln [erfcx(x) - erfcx(y)] for x >= -1 and y = x + width, without cancellation."""
+    """Return ln [erfcx(x) - erfcx(y)] for x >= -1 and y = x + width, without cancellation."""
     if x > 1000.0:
-        # erfcx(t) = 1 / (t sqrt pi) up to a factor 1 - 1/(2 t^2), and the difference is closed.
+        # erfcx(t) = 1 / (t sqrt pi) up to a factor 1 - 1/(2 t^2), so the difference has a closed form.
         return math.log(width) - math.log(x) - math.log(y) - 0.5 * math.log(math.pi)
     left, right = float(erfcx(x)), float(erfcx(y))
     if right < 0.99 * left:
@@ -62,7 +62,7 @@ def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
 
 @dataclass(frozen=True)
 class TightGaussian(Accountant):
-    """Gaussian releases on all rows: the delta of their worst case, rounded up by less than 1e-9 of it."""
+    """Exact accountant of Gaussian releases on all rows; delta is rounded up by less than 1e-9 of it."""
 
     name: ClassVar[str] = "tight"
     version: ClassVar[str] = "1"

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: the simple, looser bound (Theorems 3.1, 4.2)."""
+"""Zero-concentrated differential privacy (zCDP): a simple, looser bound (Theorems 3.1, 4.2)."""
 
 from __future__ import annotations
 
