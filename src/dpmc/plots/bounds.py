@@ -6,7 +6,6 @@ against the fraction of its log ratios that was clipped. Chains of the thesis's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,21 +79,18 @@ def draw(given: Given) -> Figure:
 
 def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> None:
     """Scale axes, alike for fractions clipped and for a model's metric; draw reference lines."""
-    tops: dict[tuple[str, str], float] = {}
-    for one, (part, metric, _) in zip(axes, panels, strict=True):
-        key = metric, "" if how.y.share else part.label
-        tops[key] = max(tops.get(key, 0.0), float(one.dataLim.y1))
-    widest = max(float(one.dataLim.x1) for one, panel in zip(axes, panels, strict=True) if panel[2])
-    widest = widest if math.isfinite(widest) else 1.0  # no points
+    shared: dict[tuple[str, str], list[Axes]] = {}
     for one, (part, metric, against) in zip(axes, panels, strict=True):
-        layout.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
-        if against:
-            one.set_xlim(-0.02 * widest, 1.03 * widest)
+        layout.scale_y(one, how.y)
+        shared.setdefault((metric, "" if how.y.share else part.label), []).append(one)
         for line in how.lines:
             if against and line.metric == CLIPPED:
                 one.axvline(line.at, **marks.REFERENCE, zorder=2)
             elif line.metric in ("", metric):
                 one.axhline(line.at, **marks.REFERENCE, zorder=2)
+    for group in shared.values():
+        layout.alike(group, "y")
+    layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel[2]], "x")
 
 
 def _experiments(given: Given) -> list[_Experiment]:

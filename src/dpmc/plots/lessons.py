@@ -13,6 +13,7 @@ from dpmc.plots import layout, marks, style
 from dpmc.plots.style import MethodStyle
 from dpmc.problem import Problem
 from dpmc.studies import Study
+from dpmc.studies.figures import Axis
 from dpmc.tuning import CLIP_LIMIT, clip_fraction
 
 #: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with
@@ -20,14 +21,15 @@ from dpmc.tuning import CLIP_LIMIT, clip_fraction
 #: s² 2Φ(−s/2), which is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
+LINEAR, LOG = Axis(), Axis(scale="log")
 #: what is drawn, its name with its unit, and the scale
 ROWS = (
-    ("mmd", "median MMD", "linear"),
-    ("iterations", "iterations", "log"),
-    ("acceptance_rate", "acceptance rate", "linear"),
-    ("ratio_clip_fraction", "fraction clipped", "symlog"),
-    ("noise_sd", "noise sd (nats)", "log"),
-    ("reach", "reach (posterior sd)", "log"),
+    ("mmd", "median MMD", LINEAR),
+    ("iterations", "iterations", LOG),
+    ("acceptance_rate", "acceptance rate", LINEAR),
+    ("ratio_clip_fraction", "fraction clipped", Axis(scale="symlog", linear_below=0.01)),
+    ("noise_sd", "noise sd (nats)", LOG),
+    ("reach", "reach (posterior sd)", LOG),
 )
 MARKER: dict[str, Any] = {"ls": "none", "ms": 4}
 DASHED: dict[str, Any] = {**marks.REFERENCE, "zorder": 1}
@@ -86,12 +88,7 @@ def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
         layout.groups(one, [tick(study, model) for model in models])
         _points(one, found, models, styles, name)
         one.set_ylabel(label)
-        one.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
-        if scale != "log":
-            one.set_ylim(0, None)
-        if scale != "linear":
-            layout.plain_numbers(one.yaxis)
-        one.yaxis.grid(True)
+        layout.scale_y(one, scale)
     axes[2].axhline(BEST_ACCEPTANCE, **DASHED)
     axes[3].axhline(CLIP_LIMIT, **DOTTED)
     axes[4].axhline(BEST_NOISE_SD, **DASHED)

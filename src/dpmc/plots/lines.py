@@ -190,30 +190,12 @@ def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, stu
     """Name and scale the axes; share those of a metric where that is declared."""
     same = len({panel.x for panel in panels}) == 1
     for index, (one, panel) in enumerate(zip(axes, panels, strict=True)):
-        _scale(one, panel.y)
+        layout.scale_y(one, panel.y)
         one.set_ylabel(panel.y.label or style.metric_label(panel.metric))
         if not same or index + columns >= len(panels):
             one.set_xlabel(panel.x.label or _name(panel.x.of, study))
     for metric in {panel.metric for panel in panels if panel.y.share}:
-        alike = [one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric]
-        limits = [one.get_ylim() for one in alike]
-        for one in alike:
-            one.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
-            if one.get_yscale() == "log":
-                layout.logarithmic(one, "y")  # ticks for the shared limits
-
-
-def _scale(axes: Axes, how: Axis) -> None:
-    """Set a vertical axis' scale, limits and ticks; a linear one begins at 0."""
-    if how.scale == "log":
-        layout.logarithmic(axes, "y")
-    elif how.scale == "symlog":
-        axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
-        axes.autoscale_view()  # margins of the new scale
-    if how.scale != "log":
-        axes.set_ylim(bottom=0.0)
-    if how.limits:
-        axes.set_ylim(*how.limits)
+        layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric], "y")
 
 
 def _name(of: str, study: Study) -> str:
