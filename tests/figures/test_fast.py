@@ -11,7 +11,7 @@ from dpmc import datasets, plots
 from dpmc.errors import DpmcError
 from dpmc.metrics import speed
 from dpmc.metrics.histogram import bin_counts, symmetric_kl
-from dpmc.plots import density, equal_budget, lines, series, traces
+from dpmc.plots import density, equal_budget, lines, style, traces
 from dpmc.plots.frame import files_of, path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
@@ -120,15 +120,15 @@ def test_hollow_and_dashed_without_a_guarantee():
     study = real_study()
     for label in study.methods:
         if "inf" not in study.epsilons(study.methods[label].models[0], label):
-            look = series.look(study, label)
+            look = style.line_style(study, label)
             true = study.methods[label].options.get("variant", "corrected") == "corrected"
-            assert (look.line == series.SOLID) == true, label
+            assert (look.line == style.SOLID) == true, label
             assert (look.line2d["markerfacecolor"] == "white") != true, label
 
 
 def test_lines_can_be_seen_on_white():
-    assert series.line_colour("#0072B2") == "#0072B2"
-    assert series.style.contrast_with_black(series.line_colour("#DDCC77")) <= series.MOST_CONTRAST
+    assert style.line_colour("#0072B2") == "#0072B2"
+    assert style.contrast_with_black(style.line_colour("#DDCC77")) <= style.MOST_CONTRAST
 
 
 def test_compared_methods_are_those_without_another_step_or_k():
@@ -145,7 +145,7 @@ def test_compared_methods_are_those_without_another_step_or_k():
 def test_mixture_shows_what_the_tables_say(made):
     study, results = made
     axes = drawn("mixture", study, results).axes
-    colour = series.look(study, "dp-penalty").colour
+    colour = style.line_style(study, "dp-penalty").colour
     of_penalty = [[line for line in one.lines if line.get_color() == colour] for one in axes]
     expected = [
         value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in study.models["mixture"].epsilons
@@ -170,13 +170,13 @@ def test_quartiles_and_lines_across(made):
     chosen = (table.method == "dp-penalty") & (table.metric == "symmetric_kl") & (table.epsilon == "0.05")
     table.loc[chosen & (table.model == "mixture"), "value"] = ["2", "4", "8"]
     figure = synthetic.draw("mixture", table, study, Path("none"), results)
-    colour = series.look(study, "dp-penalty").colour
+    colour = style.line_style(study, "dp-penalty").colour
     bars = next(
         container for container in figure.axes[0].containers if container.lines[0].get_color() == colour
     )
     low, high = bars.lines[2][0].get_segments()[2][:, 1]
     assert (low, high) == (3.0, 6.0)  # quartiles of 2, 4, 8
-    black = series.look(study, "mh").colour
+    black = style.line_style(study, "mh").colour
     across = [line for line in figure.axes[0].lines if line.get_color() == black]
     assert list(across[0].get_ydata()) == [value_of("mixture", "mh", "inf", "symmetric_kl")] * 2
 
@@ -194,7 +194,7 @@ def test_a_data_set_that_is_unavailable_has_no_figure(made):
 
 def test_barker_is_absent_below_the_epsilon_that_a_batch_of_digits_keeps(made):
     figure = drawn("logistic-digits", *made)
-    colour = series.look(made[0], "dp-barker-digits").colour
+    colour = style.line_style(made[0], "dp-barker-digits").colour
     first, along = ([line for line in axes.lines if line.get_color() == colour] for axes in figure.axes[::4])
     assert len(first[0].get_xdata()) == 2 and not along
     assert "DP Barker, at ε ≥ 0.1 only" in [text.get_text() for text in figure.legends[0].get_texts()]
@@ -207,7 +207,7 @@ def test_k_sweep_is_of_k_alone(made):
     )
     curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
     assert [curve.x for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
-    assert [curve.look.line for curve in curves] == [series.DASHED, series.SOLID]
+    assert [curve.look.line for curve in curves] == [style.DASHED, style.SOLID]
     for label in panel.methods:
         assert set(study.methods[label].options) == {"variant", "most_rows"}
 
@@ -246,7 +246,7 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")
     panels = figure.axes[: 1 + len(cells)]
     titles = [axes.get_title(loc="left").replace("\n", ", ") for axes in panels]
-    assert titles == ["exact posterior", *(series.look(study, method).title for _, method, _ in cells)]
+    assert titles == ["exact posterior", *(style.line_style(study, method).title for _, method, _ in cells)]
     shown, edges = draws[0, : density.ITERATIONS], problem.histogram_edges
     divergence, _ = symmetric_kl(shown, edges, problem.histogram_counts)
     assert {axes.texts[0].get_text() for axes in panels[1:]} == {f"KL {divergence:.2f}"}

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from dpmc.plots import Given, layout, series, style
+from dpmc.plots import Given, layout, style
 from dpmc.plots.frame import Cell, Floats, files_of, methods_of, models_of, path_of
 from dpmc.problem import Problem, read_problem
 from dpmc.studies import Study
@@ -49,7 +49,7 @@ def draw(given: Given) -> Figure:
     panels = [("exact posterior", problem.histogram_counts, "")]
     for cell in needs(study, how):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((series.look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
+        panels.append((style.line_style(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
     most = float(smoothed(problem.histogram_counts).max())
     figure, axes = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
     for one, (title, counts, text) in zip(axes, panels, strict=True):

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dpmc.errors import DpmcError
-from dpmc.plots import Given, layout, series, style
+from dpmc.plots import Given, layout, style
 from dpmc.plots.frame import methods_of, models_of
 from dpmc.plots.series import Look
 from dpmc.plots.traces import median, read_traces, trace_path
@@ -47,7 +47,7 @@ def draw(given: Given) -> Figure:
     curves = curves_of(table, study, model, methods_of(study, how.methods, [model]))
     if not curves:
         raise DpmcError(f"study {study.name}: figure equal-budget: no method on {model} has a guarantee")
-    looks = [series.look(study, method) for method in curves]
+    looks = [style.line_style(study, method) for method in curves]
     spare = len(curves) % 2 == 0  # the legend stands there
     figure, axes = layout.panels(len(curves) + 1 + spare, 2, 2.1, sharex=True, sharey=True)
     free = axes.pop() if spare else None

@@ -13,13 +13,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpmc.plots import Given, layout, marks, series, style
+from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Cell, Results, methods_of, models_of
-from dpmc.plots.series import Look
+from dpmc.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
+LEGEND, LEGEND_ROW = {"handlelength": 2.8, "handleheight": 0.7}, 0.17  # inches for a row of it
 APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
 #: what stands on a horizontal axis -> its name
 NAMES = {"iterations": "iterations", "seconds": "seconds, as measured", "rows_used": "rows looked at"}
@@ -32,7 +33,7 @@ class Shown:
     model: str
     metric: str
     title: str
-    methods: dict[str, Look]  # label -> how its line looks
+    methods: dict[str, MethodStyle]  # label -> how its line looks
     x: Across
     y: Axis
 
@@ -41,7 +42,7 @@ class Shown:
 class Curve:
     """The line of a method in a panel; quartiles for each point, or none of a curve along chains."""
 
-    look: Look
+    look: MethodStyle
     x: list[float] = field(default_factory=list)
     y: list[float] = field(default_factory=list)
     quartiles: list[tuple[float, float]] = field(default_factory=list)
@@ -72,7 +73,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
         for panel in wanted:
             metric = panel.metric or how.metric[0]
             labels = methods_of(study, panel.methods or how.methods, [model])
-            methods = {label: series.look(study, label, how.titles.get(label, "")) for label in labels}
+            methods = {label: style.line_style(study, label, how.titles.get(label, "")) for label in labels}
             title = panel.title if len(models) == 1 or not panel.title else f"{name}: {panel.title}"
             found.append(Shown(model, metric, title or name, methods, panel.x or how.x, panel.y or how.y))
     return found
@@ -80,7 +81,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     """Return a panel's curves; labels that look alike, such as those of a sweep, share one."""
-    found: dict[Look, Curve] = {}
+    found: dict[MethodStyle, Curve] = {}
     for method, look in panel.methods.items():
         for epsilon in study.epsilons(panel.model, method):
             cell = (panel.model, method, epsilon)
@@ -113,7 +114,7 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     row = 2.1 if len(panels) <= 3 * columns else 1.75
     figure, axes = layout.panels(len(panels) + spare, columns, row)
     free = axes.pop() if spare else None
-    drawn: dict[Look, None] = {}
+    drawn: dict[MethodStyle, None] = {}
     exact = 0
     for one, panel in zip(axes, panels, strict=True):
         exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
@@ -126,7 +127,12 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     entries += marks.exact_samples(exact) + marks.references(line.label for line in how.lines)
     if how.diagonal:
         entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
-    series.legend(figure, entries, free)
+    if free is None:
+        rows = layout.legend(figure, entries, **LEGEND)
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
+    else:
+        free.set_axis_off()
+        free.legend(*zip(*entries, strict=True), loc="center", **LEGEND)
     return figure
 
 
@@ -154,7 +160,7 @@ def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) 
 
 def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
-    how = {**curve.look.line2d, "zorder": 4 if curve.look.line == series.SOLID else 3}
+    how = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
     if not curve.quartiles:
         axes.plot(curve.x, curve.y, **how, markevery=(0.03 * (index % 7), 0.24))
         return

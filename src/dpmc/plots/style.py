@@ -49,9 +49,20 @@ SETTINGS: dict[str, Any] = {
 }
 
 LEAST_CONTRAST = 3.0  # of a black median and the box that it lies on (WCAG 2 for graphics)
+MOST_CONTRAST = 10.0  # of a line and black: what is paler cannot be seen on white
 INK = "#222222"
 GREY = "#6E6E6E"
 BAND = "#F4F4F4"
+
+SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
+#: variant of an algorithm, or who accounts for it -> in words, and its line; markers are full on solid ones
+WAYS: dict[str, tuple[str, Any]] = {
+    "published": ("as published", DASHED),
+    "as_coded": ("as implemented", DOTTED),
+    "corrected": ("corrected", SOLID),
+    "thesis": ("thesis's accounting", DASHED),
+    "tight": ("tight accounting", SOLID),
+}
 
 
 @dataclass(frozen=True)
@@ -62,11 +73,25 @@ class MethodStyle:
     hatch: str  # with the colours in grey, methods that share a figure still differ by this
     marker: str
     title: str
+    line: Any = SOLID
 
     @property
     def edge(self) -> str:
         """A darker shade for lines and edges, which a pale colour needs on white."""
         return mixed(self.colour, "#000000", 0.45)
+
+    @property
+    def line2d(self) -> dict[str, Any]:
+        """The method's line with its markers, in Matplotlib's words."""
+        return {
+            "color": self.colour,
+            "linestyle": self.line,
+            "linewidth": 1.1,
+            "marker": self.marker,
+            "markersize": 3.8,
+            "markerfacecolor": self.colour if self.line == SOLID else "white",
+            "markeredgewidth": 0.8,
+        }
 
 
 # Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
@@ -171,6 +196,29 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
         title = titled(label, definition.algorithm, base.title)
         styles[label] = replace(base, colour=colour, hatch=hatch, title=title)
     return styles
+
+
+def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
+    """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
+
+    A label that differs by neither from others of its algorithm has a colour of its own. `title`: in place of
+    the names of algorithm and variant.
+    """
+    spec = study.methods[method]
+    accountants = {one.accountant for one in study.methods.values() if one.algorithm == spec.algorithm}
+    way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
+    words, line = WAYS.get(way, ("", SOLID))
+    base = STYLES.get(spec.algorithm) if way else None
+    base = base or method_styles(study.methods)[method]
+    title = title or (f"{base.title}, {words}" if words else base.title)
+    return replace(base, colour=line_colour(base.colour), line=line, title=title)
+
+
+def line_colour(fill: str) -> str:
+    """Return a method's colour for lines and markers: a pale one is darkened."""
+    while contrast_with_black(fill) > MOST_CONTRAST:
+        fill = mixed(fill, "#000000", 0.1)
+    return fill
 
 
 def model_title(label: str, model: str) -> str:
