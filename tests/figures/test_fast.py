@@ -1,5 +1,6 @@
 """Figures of the DP-Fast MH study: who is on which axis, what is hollow, who is left out, what is said."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from dpmc import datasets, plots
 from dpmc.errors import DpmcError
 from dpmc.metrics import speed
 from dpmc.metrics.histogram import bin_counts, symmetric_kl
-from dpmc.plots import density, equal_budget, lines, style, traces
+from dpmc.plots import density, lines, style, traces
 from dpmc.plots.frame import files_of, path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
@@ -84,36 +85,44 @@ def test_no_raw_id(made):
         assert not {*made[0].methods, *made[0].models}.intersection(shown)
 
 
+def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
+    panel = lines.panels_of(study, declared("equal-budget"))[0]
+    looks = {method: style.line_style(study, method) for method in methods}
+    return traces.by_total(study, dataclasses.replace(panel, methods=looks), table)
+
+
 def test_only_true_guarantees_at_equal_budget(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
-    curves = equal_budget.curves_of(table, study, "mixture", every)
-    assert list(curves) == [label for label in GUARANTEED if label != "dp-barker-digits"]
-    assert [x for x, _ in curves["dp-penalty"]["0.05"]] == pytest.approx(
-        [0.05 * i**0.5 for i in (1, 501, 1001, 2001)]
-    )
-    titles = [axes.get_title(loc="left") for axes in drawn("equal-budget", study, results).axes]
-    assert len([title for title in titles if title]) == 5
-    assert not any("published" in title or "coded" in title for title in titles)
+    guaranteed = [label for label in GUARANTEED if label != "dp-barker-digits"]
+    assert [curve.look for curve in of_totals(study, table, every)] == [
+        style.line_style(study, label) for label in guaranteed
+    ]
+    chains = of_totals(study, table, ["dp-penalty"])
+    assert chains[2].x == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
+    greys = [style.contrast_with_black(curve.look.colour) for curve in chains]
+    assert greys == sorted(greys, reverse=True)  # darker for larger ε
+    assert sorted(declared("equal-budget").methods) == sorted(guaranteed)
+    figure = drawn("equal-budget", study, results)
+    assert len({axes.get_xlim() for axes in figure.axes[:5]}) == 1
+    legend = [text.get_text() for text in figure.axes[5].get_legend().get_texts()]
+    assert legend == [*(style.line_style(study, label).title for label in guaranteed), "total ε = 10"]
 
 
-def test_no_guarantee_no_figure(made):
-    study, results = made
-    write_tables(study, results, lambda *_: np.inf)
-    with pytest.raises(DpmcError, match="no method on mixture has a guarantee"):
-        drawn("equal-budget", study, results)
-
-
-def test_best_within_a_budget():
-    curves = [[(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]]
-    assert equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
-
-
-def test_curves_that_end_together_share_a_label():
-    ends = {"0.01": (1.6, 0.9), "0.05": (1.6, 0.6), "0.2": (1.7, 0.7), "0.1": (4.0, 0.8)}
-    labels = equal_budget.labels({epsilon: [(0.1, 9.0), end] for epsilon, end in ends.items()})
-    assert labels == [("0.01 to 0.2", (1.6, 0.6)), ("0.1", (4.0, 0.8))]
+def test_best_within_a_total():
+    study = real_study()
+    values = {"0.01": [(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], "0.02": [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]}
+    rows = [
+        ("dp-penalty", epsilon, iteration, metric, value)
+        for epsilon, points in values.items()
+        for iteration, point in enumerate(points, start=2)
+        for metric, value in zip(("epsilon_total", "symmetric_kl"), point, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
+    (curve,) = of_totals(study, table, ["dp-penalty", "dp-barker"])
+    assert list(zip(curve.x, curve.y, strict=True)) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+    assert curve.steps
 
 
 def test_hollow_and_dashed_without_a_guarantee():
@@ -267,8 +276,8 @@ def test_only_iterations_that_all_runs_have(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     shorter = table[~((table.seed == "1") & (table.iteration == 1001))]
-    found = traces.median(shorter, "dp-penalty", "0.05", "symmetric_kl")
-    assert list(found.index) == [1, 501, 2001]
+    found = traces.medians(shorter, "dp-penalty", "0.05", "symmetric_kl")
+    assert list(found.index) == [501, 2001]
 
 
 def test_a_table_that_is_missing_is_one_line(tmp_path):

@@ -20,10 +20,16 @@ from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
-LEGEND, LEGEND_ROW = {"handlelength": 2.8, "handleheight": 0.7}, 0.17  # inches for a row of it
+LEGEND: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
+LEGEND_ROW = 0.17  # inches
 APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
-#: what stands on a horizontal axis -> its name
-NAMES = {"iterations": "iterations", "seconds": "seconds, as measured", "rows_used": "rows looked at"}
+#: what stands on a horizontal axis along chains -> its name
+NAMES = {
+    "iterations": "iterations",
+    "seconds": "seconds, as measured",
+    "rows_used": "rows looked at",
+    "epsilon_total": "total ε spent",
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Curve:
     x: list[float] = field(default_factory=list)
     y: list[float] = field(default_factory=list)
     quartiles: list[tuple[float, float]] = field(default_factory=list)
+    steps: bool = False
 
     def add(self, x: float, values: Sequence[float]) -> None:
         """Add median and quartiles of a cell's values."""
@@ -114,16 +121,16 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     row = 2.1 if len(panels) <= 3 * columns else 1.75
     figure, axes = layout.panels(len(panels) + spare, columns, row)
     free = axes.pop() if spare else None
-    drawn: dict[MethodStyle, None] = {}
+    drawn: dict[str, MethodStyle] = {}  # by title: shades of a colour share one
     exact = 0
     for one, panel in zip(axes, panels, strict=True):
         exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
         found = curves_of(results, panel)
         _draw_panel(one, panel, found, study)
         _draw_lines(one, panel, how)
-        drawn |= dict.fromkeys(curve.look for curve in found)
+        drawn |= {curve.look.title: curve.look for curve in found}
     _finish_all(axes, panels, columns, study)
-    entries: layout.Entries = [(Line2D([], [], **look.line2d), look.title) for look in drawn]
+    entries: layout.Entries = [(Line2D([], [], **look.line2d), title) for title, look in drawn.items()]
     entries += marks.exact_samples(exact) + marks.references(line.label for line in how.lines)
     if how.diagonal:
         entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
@@ -162,6 +169,7 @@ def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
     how = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
     if not curve.quartiles:
+        how["drawstyle"] = "steps-post" if curve.steps else "default"
         axes.plot(curve.x, curve.y, **how, markevery=(0.03 * (index % 7), 0.24))
         return
     points = sorted(zip(curve.x, curve.y, curve.quartiles, strict=True))
@@ -202,6 +210,8 @@ def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, stu
             one.set_xlabel(panel.x.label or _name(panel.x.of, study))
     for metric in {panel.metric for panel in panels if panel.y.share}:
         layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric], "y")
+    for of in NAMES:
+        layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.x.of == of], "x")
 
 
 def _name(of: str, study: Study) -> str:

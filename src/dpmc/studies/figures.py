@@ -72,7 +72,7 @@ class Across(Keys):
     """The horizontal axis of a panel of lines."""
 
     of: Text = key(
-        "`epsilon`, a metric, an option; kind `traces`: also `iterations`, `seconds`, `rows_used`",
+        "`epsilon`, metric, option; `traces`: also `iterations`, `seconds`, `rows_used`, `epsilon_total`",
         "epsilon",
     )
     at: Epsilon | None = key("ε of the cells shown; needed for an option and along chains", None)
