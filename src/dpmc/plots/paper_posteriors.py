@@ -1,6 +1,6 @@
 """Best, median and worst run of each algorithm against the exact posterior (Figure 2 of the DP-HMC paper)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from dpmc.studies.figures import FigureKeys
 
 #: run by MMD -> its line
 RUNS: dict[str, Any] = {"best": style.SOLID, "median": style.DASHED, "worst": style.DOTTED}
-SHARES, SHADES = (0.95, 0.5), ("#D5E0EC", "#9DB8D4")  # of the posterior, in the regions shown
+SHARES, WIDTHS = (0.95, 0.5), (0.5, 1.0)  # of the posterior, in the regions shown; of their lines
+REGION: dict[str, Any] = {"colors": [style.INK], "linewidths": WIDTHS, "linestyles": "solid"}
 DRAWS = 400  # of a run
 MARGINAL = "#D8D8D8"
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.0, "markeredgewidth": 0.0}
@@ -46,13 +47,13 @@ def draw(given: Given) -> Figure:
     surface = Surface.of(problem, *_box(problem))
     figure, panels = layout.panels(5 * len(cells), len(cells), 1.4, sharex="row", sharey="row")
     axes = np.array(panels).reshape(5, len(cells))
+    levels = _levels_of_grid(surface.values)
     for column, cell in zip(axes.T, cells, strict=True):
         look = style.method_styles(given.study.methods)[cell[1]]
         dark = style.mixed(look.colour, "#000000", 0.2)
         column[0].set_title(look.title)
         for one in column[2:]:
-            levels = [*_levels_of_grid(surface.values), 1.0]
-            one.contourf(surface.first, surface.second, surface.values, levels=levels, colors=SHADES)
+            one.contour(surface.first, surface.second, surface.values, levels=levels, **REGION, zorder=3)
             one.set_title("no run has an MMD", fontsize=7.5)
         _draw_exact_marginals(column[:2], surface)
         for one, (run, seed, mmd) in zip(column[2:], chosen_runs(values, cell), strict=False):
@@ -81,14 +82,14 @@ def _box(problem: Problem) -> tuple[Floats, Floats]:
     return low - margin, high + margin
 
 
-def _draw_exact_marginals(axes: Sequence[Axes], surface: Surface) -> None:
+def _draw_exact_marginals(axes: Iterable[Axes], surface: Surface) -> None:
     """Draw the exact density of both components."""
     for component, (one, grid) in enumerate(zip(axes, (surface.first, surface.second), strict=True)):
         exact = np.exp(surface.values).sum(axis=component)
         one.fill_between(grid, exact / exact.sum() / (grid[1] - grid[0]), color=MARGINAL, linewidth=0.0)
 
 
-def _draw_marginals(axes: Sequence[Axes], draws: Floats, **how: Any) -> None:
+def _draw_marginals(axes: Iterable[Axes], draws: Floats, **how: Any) -> None:
     """Draw densities of both components of a run by normal kernels; none of a chain that never moved."""
     import seaborn
 
@@ -133,6 +134,7 @@ def _entries() -> layout.Entries:
     ]
     entries.append((Line2D([], [], **{**DOT, "markersize": 5}, color=style.INK), "a draw of the run"))
     entries.append((Patch(facecolor=MARGINAL), "exact marginal"))
-    for share, shade in zip(SHARES, SHADES, strict=True):
-        entries.append((Patch(facecolor=shade), f"exact {100 * share:.0f} % region"))
+    for share, width in zip(SHARES, WIDTHS, strict=True):
+        line = Line2D([], [], color=style.INK, linewidth=width)
+        entries.append((line, f"exact {100 * share:.0f} % region"))
     return entries
