@@ -96,11 +96,6 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
         ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
-        (
-            "kind: boxes",
-            "kind: maps\n  shades: {circle: 2}",
-            "line 3: clipped: shades: circle: 2 must be at",
-        ),
         ("kind: boxes", "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
         (
             "  caption: what was clipped",

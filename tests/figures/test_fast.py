@@ -13,7 +13,7 @@ from dpmc.errors import DpmcError
 from dpmc.metrics import speed
 from dpmc.metrics.histogram import bin_counts, symmetric_kl
 from dpmc.plots import density, lines, style, traces
-from dpmc.plots.frame import files_of, path_of
+from dpmc.plots.frame import path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -232,11 +232,11 @@ def test_variants_are_three_and_the_sampler_without_privacy():
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = density.needs(study, declared("density"))
+    cells = density.cells_of(study, declared("density"))
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
     files = density.files(study, declared("density"), Path("results"))
     assert files[0] == Path("data/dp-fast-mh/mixture/fresh-0.nc")
-    assert set(files[1:]) == {f for cell in cells for f in files_of(Path("results"), study, cell)}
+    assert files[1:] == [path_of(Path("results"), study, cell, 0) for cell in cells]
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
     assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
@@ -249,7 +249,7 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     generator = np.random.default_rng(1)
     draws = generator.choice(problem.reference, (1, density.ITERATIONS + 1000))
     draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
-    cells = density.needs(study, declared("density"))
+    cells = density.cells_of(study, declared("density"))
     for cell in cells:
         write_chain(path_of(tmp_path / "results", study, cell, 0), study, cell, 0, draws)
     figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")
