@@ -100,7 +100,8 @@ def test_only_true_guarantees_at_equal_budget(made):
         style.line_style(study, label) for label in guaranteed
     ]
     chains = of_totals(study, table, ["dp-penalty"])
-    assert chains[2].x == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
+    spent = [x for x, _ in chains[2].points]
+    assert spent == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
     greys = [style.contrast_with_black(curve.look.colour) for curve in chains]
     assert greys == sorted(greys, reverse=True)  # darker for larger ε
     assert sorted(declared("equal-budget").methods) == sorted(guaranteed)
@@ -121,7 +122,7 @@ def test_best_within_a_total():
     ]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
     (curve,) = of_totals(study, table, ["dp-penalty", "dp-barker"])
-    assert list(zip(curve.x, curve.y, strict=True)) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+    assert curve.points == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
     assert curve.steps
 
 
@@ -215,7 +216,7 @@ def test_k_sweep_is_of_k_alone(made):
         one for one in lines.panels_of(study, declared("logistic-fashion")) if one.x.of == "most_rows"
     )
     curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
-    assert [curve.x for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
+    assert [[x for x, *_ in curve.points] for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
     assert [curve.look.line for curve in curves] == [style.DASHED, style.SOLID]
     for label in panel.methods:
         assert set(study.methods[label].options) == {"variant", "most_rows"}

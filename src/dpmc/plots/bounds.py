@@ -45,9 +45,6 @@ class _Experiment:
     known_exact: Sequence[float]  # MMD of published exact samples
 
 
-_Panel = tuple[_Experiment, str, bool]  # model, metric, whether against the fraction clipped
-
-
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
@@ -57,21 +54,13 @@ def draw(given: Given) -> Figure:
     how, parts = given.declared, _experiments(given)
     first, *others = how.metric
     of_model = [(first, False), (first, True), *((metric, False) for metric in others)]
-    panels = [(part, *panel) for part in parts for panel in of_model]
+    panels = [(part, *panel) for part in parts for panel in of_model]  # whether against the fraction
     figure, axes = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
+    shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
     for one, (part, metric, against) in zip(axes, panels, strict=True):
         (_draw_fractions if against else _draw_bounds)(one, part, metric)
         one.set_title("by the fraction clipped" if against else _title(part, metric, given))
         one.set_ylabel(how.y.label or style.metric_label(metric))
-    _finish(axes, panels, how)
-    _legend(figure, parts, how)
-    return figure
-
-
-def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> None:
-    """Scale axes, alike for fractions clipped and for a model's metric; draw reference lines."""
-    shared: dict[tuple[str, str], list[Axes]] = {}
-    for one, (part, metric, against) in zip(axes, panels, strict=True):
         layout.scale_y(one, how.y)
         shared.setdefault((metric, "" if how.y.share else part.label), []).append(one)
         for line in how.lines:
@@ -82,6 +71,8 @@ def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> 
     for group in shared.values():
         layout.alike(group, "y")
     layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel[2]], "x")
+    _legend(figure, parts, how)
+    return figure
 
 
 def _experiments(given: Given) -> list[_Experiment]:
@@ -105,10 +96,10 @@ def _experiments(given: Given) -> list[_Experiment]:
 
 def _title(part: _Experiment, metric: str, given: Given) -> str:
     """Return a panel's title: model, and metric where there are several."""
-    titles = given.declared.titles
-    name = style.model_name(given.study, part.label, titles)
-    several = len(given.declared.metric) > 1
-    return f"{name.partition(',')[0]}: {style.metric_title(metric, titles)}" if several else name
+    name = style.model_name(given.study, part.label, given.declared.titles)
+    if len(given.declared.metric) == 1:
+        return name
+    return f"{name.partition(',')[0]}: {style.metric_title(metric, given.declared.titles)}"
 
 
 def _published(given: Given, label: str) -> tuple[dict[Any, DataFrame], list[float]]:

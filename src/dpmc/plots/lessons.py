@@ -32,11 +32,17 @@ DOTTED: dict[str, Any] = {**DASHED, "linestyle": ":"}
 @style.context()
 def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
     """Return the figure; `found` holds what searches wrote down, any number of a study's (model, method)."""
-    found = sorted(found, key=lambda one: (one["search"]["dimension"], order(study, one["model"])))
+    ids = [spec.model for spec in study.models.values()]
+
+    def place(one: dict[str, Any]) -> tuple[int, int, float]:
+        """By dimension, in the order of the study, and by ε."""
+        spec = study.model(one["model"])
+        return one["search"]["dimension"], ids.index(spec.model), float(spec.tuning_epsilon)
+
+    found = sorted(found, key=place)
     models = list(dict.fromkeys(one["model"] for one in found))
-    methods = [label for label in study.methods if any(one["method"] == label for one in found)]
-    every = style.method_styles(study.methods)
-    styles = {label: every[label] for label in methods}
+    searched = {one["method"] for one in found}
+    styles = {label: one for label, one in style.method_styles(study.methods).items() if label in searched}
     figure, axes = layout.panels(len(ROWS), 1, 1.2, more=1.1, sharex=True)
     for one, (name, label, scale) in zip(axes, ROWS, strict=True):
         layout.groups(one, [tick(study, model) for model in models])
@@ -54,13 +60,6 @@ def draw(found: Sequence[dict[str, Any]], study: Study) -> Figure:
     looks["most that a walk can reach"] = {"ls": "none", "marker": "_", "ms": 8, "color": style.INK}
     layout.legend(figure, [(Line2D([], [], **look), text) for text, look in looks.items()], columns=3)
     return figure
-
-
-def order(study: Study, model: str) -> tuple[int, float]:
-    """Where a model stands among those of its dimension: in the order of the study, then of ε."""
-    ids = list(dict.fromkeys(spec.model for spec in study.models.values()))
-    spec = study.model(model)
-    return ids.index(spec.model), float(spec.tuning_epsilon)
 
 
 def tick(study: Study, model: str) -> str:

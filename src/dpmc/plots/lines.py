@@ -46,20 +46,12 @@ class Shown:
 
 @dataclass
 class Curve:
-    """The line of a method in a panel; quartiles for each point, or none of a curve along chains."""
+    """The line of a method in a panel: (x, y), or (x, y, down, up) with the distances to the quartiles."""
 
     look: MethodStyle
-    x: list[float] = field(default_factory=list)
-    y: list[float] = field(default_factory=list)
-    quartiles: list[tuple[float, float]] = field(default_factory=list)
+    points: list[tuple[float, ...]] = field(default_factory=list)
+    along: bool = False  # chains: many points, without quartiles
     steps: bool = False
-
-    def add(self, x: float, values: Sequence[float]) -> None:
-        """Add median and quartiles of a cell's values."""
-        low, middle, high = (float(v) for v in np.quantile(values, [0.25, 0.5, 0.75]))
-        self.x.append(x)
-        self.y.append(middle)
-        self.quartiles.append((low, high))
 
 
 def draw(given: Given) -> Figure:
@@ -94,7 +86,9 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
             cell = (panel.model, method, epsilon)
             values, x = results.values(*cell, panel.metric), place(results, study, panel.x, cell)
             if values and x is not None:
-                found.setdefault(look, Curve(look)).add(x, values)
+                low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+                point = (x, middle, middle - low, high - middle)
+                found.setdefault(look, Curve(look)).points.append(point)
     return list(found.values())
 
 
@@ -152,7 +146,7 @@ def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) 
     if not found:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     axes.set_title(panel.title)
-    places = sorted({x for curve in found for x in curve.x if math.isfinite(x)})
+    places = sorted({x for curve in found for x, *_ in curve.points if math.isfinite(x)})
     if logarithmic and places:
         layout.logarithmic(axes, "x")
     else:
@@ -168,23 +162,21 @@ def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) 
 def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
     how = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
-    if not curve.quartiles:
+    if curve.along:
         how["drawstyle"] = "steps-post" if curve.steps else "default"
-        axes.plot(curve.x, curve.y, **how, markevery=(0.03 * (index % 7), 0.24))
+        axes.plot(*zip(*curve.points, strict=True), **how, markevery=(0.03 * (index % 7), 0.24))
         return
-    points = sorted(zip(curve.x, curve.y, curve.quartiles, strict=True))
-    for _, y, _ in [point for point in points if math.isinf(point[0])]:
-        axes.axhline(y, **{**how, "zorder": 2}, markevery=[1], clip_on=False)
-    points = [point for point in points if math.isfinite(point[0])]
+    for point in curve.points:
+        if math.isinf(point[0]):
+            axes.axhline(point[1], **{**how, "zorder": 2}, markevery=[1], clip_on=False)
+    points = sorted(point for point in curve.points if math.isfinite(point[0]))
     if not points:
         return
-    if points[-1][0] < 1.01 * points[0][0]:
+    x, y, *away = np.array(points).T
+    if x[-1] < 1.01 * x[0]:
         how["linestyle"] = "none"  # they differ by chance alone
-    x = [apart * point[0] for point in points]
-    middle = [point[1] for point in points]
-    away = [[abs(point[1] - point[2][side]) for point in points] for side in (0, 1)]
     paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-    axes.errorbar(x, middle, yerr=away, elinewidth=0.6, ecolor=paler, **how)
+    axes.errorbar(apart * x, y, yerr=away, elinewidth=0.6, ecolor=paler, **how)
 
 
 def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
@@ -195,8 +187,7 @@ def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
         elif not line.upright and line.metric in ("", panel.metric):
             axes.axhline(line.at, **marks.REFERENCE, zorder=1)
     if how.diagonal:
-        low, high = axes.dataLim.intervalx
-        along = np.linspace(low, high, 100)
+        along = np.linspace(axes.dataLim.x0, axes.dataLim.x1, 100)
         axes.plot(along, along, **DIAGONAL, zorder=1)
 
 
@@ -207,15 +198,9 @@ def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, stu
         layout.scale_y(one, panel.y)
         one.set_ylabel(panel.y.label or style.metric_label(panel.metric))
         if not same or index + columns >= len(panels):
-            one.set_xlabel(panel.x.label or _name(panel.x.of, study))
+            name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
+            one.set_xlabel(panel.x.label or NAMES.get(panel.x.of) or name)
     for metric in {panel.metric for panel in panels if panel.y.share}:
         layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric], "y")
     for of in NAMES:
         layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.x.of == of], "x")
-
-
-def _name(of: str, study: Study) -> str:
-    """Return the name of what stands on a horizontal axis."""
-    if of == "epsilon":
-        return style.budget_label(study) if study.epsilon_kind == "total" else "ε per iteration"
-    return NAMES.get(of) or style.metric_label(of)

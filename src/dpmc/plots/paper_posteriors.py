@@ -107,18 +107,15 @@ def _levels_of_grid(values: Floats) -> list[float]:
 
 
 def _finish(axes: Any) -> None:
-    """Label the axes; every row has one scale, and the maps have θ₁ below the lowest."""
+    """Label the axes; every row has one scale, and the planes have θ₁ below the lowest."""
     names = ("density of θ₁", "density of θ₂", *(f"{run} run\nθ₂" for run in RUNS))
     for row, name in zip(axes, names, strict=True):
         row[0].set_ylabel(name)
     for one in axes.ravel():
-        one.locator_params(axis="x", nbins=3)
+        one.locator_params(nbins=3)
     for one in axes[:2].ravel():
         one.set_ylim(bottom=0.0)
-        one.margins(x=0.0)
         one.tick_params(axis="y", left=False, labelleft=False)
-    for one in axes[2:].ravel():
-        one.locator_params(axis="y", nbins=4)
     for one in axes[2:4].ravel():
         one.tick_params(axis="x", labelbottom=False)
     for row, name in ((0, "θ₁"), (1, "θ₂"), (4, "θ₁")):

@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -66,13 +67,11 @@ def _number(value: Any) -> float:
 
 def _history(axes: Axes, trials: list[Trial]) -> None:
     """Draw the objective of each trial, and the best so far."""
-    feasible = [trial for trial in trials if trial.feasible]
+    numbers = [trial.number for trial in trials if trial.feasible]
+    values = [trial.objective for trial in trials if trial.feasible]
     others = [trial.number for trial in trials if not trial.feasible]
-    best: list[float] = []
-    for trial in feasible:
-        best.append(min(trial.objective, best[-1] if best else trial.objective))
-    axes.plot([t.number for t in feasible], [t.objective for t in feasible], **DOT)
-    axes.step([t.number for t in feasible], best, where="post", lw=1, color=BEST)
+    axes.plot(numbers, values, **DOT)
+    axes.step(numbers, np.minimum.accumulate(values), where="post", lw=1, color=BEST)
     axes.plot(others, [1.0] * len(others), **REFUSED, transform=axes.get_xaxis_transform())
     axes.set(xlabel="trial", ylabel="median MMD")
 

@@ -243,7 +243,7 @@ def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
 
 def budget_label(study: Study) -> str:
     """Return the name of the axis of ε, with the kind that the study's is."""
-    return f"privacy budget ε ({'total' if study.epsilon_kind == 'total' else 'per iteration'})"
+    return "privacy budget ε (total)" if study.epsilon_kind == "total" else "ε per iteration"
 
 
 def titled(label: str, base: str, title: str) -> str:
@@ -252,17 +252,11 @@ def titled(label: str, base: str, title: str) -> str:
         return label.replace("-", " ")
     if label == base:
         return title
-    words, rest = [], label.removeprefix(base + "-")
-    while rest:
-        for pattern, text in VARIANTS.items():
-            if match := re.match(rf"{pattern}(?=-|$)", rest):
-                words.append(match.expand(text))
-                rest = rest[match.end() + 1 :]
-                break
-        else:
-            words.append(rest.replace("-", " "))
-            break
-    return f"{title} ({', '.join(words)})" if "," in title else f"{title}, {', '.join(words)}"
+    words = "-" + label.removeprefix(base + "-")
+    for pattern, text in VARIANTS.items():
+        words = re.sub(rf"-{pattern}(?=-|$)", f", {text}", words)
+    words = words.lstrip(",- ").replace("-", " ")
+    return f"{title} ({words})" if "," in title else f"{title}, {words}"
 
 
 def contrast_with_black(colour: str) -> float:

@@ -78,7 +78,7 @@ def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float
         x = points["rows_used"] if by_rows else points.index.to_series()
         if panel.x.of == "seconds":
             x = x * seconds[method]
-        found.append(Curve(look, x.tolist(), points[panel.metric].tolist()))
+        found.append(Curve(look, [*zip(x, points[panel.metric], strict=True)], along=True))
     return found
 
 
@@ -97,12 +97,12 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
         chains = [one for one in chains if len(one) and np.isfinite(one["epsilon_total"]).all()]
         several = len(panel.methods) > 1
         if several and chains:
-            points = pd.concat(chains).sort_values("epsilon_total")
-            chains = [points[points[panel.metric] == points[panel.metric].cummin()]]
+            both = pd.concat(chains).sort_values("epsilon_total")
+            chains = [both[both[panel.metric] == both[panel.metric].cummin()]]
         for place, chain in enumerate(chains, start=1):
             paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(chains)))
-            x, y = chain["epsilon_total"].tolist(), chain[panel.metric].tolist()
-            found.append(Curve(replace(look, colour=paler), x, y, steps=several))
+            shade, x, y = replace(look, colour=paler), chain["epsilon_total"], chain[panel.metric]
+            found.append(Curve(shade, [*zip(x, y, strict=True)], along=True, steps=several))
     return found
 
 
