@@ -20,11 +20,10 @@ COLUMNS = 5
 def cells_of(study: Study, declared: FigureKeys) -> list[Cell]:
     """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
     model = models_of(study, declared.models)[0]
-    cells = []
-    for method in methods_of(study, declared.methods, [model]):
-        epsilons = study.epsilons(model, method)
-        cells += [(model, method, one) for one in (EPSILON, "inf") if one in epsilons][:1]
-    return cells
+    return [
+        (model, method, EPSILON if EPSILON in study.epsilons(model, method) else "inf")
+        for method in methods_of(study, declared.methods, [model])
+    ]
 
 
 def data_file(study: Study, declared: FigureKeys, results: Path) -> Path:

@@ -54,11 +54,6 @@ class Curve:
     steps: bool = False
 
 
-def draw(given: Given) -> Figure:
-    """Return the figure: one panel for each model and metric, or those declared, and a legend."""
-    return draw_panels(given, lambda results, panel: curves(results, given.study, panel))
-
-
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
     """Return the panels of a figure, model by model.
 
@@ -104,8 +99,11 @@ def place(results: Results, study: Study, x: Across, cell: Cell) -> float | None
 
 
 @style.context()
-def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]) -> Figure:
-    """Return the figure of the declared panels with the curves that each is given."""
+def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> Figure:
+    """Return the figure: one panel for each model and metric, or those declared, and a legend.
+
+    `along` returns the curves of a panel whose horizontal axis is one of `NAMES`.
+    """
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
@@ -119,9 +117,9 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     exact = 0
     for one, panel in zip(axes, panels, strict=True):
         exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
-        found = curves_of(results, panel)
-        _draw_panel(one, panel, found, study)
-        _draw_lines(one, panel, how)
+        of_chains = along if panel.x.of in NAMES else None
+        found = of_chains(panel) if of_chains else curves(results, study, panel)
+        _draw_panel(one, panel, found, given)
         drawn |= {curve.look.title: curve.look for curve in found}
     _finish_all(axes, panels, columns, study)
     entries: layout.Entries = [(Line2D([], [], **look.line2d), title) for title, look in drawn.items()]
@@ -137,14 +135,23 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) -> None:
-    """Draw the curves of a panel; set its scales and the ticks below."""
-    logarithmic = (panel.x.scale or ("linear" if study.epsilon_kind == "total" else "log")) == "log"
+def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], given: Given) -> None:
+    """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
+    default = "linear" if given.study.epsilon_kind == "total" else "log"
+    logarithmic = (panel.x.scale or default) == "log"
     for index, curve in enumerate(found):
         apart = 1.0 + APART * (index - (len(found) - 1) / 2) if logarithmic and panel.x.of == "epsilon" else 1
         _draw_curve(axes, curve, apart, index)
     if not found:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
+    for line in given.declared.lines:
+        if line.upright == panel.x.of:
+            axes.axvline(line.at, **marks.REFERENCE, zorder=1)
+        elif not line.upright and line.metric in ("", panel.metric):
+            axes.axhline(line.at, **marks.REFERENCE, zorder=1)
+    if given.declared.diagonal:
+        along = np.linspace(axes.dataLim.x0, axes.dataLim.x1, 100)
+        axes.plot(along, along, **DIAGONAL, zorder=1)
     axes.set_title(panel.title)
     places = sorted({x for curve in found for x, *_ in curve.points if math.isfinite(x)})
     if logarithmic and places:
@@ -177,18 +184,6 @@ def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
         how["linestyle"] = "none"  # they differ by chance alone
     paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
     axes.errorbar(apart * x, y, yerr=away, elinewidth=0.6, ecolor=paler, **how)
-
-
-def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
-    """Draw the reference lines and the diagonal of a panel."""
-    for line in how.lines:
-        if line.upright == panel.x.of:
-            axes.axvline(line.at, **marks.REFERENCE, zorder=1)
-        elif not line.upright and line.metric in ("", panel.metric):
-            axes.axhline(line.at, **marks.REFERENCE, zorder=1)
-    if how.diagonal:
-        along = np.linspace(axes.dataLim.x0, axes.dataLim.x1, 100)
-        axes.plot(along, along, **DIAGONAL, zorder=1)
 
 
 def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, study: Study) -> None:

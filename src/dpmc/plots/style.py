@@ -55,14 +55,8 @@ GREY = "#6E6E6E"
 BAND = "#F4F4F4"
 
 SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
-#: variant of an algorithm, or who accounts for it -> in words, and its line; markers are full on solid ones
-WAYS: dict[str, tuple[str, Any]] = {
-    "published": ("as published", DASHED),
-    "as_coded": ("as implemented", DOTTED),
-    "corrected": ("corrected", SOLID),
-    "thesis": ("thesis's accounting", DASHED),
-    "tight": ("tight accounting", SOLID),
-}
+#: variant of an algorithm, or accountant, whose line is not solid; markers are full on solid lines
+LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED}
 
 
 @dataclass(frozen=True)
@@ -158,6 +152,7 @@ METRIC_TITLES = {
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
     r"tight": "tight accounting",
+    r"thesis": "thesis's accounting",
     r"tuned": "tuned",
     r"published": "as published",
     r"as-coded": "as implemented",
@@ -207,7 +202,7 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     spec = study.methods[method]
     accountants = {one.accountant for one in study.methods.values() if one.algorithm == spec.algorithm}
     way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
-    words, line = WAYS.get(way, ("", SOLID))
+    words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way else None
     base = base or method_styles(study.methods)[method]
     title = title or (f"{base.title}, {words}" if words else base.title)

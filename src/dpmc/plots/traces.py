@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmc.errors import DpmcError
 from dpmc.plots import Given, lines, style
-from dpmc.plots.frame import Results, models_of, read_table
+from dpmc.plots.frame import models_of, private_models, read_table, selected
 from dpmc.plots.lines import Curve, Shown
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
@@ -26,10 +25,7 @@ if TYPE_CHECKING:  # as in `frame`
 
 def applies(study: Study, declared: FigureKeys) -> bool:
     """Whether the study has a model of the figure: one whose data are unavailable is left out."""
-    try:
-        return bool(models_of(study, declared.models))
-    except DpmcError:
-        return False
+    return bool(selected(study, declared.models, private_models(study)))
 
 
 def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
@@ -55,14 +51,13 @@ def draw(given: Given) -> Figure:
     tables = {label: read_traces(trace_path(given.results, study, label)) for label in models}
     seconds = {label: speeds(speed_path(given.results, study), label) for label in models}
 
-    def curves(results: Results, panel: Shown) -> list[Curve]:
+    def curves(panel: Shown) -> list[Curve]:
+        table = tables[panel.model]
         if panel.x.of == "epsilon_total":
-            return by_total(study, panel, tables[panel.model])
-        if panel.x.of in lines.NAMES:
-            return along(study, panel, tables[panel.model], seconds[panel.model])
-        return lines.curves(results, study, panel)
+            return by_total(study, panel, table)
+        return along(study, panel, table, seconds[panel.model])
 
-    return lines.draw_panels(given, curves)
+    return lines.draw(given, curves)
 
 
 def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float]) -> list[Curve]:
