@@ -59,10 +59,9 @@ def draw(given: Given) -> Figure:
         # the corner that no density of the mixture reaches
         one.text(0.06, 0.05, text, transform=one.transAxes, fontsize=7, color=style.INK)
     for one in axes[-COLUMNS:]:
-        one.set_xlabel("θ₁")
         one.tick_params(labelbottom=True)
-    for one in axes[::COLUMNS]:
-        one.set_ylabel("θ₂")
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
     bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
     bar.set_label("density over the greatest exact one")
     return figure

@@ -37,7 +37,10 @@ def draw(trials: list[Trial], result: dict[str, Any], study: Study) -> Figure:
     for one, name in zip(slices, names, strict=True):
         _slice(one, searched, name, _number(pinned[name]), chosen)
         one.set_xlabel(_meaning(study, result["method"], name))
-    _clipping(clipping, searched)
+    run = [trial for trial in searched if trial.seeds]
+    clipping.plot([trial.number for trial in run], [trial.clip_fraction for trial in run], **DOT)
+    clipping.axhline(CLIP_LIMIT, **LIMIT)
+    clipping.set(xlabel="trial", ylabel="fraction clipped", ylim=(0, None))
     model = style.model_title(result["model"], study.model(result["model"]).model)
     method = style.method_styles(study.methods)[result["method"]].title
     looks = {
@@ -90,11 +93,3 @@ def _slice(axes: Axes, trials: list[Trial], name: str, pinned: float, chosen: Tr
     axes.set(xscale="log", ylabel="median MMD")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     layout.plain_numbers(axes.xaxis)
-
-
-def _clipping(axes: Axes, trials: list[Trial]) -> None:
-    """Draw the fraction clipped of each trial that ran, and the limit of the search."""
-    run = [trial for trial in trials if trial.seeds]
-    axes.plot([trial.number for trial in run], [trial.clip_fraction for trial in run], **DOT)
-    axes.axhline(CLIP_LIMIT, **LIMIT)
-    axes.set(xlabel="trial", ylabel="fraction clipped", ylim=(0, None))

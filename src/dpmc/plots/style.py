@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "axes.titlelocation": "left",
     "axes.titlepad": 4.0,
     "axes.labelsize": 8.0,
+    "figure.labelsize": 8.0,
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
     "legend.fontsize": 7.5,

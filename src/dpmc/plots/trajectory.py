@@ -51,10 +51,8 @@ def draw(given: Given) -> Figure:
         one.plot(*points[0], **START, zorder=4)
         one.set_title(f"step {step}")
         one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
-    for one in axes[::4]:
-        one.set_ylabel("θ₂")
-    for one in axes[-4:]:
-        one.set_xlabel("θ₁")
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
     entries = [
         (Line2D([], [], **START), "start of the trajectory"),
         (Line2D([], [], **PATH), "steps so far"),
