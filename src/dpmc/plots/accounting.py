@@ -24,10 +24,7 @@ LOOKS: dict[str, tuple[Any, str, str]] = {
     AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short", "rdp"),
 }
 # hollow, and every fourth of 50: the curve is seen in and between them
-PUBLISHED: dict[str, Any] = {
-    **{"linestyle": "none", "marker": "o", "markersize": 4.2, "markerfacecolor": "none"},
-    **{"markeredgecolor": "black", "markeredgewidth": 0.6, "zorder": 3},
-}
+PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 Curves = dict[tuple[str, str], tuple[list[float], list[int]]]  # (method, accountant) -> ε, iterations
 
 
@@ -108,7 +105,7 @@ def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves
         dashes, _, name = LOOKS[accountant]
         counts = iterations(study, model, method, accountant)
         axes.plot(EPSILONS, counts, color=look.colour, linestyle=dashes, linewidth=1.4)
-        axes.plot(*known.get((method, name), ([], [])), **PUBLISHED, markevery=4)
+        axes.plot(*known.get((method, name), ([], [])), **PUBLISHED, markevery=4, zorder=3)
     axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
     axes.set_ylim(bottom=0.0)
     axes.yaxis.grid(True)

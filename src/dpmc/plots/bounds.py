@@ -178,28 +178,21 @@ def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
     """Return how a chain looks: ours full, a published one hollow and pale."""
-    hollow = style.mixed(look.colour, "#FFFFFF", 0.4)
-    return {
-        "linestyle": "none",
-        "marker": look.marker,
-        "markersize": 2.8,
-        "markerfacecolor": "none" if published else look.colour,
-        "markeredgecolor": hollow if published else "white",
-        "markeredgewidth": 0.5 if published else 0.2,
-        "zorder": 3 if published else 4,
-    }
+    hollow = {"mfc": "none", "mec": style.mixed(look.colour, "#FFFFFF", 0.4), "mew": 0.5}
+    full = {"mfc": look.colour, "mec": "white", "mew": 0.2}
+    how = {"ls": "none", "marker": look.marker, "ms": 2.8, "zorder": 3 if published else 4}
+    return how | (hollow if published else full)
 
 
 def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> None:
     """Explain boxes and points, published ones, exact samples and reference lines above the panels."""
     looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
     entries: layout.Entries = [
-        ((marks.patch(look), Line2D([], [], **_point(look) | {"markersize": 5})), look.title)
-        for look in looks
+        ((marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})), look.title) for look in looks
     ]
     entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
     if any(part.known for part in parts):
-        hollow = [Line2D([], [], **_point(look, published=True) | {"markersize": 5}) for look in looks]
+        hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
         entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
         entries.append((Line2D([], [], **EXACT), "exact samples, published"))
     entries += marks.references(line.label for line in how.lines)

@@ -75,18 +75,17 @@ def _points(
 ) -> None:
     """Draw one quantity: for each search the pinned setting, the chosen one, and a line between them."""
     for one in found:
-        look, pinned, chosen = styles[one["method"]], one["search"]["pinned"], one["search"]["chosen"]
+        look, summaries = styles[one["method"]], [one["search"][which] for which in ("pinned", "chosen")]
         x = marks.place(models.index(one["model"]), list(styles).index(one["method"]), len(styles))
-        ends = [
-            clip_fraction(summary) if name == "ratio_clip_fraction" else summary.get(name)
-            for summary in (pinned, chosen)
-        ]
+        clipped = name == "ratio_clip_fraction"
+        ends = [clip_fraction(summary) if clipped else summary.get(name) for summary in summaries]
         known = [end for end in ends if end is not None]
         axes.plot([x] * len(known), known, lw=0.8, color=look.colour, zorder=2)
         marker: dict[str, Any] = {**MARKER, "marker": look.marker, "mec": look.colour, "mew": 0.8}
         for end, face in zip(ends, ("white", look.colour), strict=True):
             if end is not None:
                 axes.plot([x], [end], **marker, mfc=face, zorder=3, clip_on=False)
+        chosen = summaries[1]
         if name == "reach" and "most_reach" in chosen:
             axes.plot([x], [chosen["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
         if name == "mmd":

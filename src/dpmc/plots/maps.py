@@ -20,14 +20,7 @@ SHADES = 6
 DARKEST = "#6F9AC3"
 STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
-START: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 3.4,
-    "markerfacecolor": "#E69F00",
-    "markeredgecolor": "black",
-    "markeredgewidth": 0.4,
-}
+START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
 
 @style.context()

@@ -28,7 +28,7 @@ BEGINNING = (0.0, 1.0)  # of the chain
 HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
-LAST: dict[str, Any] = {**START, "marker": "D", "markersize": 3.8, "markerfacecolor": LOOK.colour}
+LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 
 @style.context()
