@@ -102,11 +102,6 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
             "kind: boxes\n  pairs: {a: b}\n  beside: others\n  published: theirs",
             "line 1: clipped: pairs and published exclude each other: both are slim bars",
         ),
-        (
-            "kind: boxes",
-            "kind: maps\n  shades: {circle: 2}",
-            "line 3: clipped: shades: circle: 2 must be at",
-        ),
         ("kind: boxes", "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
         (
             "  caption: what was clipped",

@@ -1,5 +1,6 @@
 """Figures of the DP-Fast MH study: axes, hollow marks, methods left out, texts."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ from dpmc import datasets, plots
 from dpmc.errors import DpmcError
 from dpmc.metrics import speed
 from dpmc.metrics.histogram import bin_counts, symmetric_kl
-from dpmc.plots import density, equal_budget, lines, series, traces
-from dpmc.plots.frame import files_of, path_of
+from dpmc.plots import density, lines, style, traces
+from dpmc.plots.frame import path_of
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -84,51 +85,60 @@ def test_figures_show_no_raw_id(made):
         assert not {*made[0].methods, *made[0].models}.intersection(shown)
 
 
+def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
+    panel = lines.panels_of(study, declared("equal-budget"))[0]
+    looks = {method: style.line_style(study, method) for method in methods}
+    return traces.by_total(study, dataclasses.replace(panel, methods=looks), table)
+
+
 def test_equal_budget_shows_only_methods_with_a_guarantee(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
-    curves = equal_budget.curves_of(table, study, "mixture", every)
-    assert list(curves) == [label for label in GUARANTEED if label != "dp-barker-digits"]
-    assert [x for x, _ in curves["dp-penalty"]["0.05"]] == pytest.approx(
-        [0.05 * i**0.5 for i in (1, 501, 1001, 2001)]
-    )
-    titles = [axes.get_title(loc="left") for axes in drawn("equal-budget", study, results).axes]
-    assert len([title for title in titles if title]) == 5
-    assert not any("published" in title or "coded" in title for title in titles)
+    guaranteed = [label for label in GUARANTEED if label != "dp-barker-digits"]
+    assert [curve.look for curve in of_totals(study, table, every)] == [
+        style.line_style(study, label) for label in guaranteed
+    ]
+    chains = of_totals(study, table, ["dp-penalty"])
+    spent = [x for x, _ in chains[2].points]
+    assert spent == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
+    greys = [style.contrast_with_black(curve.look.colour) for curve in chains]
+    assert greys == sorted(greys, reverse=True)  # darker for larger ε
+    assert sorted(declared("equal-budget").methods) == sorted(guaranteed)
+    figure = drawn("equal-budget", study, results)
+    assert len({axes.get_xlim() for axes in figure.axes[:5]}) == 1
+    legend = [text.get_text() for text in figure.axes[5].get_legend().get_texts()]
+    assert legend == [*(style.line_style(study, label).title for label in guaranteed), "total ε = 10"]
 
 
-def test_a_figure_without_any_guarantee_is_refused(made):
-    study, results = made
-    write_tables(study, results, lambda *_: np.inf)
-    with pytest.raises(DpmcError, match="no method on mixture has a guarantee"):
-        drawn("equal-budget", study, results)
-
-
-def test_the_lower_envelope_of_curves():
-    curves = [[(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]]
-    assert equal_budget.best(curves) == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
-
-
-def test_curves_that_end_together_share_a_label():
-    ends = {"0.01": (1.6, 0.9), "0.05": (1.6, 0.6), "0.2": (1.7, 0.7), "0.1": (4.0, 0.8)}
-    labels = equal_budget.labels({epsilon: [(0.1, 9.0), end] for epsilon, end in ends.items()})
-    assert labels == [("0.01 to 0.2", (1.6, 0.6)), ("0.1", (4.0, 0.8))]
+def test_the_best_within_a_total_is_the_lower_envelope():
+    study = real_study()
+    values = {"0.01": [(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)], "0.02": [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)]}
+    rows = [
+        ("dp-penalty", epsilon, iteration, metric, value)
+        for epsilon, points in values.items()
+        for iteration, point in enumerate(points, start=2)
+        for metric, value in zip(("epsilon_total", "symmetric_kl"), point, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
+    (curve,) = of_totals(study, table, ["dp-penalty", "dp-barker"])
+    assert curve.points == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+    assert curve.steps
 
 
 def test_methods_without_a_guarantee_are_hollow_and_dashed():
     study = real_study()
     for label in study.methods:
         if "inf" not in study.epsilons(study.methods[label].models[0], label):
-            look = series.look(study, label)
+            look = style.line_style(study, label)
             true = study.methods[label].options.get("variant", "corrected") == "corrected"
-            assert (look.line == series.SOLID) == true, label
+            assert (look.line == style.SOLID) == true, label
             assert (look.line2d["markerfacecolor"] == "white") != true, label
 
 
 def test_lines_can_be_seen_on_white():
-    assert series.line_colour("#0072B2") == "#0072B2"
-    assert series.style.contrast_with_black(series.line_colour("#DDCC77")) <= series.MOST_CONTRAST
+    assert style.line_colour("#0072B2") == "#0072B2"
+    assert style.contrast_with_black(style.line_colour("#DDCC77")) <= style.MOST_CONTRAST
 
 
 def test_compared_methods_are_those_without_another_step_or_k():
@@ -145,7 +155,7 @@ def test_compared_methods_are_those_without_another_step_or_k():
 def test_mixture_shows_the_values_of_the_tables(made):
     study, results = made
     axes = drawn("mixture", study, results).axes
-    colour = series.look(study, "dp-penalty").colour
+    colour = style.line_style(study, "dp-penalty").colour
     of_penalty = [[line for line in one.lines if line.get_color() == colour] for one in axes]
     expected = [
         value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in study.models["mixture"].epsilons
@@ -170,13 +180,13 @@ def test_quartiles_and_lines_across(made):
     chosen = (table.method == "dp-penalty") & (table.metric == "symmetric_kl") & (table.epsilon == "0.05")
     table.loc[chosen & (table.model == "mixture"), "value"] = ["2", "4", "8"]
     figure = synthetic.draw("mixture", table, study, Path("none"), results)
-    colour = series.look(study, "dp-penalty").colour
+    colour = style.line_style(study, "dp-penalty").colour
     bars = next(
         container for container in figure.axes[0].containers if container.lines[0].get_color() == colour
     )
     low, high = bars.lines[2][0].get_segments()[2][:, 1]
     assert (low, high) == (3.0, 6.0)  # quartiles of 2, 4, 8
-    black = series.look(study, "mh").colour
+    black = style.line_style(study, "mh").colour
     across = [line for line in figure.axes[0].lines if line.get_color() == black]
     assert list(across[0].get_ydata()) == [value_of("mixture", "mh", "inf", "symmetric_kl")] * 2
 
@@ -194,7 +204,7 @@ def test_a_data_set_that_is_unavailable_has_no_figure(made):
 
 def test_barker_on_digits_is_absent_at_small_epsilon(made):
     figure = drawn("logistic-digits", *made)
-    colour = series.look(made[0], "dp-barker-digits").colour
+    colour = style.line_style(made[0], "dp-barker-digits").colour
     first, along = ([line for line in axes.lines if line.get_color() == colour] for axes in figure.axes[::4])
     assert len(first[0].get_xdata()) == 2 and not along
     assert "DP Barker, at ε ≥ 0.1 only" in [text.get_text() for text in figure.legends[0].get_texts()]
@@ -206,8 +216,8 @@ def test_k_sweep_is_of_k_alone(made):
         one for one in lines.panels_of(study, declared("logistic-fashion")) if one.x.of == "most_rows"
     )
     curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
-    assert [curve.x for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
-    assert [curve.look.line for curve in curves] == [series.DASHED, series.SOLID]
+    assert [[x for x, *_ in curve.points] for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
+    assert [curve.look.line for curve in curves] == [style.DASHED, style.SOLID]
     for label in panel.methods:
         assert set(study.methods[label].options) == {"variant", "most_rows"}
 
@@ -223,11 +233,11 @@ def test_variants_are_three_and_the_sampler_without_privacy():
 
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
-    cells = density.needs(study, declared("density"))
+    cells = density.cells_of(study, declared("density"))
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
     files = density.files(study, declared("density"), Path("results"))
     assert files[0] == Path("data/dp-fast-mh/mixture/fresh-0.nc")
-    assert set(files[1:]) == {f for cell in cells for f in files_of(Path("results"), study, cell)}
+    assert files[1:] == [path_of(Path("results"), study, cell, 0) for cell in cells]
     counts = np.zeros((9, 9))
     counts[4, 4] = 5.0
     assert density.smoothed(counts)[4, 4] == density.smoothed(counts).max()
@@ -240,13 +250,13 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     generator = np.random.default_rng(1)
     draws = generator.choice(problem.reference, (1, density.ITERATIONS + 1000))
     draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
-    cells = density.needs(study, declared("density"))
+    cells = density.cells_of(study, declared("density"))
     for cell in cells:
         write_chain(path_of(tmp_path / "results", study, cell, 0), study, cell, 0, draws)
     figure = synthetic.draw("density", pd.DataFrame(), study, Path("none"), tmp_path / "results")
     panels = figure.axes[: 1 + len(cells)]
     titles = [axes.get_title(loc="left").replace("\n", ", ") for axes in panels]
-    assert titles == ["exact posterior", *(series.look(study, method).title for _, method, _ in cells)]
+    assert titles == ["exact posterior", *(style.line_style(study, method).title for _, method, _ in cells)]
     shown, edges = draws[0, : density.ITERATIONS], problem.histogram_edges
     divergence, _ = symmetric_kl(shown, edges, problem.histogram_counts)
     assert {axes.texts[0].get_text() for axes in panels[1:]} == {f"KL {divergence:.2f}"}
@@ -267,8 +277,8 @@ def test_only_iterations_that_all_runs_have(made):
     study, results = made
     table = traces.read_traces(traces.trace_path(results, study, "mixture"))
     shorter = table[~((table.seed == "1") & (table.iteration == 1001))]
-    found = traces.median(shorter, "dp-penalty", "0.05", "symmetric_kl")
-    assert list(found.index) == [1, 501, 2001]
+    found = traces.medians(shorter, "dp-penalty", "0.05", "symmetric_kl")
+    assert list(found.index) == [501, 2001]
 
 
 def test_a_table_that_is_missing_is_one_line(tmp_path):

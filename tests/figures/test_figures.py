@@ -128,7 +128,7 @@ def test_nothing_published_is_drawn_beside_another_experiment() -> None:
     assert len(glyphs(draw("mmd-easy", same_size), 0)) == 18
     circle = draw("circle", of_circle())  # two methods at three ε; no MMD was published
     assert [len(glyphs(circle, panel)) for panel in range(3)] == [6, 6, 0]
-    assert "(per iteration)" in draw("mmd-easy", per_iteration).axes[0].get_xlabel()
+    assert "per iteration" in draw("mmd-easy", per_iteration).axes[0].get_xlabel()
 
 
 def test_no_folder_of_published_results(tmp_path: Path) -> None:

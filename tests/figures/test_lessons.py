@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dpmc import reach
 from dpmc.plots import lessons, marks, search
 from dpmc.studies import Study, load_study
 from dpmc.trials import Trial
@@ -123,8 +124,8 @@ def test_the_best_noise_of_a_small_step_walk_is_where_its_diffusion_is_greatest(
     sds = np.linspace(0.5, 6.0, 5501)
     diffusion = sds**2 * 2.0 * norm.cdf(-0.5 * sds)
     best = sds[np.argmax(diffusion)]
-    assert best == pytest.approx(lessons.BEST_NOISE_SD, abs=1e-3)
-    assert 2.0 * norm.cdf(-0.5 * best) == pytest.approx(lessons.BEST_ACCEPTANCE, abs=1e-3)
+    assert best == pytest.approx(reach.BEST_NOISE_SD, abs=1e-3)
+    assert 2.0 * norm.cdf(-0.5 * best) == pytest.approx(reach.BEST_ACCEPTANCE, abs=1e-3)
 
 
 def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
@@ -139,14 +140,14 @@ def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
     for factor, best in ((1.0, True), (0.5, False)):
         # A step for which the noise has the best sd, and one for which it has half of that; both are small.
         # Of normal steps those that are accepted are shorter, by simulation.
-        step = factor * lessons.BEST_NOISE_SD / (2.0 * tau * np.sqrt(2000) * clip * np.sqrt(2.0))
-        sd_of_noise = factor * lessons.BEST_NOISE_SD
+        step = factor * reach.BEST_NOISE_SD / (2.0 * tau * np.sqrt(2000) * clip * np.sqrt(2.0))
+        sd_of_noise = factor * reach.BEST_NOISE_SD
         k, rate = mu**2 * 2000 * tau**2, 2.0 * norm.cdf(-0.5 * sd_of_noise)
         summary = {"iterations": k, "acceptance_rate": rate}
         setting = {"tau": tau, "clip": clip, "proposal_sd": step}
         search = {"algorithm": "dp-penalty", "free": ["tau", "clip"], "pinned": dict(summary), "chosen": {}}
         one = {"pinned": setting, "hyperparameters": setting, "search": search}
-        lessons.add_reach(one, problem)
+        reach.add_reach(one, problem)
         made = one["search"]["pinned"]
         squares = np.random.default_rng(1).chisquare(2, 200_000) / 2.0
         taken = norm.cdf(-0.5 * sd_of_noise * np.sqrt(squares))

@@ -169,6 +169,6 @@ rule lessons:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("plots/lessons.py", "plots/layout.py", "plots/style.py"),
+        version=sources_version("reach.py", "plots/lessons.py", "plots/layout.py", "plots/style.py"),
     shell:
         "python {input.script} {wildcards.study} {output} {input.found} 2> {log}"

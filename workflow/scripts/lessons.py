@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dpmc.plots import lessons, style
 from dpmc.problem import read_problem
+from dpmc.reach import add_reach
 from dpmc.studies import load_study, read_yaml
 
 
@@ -16,7 +17,7 @@ def main() -> None:
     study, output, *files = sys.argv[1:]
     found = [read_yaml(Path(name)) for name in files]
     for one in found:
-        lessons.add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
+        add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
     style.save(lessons.draw(found, load_study(study)), Path(output))
 
 

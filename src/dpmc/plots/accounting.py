@@ -15,21 +15,16 @@ from dpmc.studies import Study
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
 OF_ALL_ROWS, OF_BATCHES = ("tight", "zcdp"), ("replace-pld", "rdp", AS_PUBLISHED)
-#: accountant -> line style, and what the legend says
-LOOKS: dict[str, tuple[Any, str]] = {
-    "tight": ("solid", "exact, or loss distribution"),
-    "replace-pld": ("solid", ""),
-    "zcdp": ((0, (5, 2)), "zCDP"),
-    "rdp": ((0, (5, 2, 1, 2)), "RDP, Theorem 3.5"),
-    AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short"),
+#: accountant -> line style, what the legend says, and the published curve to which it is compared
+LOOKS: dict[str, tuple[Any, str, str]] = {
+    "tight": ("solid", "exact, or loss distribution", "tight"),
+    "replace-pld": ("solid", "", "fourier"),
+    "zcdp": ((0, (5, 2)), "zCDP", "zcdp"),
+    "rdp": ((0, (5, 2, 1, 2)), "RDP, Theorem 3.5", ""),
+    AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short", "rdp"),
 }
-#: the published curve to which one of ours is compared, where the names differ; none for Theorem 3.5
-PUBLISHED_NAMES = {"replace-pld": "fourier", AS_PUBLISHED: "rdp", "rdp": ""}
 # hollow, and every fourth of 50: the curve is seen in and between them
-PUBLISHED: dict[str, Any] = {
-    **{"linestyle": "none", "marker": "o", "markersize": 4.2, "markerfacecolor": "none"},
-    **{"markeredgecolor": "black", "markeredgewidth": 0.6, "zorder": 3},
-}
+PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 Curves = dict[tuple[str, str], tuple[list[float], list[int]]]  # (method, accountant) -> ε, iterations
 
 
@@ -47,11 +42,11 @@ def draw(given: Given) -> Figure:
     for one, method in zip(axes, methods, strict=True):
         _draw_panel(one, model, method, study, known)
     axes[0].set_ylabel("iterations")
-    shown = {line.get_label() for one in axes for line in one.lines}
+    shown = {accountant for method in methods for accountant in _accountants(study, method)}
     entries: layout.Entries = [
         (Line2D([], [], color=style.INK, linestyle=dashes, linewidth=1.2), name)
-        for accountant, (dashes, name) in LOOKS.items()
-        if name and "_" + accountant in shown
+        for accountant, (dashes, name, _) in LOOKS.items()
+        if name and accountant in shown
     ]
     if known:
         entries.append((Line2D([], [], **PUBLISHED), f"published: {how.published}"))
@@ -98,18 +93,19 @@ def read_published(folder: Path, model: str) -> Curves:
         return {key: (rows["epsilon"].tolist(), rows["iterations"].tolist()) for key, rows in curves}
 
 
+def _accountants(study: Study, method: str) -> tuple[str, ...]:
+    """Return the accountants that are compared for a method."""
+    return OF_BATCHES if study.methods[method].algorithm.startswith("minibatch") else OF_ALL_ROWS
+
+
 def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves) -> None:
     """Draw the curves of one method and the published points on them."""
-    algorithm = study.methods[method].algorithm
     look = style.method_styles(study.methods)[method]
-    for accountant in OF_BATCHES if algorithm.startswith("minibatch") else OF_ALL_ROWS:
-        counts, dashes = iterations(study, model, method, accountant), LOOKS[accountant][0]
-        label = "_" + accountant
-        axes.plot(EPSILONS, counts, color=look.colour, linestyle=dashes, linewidth=1.4, label=label)
-        points = known.get((method, PUBLISHED_NAMES.get(accountant, accountant)), ([], []))
-        axes.plot(*points, **PUBLISHED, markevery=4)
-    axes.set_title(look.title)
-    axes.set_xlabel("privacy budget ε (total)")
-    axes.set_xlim(0.0, 6.15)
+    for accountant in _accountants(study, method):
+        dashes, _, name = LOOKS[accountant]
+        counts = iterations(study, model, method, accountant)
+        axes.plot(EPSILONS, counts, color=look.colour, linestyle=dashes, linewidth=1.4)
+        axes.plot(*known.get((method, name), ([], [])), **PUBLISHED, markevery=4, zorder=3)
+    axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
     axes.set_ylim(bottom=0.0)
     axes.yaxis.grid(True)

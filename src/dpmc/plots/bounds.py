@@ -6,10 +6,8 @@ against the fraction of its log ratios that was clipped. Chains of the thesis's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +29,8 @@ if TYPE_CHECKING:  # as in `frame`
 
 EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
-CONVERGENCE = "rhat_max"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
-PUBLISHED_CHAINS, PUBLISHED_EXACT = "clipping_experiment.csv", "clipping_experiment_baselines.csv"
-CHAIN = ["dimension", "clip_distance", "algorithm", "clip_bound", "seed"]
 EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
 
 
@@ -49,14 +44,6 @@ class _Experiment:
     known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
     known_exact: Sequence[float]  # MMD of published exact samples
 
-    def box(self, algorithm: str, bound: float, metric: str) -> PublishedBox | None:
-        """Return the box of published chains; None where there are none, or without this metric."""
-        chains = self.known.get((algorithm, bound), {})
-        return PublishedBox(*np.quantile(chains[metric], [0.25, 0.5, 0.75])) if metric in chains else None
-
-
-_Panel = tuple[_Experiment, str, bool]  # model, metric, whether against the fraction clipped
-
 
 @style.context()
 def draw(given: Given) -> Figure:
@@ -67,34 +54,25 @@ def draw(given: Given) -> Figure:
     how, parts = given.declared, _experiments(given)
     first, *others = how.metric
     of_model = [(first, False), (first, True), *((metric, False) for metric in others)]
-    panels = [(part, *panel) for part in parts for panel in of_model]
+    panels = [(part, *panel) for part in parts for panel in of_model]  # whether against the fraction
     figure, axes = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
+    shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
     for one, (part, metric, against) in zip(axes, panels, strict=True):
         (_draw_fractions if against else _draw_bounds)(one, part, metric)
         one.set_title("by the fraction clipped" if against else _title(part, metric, given))
         one.set_ylabel(how.y.label or style.metric_label(metric))
-    _finish(axes, panels, how)
-    _legend(figure, parts, how)
-    return figure
-
-
-def _finish(axes: Sequence[Axes], panels: Sequence[_Panel], how: FigureKeys) -> None:
-    """Scale axes, alike for fractions clipped and for a model's metric; draw reference lines."""
-    tops: dict[tuple[str, str], float] = {}
-    for one, (part, metric, _) in zip(axes, panels, strict=True):
-        key = metric, "" if how.y.share else part.label
-        tops[key] = max(tops.get(key, 0.0), float(one.dataLim.y1))
-    widest = max(float(one.dataLim.x1) for one, panel in zip(axes, panels, strict=True) if panel[2])
-    widest = widest if math.isfinite(widest) else 1.0  # no points
-    for one, (part, metric, against) in zip(axes, panels, strict=True):
-        layout.scale_y(one, how.y, tops[metric, "" if how.y.share else part.label])
-        if against:
-            one.set_xlim(-0.02 * widest, 1.03 * widest)
+        layout.scale_y(one, how.y)
+        shared.setdefault((metric, "" if how.y.share else part.label), []).append(one)
         for line in how.lines:
             if against and line.metric == CLIPPED:
                 one.axvline(line.at, **marks.REFERENCE, zorder=2)
             elif line.metric in ("", metric):
                 one.axhline(line.at, **marks.REFERENCE, zorder=2)
+    for group in shared.values():
+        layout.alike(group, "y")
+    layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel[2]], "x")
+    _legend(figure, parts, how)
+    return figure
 
 
 def _experiments(given: Given) -> list[_Experiment]:
@@ -118,41 +96,36 @@ def _experiments(given: Given) -> list[_Experiment]:
 
 def _title(part: _Experiment, metric: str, given: Given) -> str:
     """Return a panel's title: model, and metric where there are several."""
-    titles = given.declared.titles
-    name = style.model_name(given.study, part.label, titles)
-    several = len(given.declared.metric) > 1
-    return f"{name.partition(',')[0]}: {style.metric_title(metric, titles)}" if several else name
+    name = style.model_name(given.study, part.label, given.declared.titles)
+    if len(given.declared.metric) == 1:
+        return name
+    return f"{name.partition(',')[0]}: {style.metric_title(metric, given.declared.titles)}"
 
 
-def _published(given: Given, label: str) -> tuple[dict[tuple[str, float], DataFrame], list[float]]:
+def _published(given: Given, label: str) -> tuple[dict[Any, DataFrame], list[float]]:
     """Return published chains and exact samples of a model; none where the study runs something else.
 
     Raises DpmcError for a file that is not such a table.
     """
-    study, spec = given.study, given.study.models[label]
-    bounds = clip_bounds(study, label).values()
-    options = [study.methods[method].options for by_bound in bounds for method in by_bound.values()]
-    coded = all(one.get("clip_distance") == AS_CODED for one in options)
-    chains_file, exact_file = (given.published / name for name in (PUBLISHED_CHAINS, PUBLISHED_EXACT))
-    if not given.declared.published or not coded or spec.n != PUBLISHED_ROWS or not chains_file.is_file():
-        return {}, []
-    chains = _read(chains_file, CHAIN, ["clip_fraction", "mmd"]).rename(columns={"clip_fraction": CLIPPED})
-    chains = chains[
-        (spec.model == "flat-banana-" + chains["dimension"].astype(str) + "d")
-        & (chains["clip_distance"] == AS_CODED)
-    ]
-    exact = _read(exact_file, ["dimension", "index"], ["mmd"])
-    exact = exact[exact["dimension"].isin(chains["dimension"])]
-    return dict(iter(chains.groupby(["algorithm", "clip_bound"]))), exact["mmd"].tolist()
-
-
-def _read(path: Path, index: list[str], metrics: list[str]) -> DataFrame:
-    """Return a table of published values with a column for each of these metrics."""
     import pandas as pd
 
+    study, spec = given.study, given.study.models[label]
+    labels = [method for by_bound in clip_bounds(study, label).values() for method in by_bound.values()]
+    coded = all(study.methods[method].options.get("clip_distance") == AS_CODED for method in labels)
+    path = given.published / "clipping_experiment.csv"
+    if not given.declared.published or not coded or spec.n != PUBLISHED_ROWS or not path.is_file():
+        return {}, []
     with published_table(path, "values"):
-        table = pd.read_csv(path).pivot(index=index, columns="metric", values="value")
-        return table[metrics].astype(float).reset_index()
+        rows = pd.read_csv(path)
+        banana = "flat-banana-" + rows["dimension"].astype(str) + "d"
+        rows = rows[(rows["clip_distance"] == AS_CODED) & (banana == spec.model)]
+        chains = rows.pivot(index=["algorithm", "clip_bound", "seed"], columns="metric", values="value")
+        chains = chains.astype(float).rename(columns={"clip_fraction": CLIPPED})
+    path = path.with_stem(f"{path.stem}_baselines")
+    with published_table(path, "values"):
+        exact = pd.read_csv(path)
+        exact = exact[(exact["metric"] == "mmd") & exact["dimension"].isin(rows["dimension"])]
+        return dict(iter(chains.groupby(["algorithm", "clip_bound"]))), exact["value"].tolist()
 
 
 def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
@@ -162,18 +135,21 @@ def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
     beside = any(metric in one for one in part.known.values())
     for index, (algorithm, by_bound) in enumerate(part.methods.items()):
+        slot = (index, len(part.methods))
         cells = {bounds.index(bound): (part.label, method, EPSILON) for bound, method in by_bound.items()}
         values = {group: part.results.values(*cell, metric) for group, cell in cells.items()}
-        known = {group: box for group in cells if (box := part.box(algorithm, bounds[group], metric))}
-        slot = (index, len(part.methods))
+        chains = {bounds.index(bound): part.known.get((algorithm, bound), {}) for bound in by_bound}
+        known = {
+            group: PublishedBox(*np.quantile(one[metric], [0.25, 0.5, 0.75]))
+            for group, one in chains.items()
+            if metric in one
+        }
         places = marks.draw_in_groups(axes, slot, values, known, style.STYLES[algorithm], beside)
         for group, cell in cells.items():
             if not values[group]:
                 marks.draw_note(axes, places[group], part.results.remark(*cell, metric))
     _draw_exact(axes, part, metric)
     axes.set_xlabel("clip bound")
-    if metric == "mmd" and (text := convergence(part.results, part.label, part.methods)):
-        axes.text(0.98, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=7)
 
 
 def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
@@ -184,29 +160,11 @@ def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
             chains = part.known.get((algorithm, bound), {})
             if metric in chains:
                 axes.plot(chains[CLIPPED], chains[metric], **_point(look, published=True))
-            axes.plot(*pairs(part.results, part.label, method, metric), **_point(look))
+            x, y = (part.results.by_seed(part.label, method, EPSILON, one) for one in (CLIPPED, metric))
+            seeds = [seed for seed in x if seed in y]
+            axes.plot([x[seed] for seed in seeds], [y[seed] for seed in seeds], **_point(look))
     _draw_exact(axes, part, metric)
     axes.set_xlabel(style.metric_label(CLIPPED))
-
-
-def pairs(results: Results, model: str, method: str, metric: str) -> tuple[list[float], list[float]]:
-    """Return clip fractions and values of the chains of a cell that have both, paired by seed."""
-    fractions = results.by_seed(model, method, EPSILON, CLIPPED)
-    values = results.by_seed(model, method, EPSILON, metric)
-    seeds = [seed for seed in fractions if seed in values]
-    return [fractions[seed] for seed in seeds], [values[seed] for seed in seeds]
-
-
-def convergence(results: Results, model: str, methods: Mapping[str, Mapping[float, str]]) -> str:
-    """Return a text with R-hat of each algorithm at its largest clip bound; "" where none is known."""
-    parts, known = [], False
-    for algorithm, by_bound in methods.items():
-        values = results.values(model, by_bound[max(by_bound)], EPSILON, CONVERGENCE)
-        name = style.STYLES[algorithm].title.partition(",")[0]
-        parts.append(f"{name} {values[0]:.2f}" if values else f"{name} unknown")
-        known = known or bool(values)
-    largest = max(max(by_bound) for by_bound in methods.values())
-    return f"R-hat at bound {largest:g}:\n" + ", ".join(parts) if known else ""
 
 
 def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
@@ -220,28 +178,21 @@ def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
     """Return how a chain looks: ours full, a published one hollow and pale."""
-    hollow = style.mixed(look.colour, "#FFFFFF", 0.4)
-    return {
-        "linestyle": "none",
-        "marker": look.marker,
-        "markersize": 2.8,
-        "markerfacecolor": "none" if published else look.colour,
-        "markeredgecolor": hollow if published else "white",
-        "markeredgewidth": 0.5 if published else 0.2,
-        "zorder": 3 if published else 4,
-    }
+    hollow = {"mfc": "none", "mec": style.mixed(look.colour, "#FFFFFF", 0.4), "mew": 0.5}
+    full = {"mfc": look.colour, "mec": "white", "mew": 0.2}
+    how = {"ls": "none", "marker": look.marker, "ms": 2.8, "zorder": 3 if published else 4}
+    return how | (hollow if published else full)
 
 
 def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> None:
     """Explain boxes and points, published ones, exact samples and reference lines above the panels."""
     looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
     entries: layout.Entries = [
-        ((marks.patch(look), Line2D([], [], **_point(look) | {"markersize": 5})), look.title)
-        for look in looks
+        ((marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})), look.title) for look in looks
     ]
     entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
     if any(part.known for part in parts):
-        hollow = [Line2D([], [], **_point(look, published=True) | {"markersize": 5}) for look in looks]
+        hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
         entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
         entries.append((Line2D([], [], **EXACT), "exact samples, published"))
     entries += marks.references(line.label for line in how.lines)

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from dpmc.plots import Given, layout, series, style
-from dpmc.plots.frame import Cell, Floats, files_of, methods_of, models_of, path_of
+from dpmc.plots import Given, layout, style
+from dpmc.plots.frame import Cell, Floats, methods_of, models_of, path_of
 from dpmc.problem import Problem, read_problem
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
@@ -19,14 +17,13 @@ WIDTH = 1.5  # of the kernel, in bins
 COLUMNS = 5
 
 
-def needs(study: Study, declared: FigureKeys) -> list[Cell]:
-    """Return the cells whose chains the figure reads: at the paper's main ε, or without privacy."""
+def cells_of(study: Study, declared: FigureKeys) -> list[Cell]:
+    """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
     model = models_of(study, declared.models)[0]
-    cells = []
-    for method in methods_of(study, declared.methods, [model]):
-        epsilons = study.epsilons(model, method)
-        cells += [(model, method, one) for one in (EPSILON, "inf") if one in epsilons][:1]
-    return cells
+    return [
+        (model, method, EPSILON if EPSILON in study.epsilons(model, method) else "inf")
+        for method in methods_of(study, declared.methods, [model])
+    ]
 
 
 def data_file(study: Study, declared: FigureKeys, results: Path) -> Path:
@@ -37,7 +34,7 @@ def data_file(study: Study, declared: FigureKeys, results: Path) -> Path:
 
 def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
     """Return the files that the figure reads: data, and the chains of its cells."""
-    chains = [file for cell in needs(study, declared) for file in files_of(results, study, cell)]
+    chains = [path_of(results, study, cell, 0) for cell in cells_of(study, declared)]
     return [data_file(study, declared, results), *chains]
 
 
@@ -47,20 +44,24 @@ def draw(given: Given) -> Figure:
     study, how, results = given.study, given.declared, given.results
     problem = read_problem(data_file(study, how, results))
     panels = [("exact posterior", problem.histogram_counts, "")]
-    for cell in needs(study, how):
+    for cell in cells_of(study, how):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((series.look(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
+        panels.append((style.line_style(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
     most = float(smoothed(problem.histogram_counts).max())
     figure, axes = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
     for one, (title, counts, text) in zip(axes, panels, strict=True):
-        mesh = _draw_panel(one, problem.histogram_edges, smoothed(counts) / most, title)
+        one.set_title(title.replace(", ", "\n"), fontsize=7.5)
+        one.locator_params(nbins=4)
+        shares = smoothed(counts).T / most  # the first axis of the bins is θ₁
+        mesh = one.pcolormesh(
+            *problem.histogram_edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True
+        )
         # the corner that no density of the mixture reaches
         one.text(0.06, 0.05, text, transform=one.transAxes, fontsize=7, color=style.INK)
     for one in axes[-COLUMNS:]:
-        one.set_xlabel("θ₁")
         one.tick_params(labelbottom=True)
-    for one in axes[::COLUMNS]:
-        one.set_ylabel("θ₂")
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
     bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
     bar.set_label("density over the greatest exact one")
     return figure
@@ -84,10 +85,3 @@ def _of_chain(path: Path, problem: Problem) -> tuple[Floats, float]:
     draws = np.asarray(chain.draws)[:, :kept].reshape(-1, chain.draws.shape[-1])
     counts, _ = bin_counts(draws, problem.histogram_edges)
     return counts.astype(float), symmetric_kl_of_counts(counts, problem.histogram_counts)
-
-
-def _draw_panel(axes: Axes, edges: Floats, densities: Floats, title: str) -> QuadMesh:
-    """Draw one density; the first axis of the bins is θ₁."""
-    axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
-    axes.locator_params(nbins=4)
-    return axes.pcolormesh(*edges, densities.T, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)

@@ -81,18 +81,28 @@ def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
     axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
 
 
-def scale_y(axes: Axes, how: AxisKeys, top: float, room: float = 1.06) -> None:
-    """Set the vertical axis as declared: scale and limits, by default from 0 to above `top`."""
+def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1.06) -> None:
+    """Set the vertical axis as declared: scale and limits, by default those of the data, with 0 if it can be.
+
+    `top`: what there is to be room for; default: the largest value drawn.
+    """
+    top = float(axes.dataLim.y1) if top is None else top
     top = top if np.isfinite(top) and top > 0.0 else 1.0
-    limits = how.limits or (0.0, room * top)
     if how.scale == "symlog":
-        axes.set_yscale("symlog", linthresh=how.linear_below)
-    elif how.scale == "log":
-        limits = how.limits or (float(axes.dataLim.minposy) / room, room * top)
-        subs = (1.0, 2.0, 5.0) if limits[1] < 200 * limits[0] else (1.0,)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=subs))
-    if how.scale != "linear":
+        axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
         plain_numbers(axes.yaxis)
-    axes.set_ylim(*limits)
+        room = max(room, 1.5)  # for the markers at the top
+    if how.limits or how.scale != "log":
+        axes.set_ylim(*(how.limits or (0.0, room * top)))
+    if how.scale == "log":
+        logarithmic(axes, "y")
     axes.yaxis.grid(True)
+
+
+def alike(axes: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Give panels one range, that of all of them, and its ticks."""
+    limits = [getattr(one, f"get_{which}lim")() for one in axes]
+    for one in axes:
+        one.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
+        if getattr(one, f"get_{which}scale")() == "log":
+            logarithmic(one, which)

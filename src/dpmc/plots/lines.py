@@ -13,16 +13,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpmc.plots import Given, layout, marks, series, style
+from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Cell, Results, methods_of, models_of
-from dpmc.plots.series import Look
+from dpmc.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
+LEGEND: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
+LEGEND_ROW = 0.17  # inches
 APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
-#: what stands on a horizontal axis -> its name
-NAMES = {"iterations": "iterations", "seconds": "seconds, as measured", "rows_used": "rows looked at"}
+#: what stands on a horizontal axis along chains -> its name
+NAMES = {
+    "iterations": "iterations",
+    "seconds": "seconds, as measured",
+    "rows_used": "rows looked at",
+    "epsilon_total": "total ε spent",
+}
 
 
 @dataclass(frozen=True)
@@ -32,31 +39,19 @@ class Shown:
     model: str
     metric: str
     title: str
-    methods: dict[str, Look]  # label -> how its line looks
+    methods: dict[str, MethodStyle]  # label -> how its line looks
     x: Across
     y: Axis
 
 
 @dataclass
 class Curve:
-    """The line of a method in a panel; quartiles for each point, or none of a curve along chains."""
+    """The line of a method in a panel: (x, y), or (x, y, down, up) with the distances to the quartiles."""
 
-    look: Look
-    x: list[float] = field(default_factory=list)
-    y: list[float] = field(default_factory=list)
-    quartiles: list[tuple[float, float]] = field(default_factory=list)
-
-    def add(self, x: float, values: Sequence[float]) -> None:
-        """Add median and quartiles of a cell's values."""
-        low, middle, high = (float(v) for v in np.quantile(values, [0.25, 0.5, 0.75]))
-        self.x.append(x)
-        self.y.append(middle)
-        self.quartiles.append((low, high))
-
-
-def draw(given: Given) -> Figure:
-    """Return the figure: one panel for each model and metric, or those declared, and a legend."""
-    return draw_panels(given, lambda results, panel: curves(results, given.study, panel))
+    look: MethodStyle
+    points: list[tuple[float, ...]] = field(default_factory=list)
+    along: bool = False  # chains: many points, without quartiles
+    steps: bool = False
 
 
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
@@ -72,7 +67,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
         for panel in wanted:
             metric = panel.metric or how.metric[0]
             labels = methods_of(study, panel.methods or how.methods, [model])
-            methods = {label: series.look(study, label, how.titles.get(label, "")) for label in labels}
+            methods = {label: style.line_style(study, label, how.titles.get(label, "")) for label in labels}
             title = panel.title if len(models) == 1 or not panel.title else f"{name}: {panel.title}"
             found.append(Shown(model, metric, title or name, methods, panel.x or how.x, panel.y or how.y))
     return found
@@ -80,13 +75,15 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     """Return a panel's curves; labels that look alike, such as those of a sweep, share one."""
-    found: dict[Look, Curve] = {}
+    found: dict[MethodStyle, Curve] = {}
     for method, look in panel.methods.items():
         for epsilon in study.epsilons(panel.model, method):
             cell = (panel.model, method, epsilon)
             values, x = results.values(*cell, panel.metric), place(results, study, panel.x, cell)
             if values and x is not None:
-                found.setdefault(look, Curve(look)).add(x, values)
+                low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
+                point = (x, middle, middle - low, high - middle)
+                found.setdefault(look, Curve(look)).points.append(point)
     return list(found.values())
 
 
@@ -102,8 +99,11 @@ def place(results: Results, study: Study, x: Across, cell: Cell) -> float | None
 
 
 @style.context()
-def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]) -> Figure:
-    """Return the figure of the declared panels with the curves that each is given."""
+def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> Figure:
+    """Return the figure: one panel for each model and metric, or those declared, and a legend.
+
+    `along` returns the curves of a panel whose horizontal axis is one of `NAMES`.
+    """
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
@@ -113,33 +113,47 @@ def draw_panels(given: Given, curves_of: Callable[[Results, Shown], list[Curve]]
     row = 2.1 if len(panels) <= 3 * columns else 1.75
     figure, axes = layout.panels(len(panels) + spare, columns, row)
     free = axes.pop() if spare else None
-    drawn: dict[Look, None] = {}
+    drawn: dict[str, MethodStyle] = {}  # by title: shades of a colour share one
     exact = 0
     for one, panel in zip(axes, panels, strict=True):
         exact = max(exact, marks.draw_baselines(one, results.baselines(panel.model, panel.metric)))
-        found = curves_of(results, panel)
-        _draw_panel(one, panel, found, study)
-        _draw_lines(one, panel, how)
-        drawn |= dict.fromkeys(curve.look for curve in found)
+        of_chains = along if panel.x.of in NAMES else None
+        found = of_chains(panel) if of_chains else curves(results, study, panel)
+        _draw_panel(one, panel, found, given)
+        drawn |= {curve.look.title: curve.look for curve in found}
     _finish_all(axes, panels, columns, study)
-    entries: layout.Entries = [(Line2D([], [], **look.line2d), look.title) for look in drawn]
+    entries: layout.Entries = [(Line2D([], [], **look.line2d), title) for title, look in drawn.items()]
     entries += marks.exact_samples(exact) + marks.references(line.label for line in how.lines)
     if how.diagonal:
         entries.append((Line2D([], [], **DIAGONAL), how.diagonal))
-    series.legend(figure, entries, free)
+    if free is None:
+        rows = layout.legend(figure, entries, **LEGEND)
+        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
+    else:
+        free.set_axis_off()
+        free.legend(*zip(*entries, strict=True), loc="center", **LEGEND)
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) -> None:
-    """Draw the curves of a panel; set its scales and the ticks below."""
-    logarithmic = (panel.x.scale or ("linear" if study.epsilon_kind == "total" else "log")) == "log"
+def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], given: Given) -> None:
+    """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
+    default = "linear" if given.study.epsilon_kind == "total" else "log"
+    logarithmic = (panel.x.scale or default) == "log"
     for index, curve in enumerate(found):
         apart = 1.0 + APART * (index - (len(found) - 1) / 2) if logarithmic and panel.x.of == "epsilon" else 1
         _draw_curve(axes, curve, apart, index)
     if not found:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
+    for line in given.declared.lines:
+        if line.upright == panel.x.of:
+            axes.axvline(line.at, **marks.REFERENCE, zorder=1)
+        elif not line.upright and line.metric in ("", panel.metric):
+            axes.axhline(line.at, **marks.REFERENCE, zorder=1)
+    if given.declared.diagonal:
+        along = np.linspace(axes.dataLim.x0, axes.dataLim.x1, 100)
+        axes.plot(along, along, **DIAGONAL, zorder=1)
     axes.set_title(panel.title)
-    places = sorted({x for curve in found for x in curve.x if math.isfinite(x)})
+    places = sorted({x for curve in found for x, *_ in curve.points if math.isfinite(x)})
     if logarithmic and places:
         layout.logarithmic(axes, "x")
     else:
@@ -154,70 +168,34 @@ def _draw_panel(axes: Axes, panel: Shown, found: Sequence[Curve], study: Study) 
 
 def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
-    how = {**curve.look.line2d, "zorder": 4 if curve.look.line == series.SOLID else 3}
-    if not curve.quartiles:
-        axes.plot(curve.x, curve.y, **how, markevery=(0.03 * (index % 7), 0.24))
+    how = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
+    if curve.along:
+        how["drawstyle"] = "steps-post" if curve.steps else "default"
+        axes.plot(*zip(*curve.points, strict=True), **how, markevery=(0.03 * (index % 7), 0.24))
         return
-    points = sorted(zip(curve.x, curve.y, curve.quartiles, strict=True))
-    for _, y, _ in [point for point in points if math.isinf(point[0])]:
-        axes.axhline(y, **{**how, "zorder": 2}, markevery=[1], clip_on=False)
-    points = [point for point in points if math.isfinite(point[0])]
+    for point in curve.points:
+        if math.isinf(point[0]):
+            axes.axhline(point[1], **{**how, "zorder": 2}, markevery=[1], clip_on=False)
+    points = sorted(point for point in curve.points if math.isfinite(point[0]))
     if not points:
         return
-    if points[-1][0] < 1.01 * points[0][0]:
+    x, y, *away = np.array(points).T
+    if x[-1] < 1.01 * x[0]:
         how["linestyle"] = "none"  # they differ by chance alone
-    x = [apart * point[0] for point in points]
-    middle = [point[1] for point in points]
-    away = [[abs(point[1] - point[2][side]) for point in points] for side in (0, 1)]
     paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-    axes.errorbar(x, middle, yerr=away, elinewidth=0.6, ecolor=paler, **how)
-
-
-def _draw_lines(axes: Axes, panel: Shown, how: FigureKeys) -> None:
-    """Draw the reference lines and the diagonal of a panel."""
-    for line in how.lines:
-        if line.upright == panel.x.of:
-            axes.axvline(line.at, **marks.REFERENCE, zorder=1)
-        elif not line.upright and line.metric in ("", panel.metric):
-            axes.axhline(line.at, **marks.REFERENCE, zorder=1)
-    if how.diagonal:
-        low, high = axes.dataLim.intervalx
-        along = np.linspace(low, high, 100)
-        axes.plot(along, along, **DIAGONAL, zorder=1)
+    axes.errorbar(apart * x, y, yerr=away, elinewidth=0.6, ecolor=paler, **how)
 
 
 def _finish_all(axes: Sequence[Axes], panels: Sequence[Shown], columns: int, study: Study) -> None:
     """Name and scale the axes; share those of a metric where that is declared."""
     same = len({panel.x for panel in panels}) == 1
     for index, (one, panel) in enumerate(zip(axes, panels, strict=True)):
-        _scale(one, panel.y)
+        layout.scale_y(one, panel.y)
         one.set_ylabel(panel.y.label or style.metric_label(panel.metric))
         if not same or index + columns >= len(panels):
-            one.set_xlabel(panel.x.label or _name(panel.x.of, study))
+            name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
+            one.set_xlabel(panel.x.label or NAMES.get(panel.x.of) or name)
     for metric in {panel.metric for panel in panels if panel.y.share}:
-        alike = [one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric]
-        limits = [one.get_ylim() for one in alike]
-        for one in alike:
-            one.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
-            if one.get_yscale() == "log":
-                layout.logarithmic(one, "y")  # ticks for the shared limits
-
-
-def _scale(axes: Axes, how: Axis) -> None:
-    """Set a vertical axis' scale, limits and ticks; a linear one begins at 0."""
-    if how.scale == "log":
-        layout.logarithmic(axes, "y")
-    elif how.scale == "symlog":
-        axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
-        axes.autoscale_view()  # margins of the new scale
-    if how.scale != "log":
-        axes.set_ylim(bottom=0.0)
-    if how.limits:
-        axes.set_ylim(*how.limits)
-
-
-def _name(of: str, study: Study) -> str:
-    """Return the name of what stands on a horizontal axis."""
-    if of == "epsilon":
-        return style.budget_label(study) if study.epsilon_kind == "total" else "ε per iteration"
-    return NAMES.get(of) or style.metric_label(of)
+        layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.metric == metric], "y")
+    for of in NAMES:
+        layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel.x.of == of], "x")

@@ -1,6 +1,5 @@
 """Kind `maps`: contours of the exact posterior of models of two parameters, and where the chains start."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,14 +20,7 @@ SHADES = 6
 DARKEST = "#6F9AC3"
 STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
-START: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "o",
-    "markersize": 3.4,
-    "markerfacecolor": "#E69F00",
-    "markeredgecolor": "black",
-    "markeredgewidth": 0.4,
-}
+START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
 
 @style.context()
@@ -39,9 +31,10 @@ def draw(given: Given) -> Figure:
     columns = min(how.columns or 3, len(problems))
     figure, axes = layout.panels(len(problems), columns, 2.2, more=0.3)
     for one, problem in zip(axes, problems, strict=True):
-        low, high = box_of(problem, _of_model(how.half_widths, problem))
-        Surface.of(problem, low, high).draw(one, int(_of_model(how.shades, problem) or SHADES))
-        one.plot(problem.starts[:, 0], problem.starts[:, 1], **START, zorder=3)
+        half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
+        low, high = box_of(problem, half_width)
+        Surface.of(problem, low, high).draw(one)
+        one.plot(*problem.starts.T, **START, zorder=3)
         one.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
         one.locator_params(axis="x", nbins=3)
         one.locator_params(axis="y", nbins=4)
@@ -76,11 +69,6 @@ def problem_of(study: Study, label: str) -> Problem:
         rows = study.read_rows(label, spec.rows_file)
         return datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
     return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
-
-
-def _of_model(values: Mapping[str, float], problem: Problem) -> float | None:
-    """Return what a figure's key says of a model, by label or catalogue id."""
-    return values.get(problem.label, values.get(problem.model_id))
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Floats, Floats]:
@@ -136,15 +124,13 @@ class Surface:
         peak = max(values.max(), log_posterior(problem, problem.reference).max())
         return cls(first, second, (values - peak).reshape(GRID, GRID))
 
-    def draw(self, axes: Axes, shades: int = SHADES) -> None:
-        """Fill between contours k²/2 nats below the maximum, k = 1 … `shades`; inside is darker.
+    def draw(self, axes: Axes) -> None:
+        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker.
 
         These are k standard deviations from the ridge where the posterior is normal across it.
         """
-        drops = np.append(-0.5 * np.arange(shades, 0, -1) ** 2, 0.0)
-        # The innermost shade, where the posterior is, stands out however many there are: the next
-        # one is 35 % of the way to white.
-        power = np.log(0.35) / np.log(1.0 / (shades - 1))
-        shares = 0.95 * np.linspace(1.0, 0.0, shades) ** power
-        colours = [style.mixed(DARKEST, "#FFFFFF", float(share)) for share in shares]
+        import seaborn
+
+        drops = [-0.5 * k**2 for k in range(SHADES, -1, -1)]
+        colours = seaborn.light_palette(DARKEST, SHADES + 1)[1:]
         axes.contourf(self.first, self.second, self.values, levels=drops, colors=colours, zorder=1)

@@ -1,6 +1,6 @@
 """Best, median and worst run of each algorithm against the exact posterior (Figure 2 of the DP-HMC paper)."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +18,13 @@ from dpmc.problem import Problem
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
-RUNS = ("best", "median", "worst")
-SHARES = (0.95, 0.5)  # of the draws, in the regions shown
-DRAWS = 1500  # of a run: more only make the kernels slower
-GRID = 72
-SHADES, WIDTHS = ("#D5E0EC", "#9DB8D4"), (0.7, 1.2)  # of these regions: fills, and lines
+#: run by MMD -> its line
+RUNS: dict[str, Any] = {"best": style.SOLID, "median": style.DASHED, "worst": style.DOTTED}
+SHARES, WIDTHS = (0.95, 0.5), (0.5, 1.0)  # of the posterior, in the regions shown; of their lines
+REGION: dict[str, Any] = {"colors": [style.INK], "linewidths": WIDTHS, "linestyles": "solid"}
+DRAWS = 400  # of a run
 MARGINAL = "#D8D8D8"
-LINES: dict[str, Any] = {"best": "solid", "median": (0, (4, 1.5)), "worst": (0, (1, 1))}
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One run: what it is called and its draws, or why there are none."""
-
-    name: str
-    mmd: float
-    draws: Floats
+DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.0, "markeredgewidth": 0.0}
 
 
 def needs(study: Study, how: FigureKeys) -> list[Cell]:
@@ -53,23 +44,23 @@ def draw(given: Given) -> Figure:
     """Return the figure, one column per method."""
     cells, values = needs(given.study, given.declared), Results.of_study(given.metrics, given.study)
     problem = problem_of(given.study, cells[0][0])
-    styles = style.method_styles(given.study.methods)
     surface = Surface.of(problem, *_box(problem))
     figure, panels = layout.panels(5 * len(cells), len(cells), 1.4, sharex="row", sharey="row")
     axes = np.array(panels).reshape(5, len(cells))
+    levels = _levels_of_grid(surface.values)
     for column, cell in zip(axes.T, cells, strict=True):
-        runs = [
-            _Run(name, mmd, kept_draws(path_of(given.results, given.study, cell, seed)))
-            for name, seed, mmd in chosen_runs(values, cell)
-        ]
-        look = styles[cell[1]]
+        look = style.method_styles(given.study.methods)[cell[1]]
         dark = style.mixed(look.colour, "#000000", 0.2)
         column[0].set_title(look.title)
-        for component in range(2):
-            _draw_marginal(column[component], surface, component, runs, dark)
-        for one, name in zip(column[2:], RUNS, strict=True):
-            run = next((run for run in runs if run.name == name), None)
-            _draw_region(one, surface, problem, run, dark)
+        for one in column[2:]:
+            one.contour(surface.first, surface.second, surface.values, levels=levels, **REGION, zorder=3)
+            one.set_title("no run has an MMD", fontsize=7.5)
+        _draw_exact_marginals(column[:2], surface)
+        for one, (run, seed, mmd) in zip(column[2:], chosen_runs(values, cell), strict=False):
+            draws = equally_spaced(kept_draws(path_of(given.results, given.study, cell, seed)), DRAWS)
+            one.plot(*draws.T, **DOT, color=dark)
+            one.set_title(f"MMD {mmd:.3f}", fontsize=7.5)
+            _draw_marginals(column[:2], draws, color=dark, linestyle=RUNS[run])
     _finish(axes)
     layout.legend(figure, _entries(), columns=4, **layout.LOOSE)
     return figure
@@ -91,63 +82,21 @@ def _box(problem: Problem) -> tuple[Floats, Floats]:
     return low - margin, high + margin
 
 
-def straightened(problem: Problem, points: Floats) -> Floats:
-    """Return points (m, 2) with the banana's bend taken out, a map of volume 1; others as they are."""
-    if not hasattr(problem.model, "bend"):
-        return points
-    return np.column_stack([points[:, 0], problem.model.bend(points)])
+def _draw_exact_marginals(axes: Iterable[Axes], surface: Surface) -> None:
+    """Draw the exact density of both components."""
+    for component, (one, grid) in enumerate(zip(axes, (surface.first, surface.second), strict=True)):
+        exact = np.exp(surface.values).sum(axis=component)
+        one.fill_between(grid, exact / exact.sum() / (grid[1] - grid[0]), color=MARGINAL, linewidth=0.0)
 
 
-def _kernels(points: Floats) -> Any:
-    """Gaussian kernels on points (m, d) of Scott's width; None for points that span no volume."""
-    from scipy.stats import gaussian_kde
+def _draw_marginals(axes: Iterable[Axes], draws: Floats, **how: Any) -> None:
+    """Draw densities of both components of a run by normal kernels; none of a chain that never moved."""
+    import seaborn
 
-    if len(np.unique(points, axis=0)) <= points.shape[1]:
-        return None  # rounding would leave such points a volume
-    try:
-        return gaussian_kde(points.T)
-    except (np.linalg.LinAlgError, ValueError):
-        return None
-
-
-def _usable(draws: Floats) -> Floats:
-    """The finite ones of at most `DRAWS` equally spaced draws."""
-    draws = equally_spaced(draws, DRAWS)
-    return draws[np.isfinite(draws).all(axis=1)]
-
-
-def _draw_marginal(axes: Axes, surface: Surface, component: int, runs: list[_Run], dark: str) -> None:
-    """Draw a component's exact density and that of each run."""
-    grid = surface.first if component == 0 else surface.second
-    exact = np.exp(surface.values).sum(axis=component)
-    exact /= exact.sum() * (grid[1] - grid[0])
-    axes.fill_between(grid, exact, color=MARGINAL, linewidth=0.0, zorder=1)
-    for run in runs:
-        kernels = _kernels(_usable(run.draws)[:, component : component + 1])
-        if kernels is not None:
-            axes.plot(grid, kernels(grid), color=dark, linewidth=1.0, linestyle=LINES[run.name], zorder=3)
-
-
-def _draw_region(axes: Axes, surface: Surface, problem: Problem, run: _Run | None, dark: str) -> None:
-    """Draw the exact regions and those of one run, and write its MMD above."""
-    levels = [*_levels_of_grid(surface.values), 1.0]
-    axes.contourf(surface.first, surface.second, surface.values, levels=levels, colors=SHADES, zorder=1)
-    axes.set_title(f"MMD {run.mmd:.3f}" if run else "no run has an MMD", fontsize=7.5)
-    if run is None:
-        return
-    points = straightened(problem, _usable(run.draws))
-    kernels = _kernels(points)
-    if kernels is None:
-        axes.plot(run.draws[:, 0], run.draws[:, 1], ".", color=dark, markersize=2.0, zorder=3)
-    else:
-        first = np.linspace(surface.first[0], surface.first[-1], GRID)
-        second = np.linspace(surface.second[0], surface.second[-1], GRID)
-        grid = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-        density = kernels(straightened(problem, grid).T).reshape(GRID, GRID)
-        low, high = np.quantile(kernels(points.T), [1.0 - share for share in SHARES])
-        if low < high:
-            how: dict[str, Any] = {"levels": [low, high], "colors": [dark], "linewidths": WIDTHS}
-            axes.contour(first, second, density, **how, zorder=3)
+    for one, values in zip(axes, draws.T, strict=True):
+        finite = values[np.isfinite(values)]
+        if np.unique(finite).size > 1:
+            seaborn.kdeplot(x=finite, ax=one, linewidth=1.0, **how)
 
 
 def _levels_of_grid(values: Floats) -> list[float]:
@@ -158,18 +107,15 @@ def _levels_of_grid(values: Floats) -> list[float]:
 
 
 def _finish(axes: Any) -> None:
-    """Label the axes; every row has one scale, and the maps have θ₁ below the lowest."""
+    """Label the axes; every row has one scale, and the planes have θ₁ below the lowest."""
     names = ("density of θ₁", "density of θ₂", *(f"{run} run\nθ₂" for run in RUNS))
     for row, name in zip(axes, names, strict=True):
         row[0].set_ylabel(name)
     for one in axes.ravel():
-        one.locator_params(axis="x", nbins=3)
+        one.locator_params(nbins=3)
     for one in axes[:2].ravel():
         one.set_ylim(bottom=0.0)
-        one.margins(x=0.0)
         one.tick_params(axis="y", left=False, labelleft=False)
-    for one in axes[2:].ravel():
-        one.locator_params(axis="y", nbins=4)
     for one in axes[2:4].ravel():
         one.tick_params(axis="x", labelbottom=False)
     for row, name in ((0, "θ₁"), (1, "θ₂"), (4, "θ₁")):
@@ -178,14 +124,14 @@ def _finish(axes: Any) -> None:
 
 
 def _entries() -> layout.Entries:
-    """Return the legend's entries for lines and shades."""
+    """Return the legend's entries for lines, points and shades."""
     entries: layout.Entries = [
-        (Line2D([], [], color=style.INK, linewidth=1.0, linestyle=LINES[name]), f"{name} run by MMD")
-        for name in RUNS
+        (Line2D([], [], color=style.INK, linewidth=1.0, linestyle=line), f"{run} run by MMD")
+        for run, line in RUNS.items()
     ]
+    entries.append((Line2D([], [], **{**DOT, "markersize": 5}, color=style.INK), "a draw of the run"))
     entries.append((Patch(facecolor=MARGINAL), "exact marginal"))
-    for share, width, shade in zip(SHARES, WIDTHS, SHADES, strict=True):
-        region = f"{100 * share:.0f} % region"
-        entries.append((Line2D([], [], color=style.INK, linewidth=width), f"a run's {region}"))
-        entries.append((Patch(facecolor=shade), f"exact {region}"))
+    for share, width in zip(SHARES, WIDTHS, strict=True):
+        line = Line2D([], [], color=style.INK, linewidth=width)
+        entries.append((line, f"exact {100 * share:.0f} % region"))
     return entries

@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -36,7 +37,10 @@ def draw(trials: list[Trial], result: dict[str, Any], study: Study) -> Figure:
     for one, name in zip(slices, names, strict=True):
         _slice(one, searched, name, _number(pinned[name]), chosen)
         one.set_xlabel(_meaning(study, result["method"], name))
-    _clipping(clipping, searched)
+    run = [trial for trial in searched if trial.seeds]
+    clipping.plot([trial.number for trial in run], [trial.clip_fraction for trial in run], **DOT)
+    clipping.axhline(CLIP_LIMIT, **LIMIT)
+    clipping.set(xlabel="trial", ylabel="fraction clipped", ylim=(0, None))
     model = style.model_title(result["model"], study.model(result["model"]).model)
     method = style.method_styles(study.methods)[result["method"]].title
     looks = {
@@ -66,13 +70,11 @@ def _number(value: Any) -> float:
 
 def _history(axes: Axes, trials: list[Trial]) -> None:
     """Draw the objective of each trial, and the best so far."""
-    feasible = [trial for trial in trials if trial.feasible]
+    numbers = [trial.number for trial in trials if trial.feasible]
+    values = [trial.objective for trial in trials if trial.feasible]
     others = [trial.number for trial in trials if not trial.feasible]
-    best: list[float] = []
-    for trial in feasible:
-        best.append(min(trial.objective, best[-1] if best else trial.objective))
-    axes.plot([t.number for t in feasible], [t.objective for t in feasible], **DOT)
-    axes.step([t.number for t in feasible], best, where="post", lw=1, color=BEST)
+    axes.plot(numbers, values, **DOT)
+    axes.step(numbers, np.minimum.accumulate(values), where="post", lw=1, color=BEST)
     axes.plot(others, [1.0] * len(others), **REFUSED, transform=axes.get_xaxis_transform())
     axes.set(xlabel="trial", ylabel="median MMD")
 
@@ -91,11 +93,3 @@ def _slice(axes: Axes, trials: list[Trial], name: str, pinned: float, chosen: Tr
     axes.set(xscale="log", ylabel="median MMD")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     layout.plain_numbers(axes.xaxis)
-
-
-def _clipping(axes: Axes, trials: list[Trial]) -> None:
-    """Draw the fraction clipped of each trial that ran, and the limit of the search."""
-    run = [trial for trial in trials if trial.seeds]
-    axes.plot([trial.number for trial in run], [trial.clip_fraction for trial in run], **DOT)
-    axes.axhline(CLIP_LIMIT, **LIMIT)
-    axes.set(xlabel="trial", ylabel="fraction clipped", ylim=(0, None))

@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "axes.titlelocation": "left",
     "axes.titlepad": 4.0,
     "axes.labelsize": 8.0,
+    "figure.labelsize": 8.0,
     "xtick.labelsize": 7.5,
     "ytick.labelsize": 7.5,
     "legend.fontsize": 7.5,
@@ -49,9 +50,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 LEAST_CONTRAST = 3.0  # of a black median and the box that it lies on (WCAG 2 for graphics)
+MOST_CONTRAST = 10.0  # of a line and black: what is paler cannot be seen on white
 INK = "#222222"
 GREY = "#6E6E6E"
 BAND = "#F4F4F4"
+
+SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
+#: variant of an algorithm, or accountant, whose line is not solid; markers are full on solid lines
+LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED}
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,25 @@ class MethodStyle:
     hatch: str  # with the colours in grey, methods that share a figure still differ by this
     marker: str
     title: str
+    line: Any = SOLID
 
     @property
     def edge(self) -> str:
         """A darker shade for lines and edges, which a pale colour needs on white."""
         return mixed(self.colour, "#000000", 0.45)
+
+    @property
+    def line2d(self) -> dict[str, Any]:
+        """The method's line with its markers, in Matplotlib's words."""
+        return {
+            "color": self.colour,
+            "linestyle": self.line,
+            "linewidth": 1.1,
+            "marker": self.marker,
+            "markersize": 3.8,
+            "markerfacecolor": self.colour if self.line == SOLID else "white",
+            "markeredgewidth": 0.8,
+        }
 
 
 # Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
@@ -133,6 +153,7 @@ METRIC_TITLES = {
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
     r"tight": "tight accounting",
+    r"thesis": "thesis's accounting",
     r"tuned": "tuned",
     r"published": "as published",
     r"as-coded": "as implemented",
@@ -173,6 +194,29 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
     return styles
 
 
+def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
+    """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
+
+    A label that differs by neither from others of its algorithm has a colour of its own. `title`: in place of
+    the names of algorithm and variant.
+    """
+    spec = study.methods[method]
+    accountants = {one.accountant for one in study.methods.values() if one.algorithm == spec.algorithm}
+    way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
+    words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
+    base = STYLES.get(spec.algorithm) if way else None
+    base = base or method_styles(study.methods)[method]
+    title = title or (f"{base.title}, {words}" if words else base.title)
+    return replace(base, colour=line_colour(base.colour), line=line, title=title)
+
+
+def line_colour(fill: str) -> str:
+    """Return a method's colour for lines and markers: a pale one is darkened."""
+    while contrast_with_black(fill) > MOST_CONTRAST:
+        fill = mixed(fill, "#000000", 0.1)
+    return fill
+
+
 def model_title(label: str, model: str) -> str:
     """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
     return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
@@ -195,7 +239,7 @@ def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
 
 def budget_label(study: Study) -> str:
     """Return the name of the axis of ε, with the kind that the study's is."""
-    return f"privacy budget ε ({'total' if study.epsilon_kind == 'total' else 'per iteration'})"
+    return "privacy budget ε (total)" if study.epsilon_kind == "total" else "ε per iteration"
 
 
 def titled(label: str, base: str, title: str) -> str:
@@ -204,17 +248,11 @@ def titled(label: str, base: str, title: str) -> str:
         return label.replace("-", " ")
     if label == base:
         return title
-    words, rest = [], label.removeprefix(base + "-")
-    while rest:
-        for pattern, text in VARIANTS.items():
-            if match := re.match(rf"{pattern}(?=-|$)", rest):
-                words.append(match.expand(text))
-                rest = rest[match.end() + 1 :]
-                break
-        else:
-            words.append(rest.replace("-", " "))
-            break
-    return f"{title} ({', '.join(words)})" if "," in title else f"{title}, {', '.join(words)}"
+    words = "-" + label.removeprefix(base + "-")
+    for pattern, text in VARIANTS.items():
+        words = re.sub(rf"-{pattern}(?=-|$)", f", {text}", words)
+    words = words.lstrip(",- ").replace("-", " ")
+    return f"{title} ({words})" if "," in title else f"{title}, {words}"
 
 
 def contrast_with_black(colour: str) -> float:

@@ -1,33 +1,31 @@
 """Kind `traces`: metrics along the chains, medians over the runs, beside panels of kind `lines`.
 
-The horizontal axis of such a panel is iterations, seconds (iterations times the measured seconds of one) or
-rows looked at.
+The horizontal axis of such a panel is iterations, seconds (iterations times the measured seconds of one),
+rows looked at, or the total ε spent so far.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from dpmc.errors import DpmcError
-from dpmc.plots import Given, lines
-from dpmc.plots.frame import Results, models_of, read_table
+from dpmc.plots import Given, lines, style
+from dpmc.plots.frame import models_of, private_models, read_table, selected
 from dpmc.plots.lines import Curve, Shown
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 if TYPE_CHECKING:  # as in `frame`
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 
 def applies(study: Study, declared: FigureKeys) -> bool:
     """Whether the study has a model of the figure: one whose data are unavailable is left out."""
-    try:
-        return bool(models_of(study, declared.models))
-    except DpmcError:
-        return False
+    return bool(selected(study, declared.models, private_models(study)))
 
 
 def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
@@ -53,12 +51,13 @@ def draw(given: Given) -> Figure:
     tables = {label: read_traces(trace_path(given.results, study, label)) for label in models}
     seconds = {label: speeds(speed_path(given.results, study), label) for label in models}
 
-    def curves(results: Results, panel: Shown) -> list[Curve]:
-        if panel.x.of in lines.NAMES:
-            return along(study, panel, tables[panel.model], seconds[panel.model])
-        return lines.curves(results, study, panel)
+    def curves(panel: Shown) -> list[Curve]:
+        table = tables[panel.model]
+        if panel.x.of == "epsilon_total":
+            return by_total(study, panel, table)
+        return along(study, panel, table, seconds[panel.model])
 
-    return lines.draw_panels(given, curves)
+    return lines.draw(given, curves)
 
 
 def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float]) -> list[Curve]:
@@ -67,24 +66,54 @@ def along(study: Study, panel: Shown, table: DataFrame, seconds: dict[str, float
     for method, look in panel.methods.items():
         epsilons = study.epsilons(panel.model, method)
         epsilon = panel.x.at if panel.x.at in epsilons else "inf"
-        y = median(table, method, epsilon, panel.metric)
-        if epsilon not in epsilons or y.empty or (panel.x.of == "seconds" and method not in seconds):
+        by_rows = panel.x.of == "rows_used"
+        points = medians(table, method, epsilon, panel.metric, *(["rows_used"] if by_rows else []))
+        if epsilon not in epsilons or points.empty or (panel.x.of == "seconds" and method not in seconds):
             continue
-        y = y[y.index > 1]  # on a logarithmic axis the very first iteration would take most of it
-        x = y.index.to_series()
+        x = points["rows_used"] if by_rows else points.index.to_series()
         if panel.x.of == "seconds":
             x = x * seconds[method]
-        if panel.x.of == "rows_used":
-            x = median(table, method, epsilon, "rows_used")[y.index]
-        found.append(Curve(look, x.tolist(), y.tolist()))
+        found.append(Curve(look, [*zip(x, points[panel.metric], strict=True)], along=True))
     return found
 
 
-def median(table: DataFrame, method: str, epsilon: str, metric: str) -> Series:
-    """Return the median over a cell's runs by iteration, at iterations that all of them have."""
-    rows = (table["method"] == method) & (table["epsilon"] == epsilon) & (table["metric"] == metric)
-    runs = table[rows].groupby("iteration")["value"]
-    return runs.median()[runs.size() == runs.size().max()]
+def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
+    """Return a panel's curves against the total ε spent so far, of methods that have a guarantee.
+
+    Of a single method its chains, darker for larger ε per iteration; of several the least value of each
+    within a total.
+    """
+    import pandas as pd
+
+    found = []
+    for method, look in panel.methods.items():
+        epsilons = sorted(study.epsilons(panel.model, method), key=float)
+        chains = [medians(table, method, epsilon, "epsilon_total", panel.metric) for epsilon in epsilons]
+        chains = [one for one in chains if len(one) and np.isfinite(one["epsilon_total"]).all()]
+        several = len(panel.methods) > 1
+        if several and chains:
+            both = pd.concat(chains).sort_values("epsilon_total")
+            chains = [both[both[panel.metric] == both[panel.metric].cummin()]]
+        for place, chain in enumerate(chains, start=1):
+            paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(chains)))
+            shade, x, y = replace(look, colour=paler), chain["epsilon_total"], chain[panel.metric]
+            found.append(Curve(shade, [*zip(x, y, strict=True)], along=True, steps=several))
+    return found
+
+
+def medians(table: DataFrame, method: str, epsilon: str, *metrics: str) -> DataFrame:
+    """Return medians over a cell's runs by iteration, at iterations that all of them have.
+
+    Without the first: on a logarithmic axis it would take most of it.
+    """
+    import pandas as pd
+
+    cell = table[(table["method"] == method) & (table["epsilon"] == epsilon) & (table["iteration"] > 1)]
+    columns = {}
+    for metric in metrics:
+        runs = cell[cell["metric"] == metric].groupby("iteration")["value"]
+        columns[metric] = runs.median()[runs.size() == runs.size().max()]
+    return pd.DataFrame(columns).dropna()
 
 
 def read_traces(path: Path) -> DataFrame:

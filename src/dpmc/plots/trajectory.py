@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -26,10 +25,10 @@ EPSILON = 1.0
 STEPS = 48
 FRAMES = range(0, STEPS, 4)  # the thesis's: its last is four steps before the end
 BEGINNING = (0.0, 1.0)  # of the chain
-SHADES, HALF_WIDTH = 20, 3.9
+HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
-LAST: dict[str, Any] = {**START, "marker": "D", "markersize": 3.8, "markerfacecolor": LOOK.colour}
+LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 
 @style.context()
@@ -45,14 +44,15 @@ def draw(given: Given) -> Figure:
     surface = Surface.of(problem, -corner, corner)
     figure, axes = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
     for step, one in zip(FRAMES, axes, strict=True):
-        surface.draw(one, SHADES)
-        _draw_path(one, points[: step + 1])
+        surface.draw(one)
+        one.plot(*points[: step + 1].T, **PATH, zorder=3)
+        if step > 0:
+            one.plot(*points[step], **LAST, zorder=4)
+        one.plot(*points[0], **START, zorder=4)
         one.set_title(f"step {step}")
         one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
-    for one in axes[::4]:
-        one.set_ylabel("θ₂")
-    for one in axes[-4:]:
-        one.set_xlabel("θ₁")
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
     entries = [
         (Line2D([], [], **START), "start of the trajectory"),
         (Line2D([], [], **PATH), "steps so far"),
@@ -101,11 +101,3 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     last = range(k - 1, k)
     steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
     return np.stack([before, *steps])
-
-
-def _draw_path(axes: Axes, points: Floats) -> None:
-    """Draw the trajectory so far, its start and its last step."""
-    axes.plot(points[:, 0], points[:, 1], **PATH, zorder=3)
-    if len(points) > 1:
-        axes.plot(*points[-1], **LAST, zorder=4)
-    axes.plot(*points[0], **START, zorder=4)

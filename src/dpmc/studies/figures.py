@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, RootModel, StrictInt, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
@@ -43,7 +43,6 @@ Limits = Annotated[
     tuple[float, float], BeforeValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
 Real = Annotated[float, BeforeValidator(_number), WithJsonSchema({"rule": "number"})]
-Shades = Annotated[StrictInt, Field(ge=3, le=100)]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
@@ -72,7 +71,7 @@ class Across(Keys):
     """The horizontal axis of a panel of lines."""
 
     of: Text = key(
-        "`epsilon`, a metric, an option; kind `traces`: also `iterations`, `seconds`, `rows_used`",
+        "`epsilon`, metric, option; `traces`: also `iterations`, `seconds`, `rows_used`, `epsilon_total`",
         "epsilon",
     )
     at: Epsilon | None = key("ε of the cells shown; needed for an option and along chains", None)
@@ -111,7 +110,6 @@ class FigureKeys(Keys):
         "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
         {},
     )
-    shades: dict[str, Shades] = key("kind `maps`: model → number of shades; default: 6", {})
     panels: tuple[Panel, ...] = key(
         "panels of each model, keys below (`lines`, `traces`); default: one per metric", ()
     )
