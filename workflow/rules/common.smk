@@ -73,24 +73,20 @@ os.environ[PLACES] = os.pathsep.join(map(str, STUDY_FILES.values()))
 
 
 def check_config():
-    """Refuse a setting of config/config.yaml that is unknown or impossible."""
+    """Refuse a setting that is unknown or impossible: of config/config.yaml, of --config, or of a project's own file."""
     if "chains_per_job" in config:
         raise WorkflowError(
-            "config/config.yaml: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
+            "config: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
         )
     for key, known in (
         ("study", [*STUDIES, "all"]),
         ("job", ["auto", "method", "cell", "chain"]),
     ):
         if config[key] not in known:
-            raise WorkflowError(
-                f"config/config.yaml: {key}: {config[key]!r} must be one of {', '.join(known)}"
-            )
+            raise WorkflowError(f"config: {key}: {config[key]!r} must be one of {', '.join(known)}")
     seconds = config["checkpoint_seconds"]
     if not isinstance(seconds, (int, float)) or not seconds >= 0:
-        raise WorkflowError(
-            f"config/config.yaml: checkpoint_seconds: {seconds!r} must be a number, at least 0"
-        )
+        raise WorkflowError(f"config: checkpoint_seconds: {seconds!r} must be a number, at least 0")
 
 
 def check_workflow_profile():
