@@ -81,6 +81,12 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
             ":Other",
             "line 8: models: regression: model: 'regression:Other' ",
         ),
+        (
+            "regression.yaml",
+            "data: measurements",
+            "data: mine",
+            "line 8: models: regression: data: mine.csv: No such",
+        ),
         ("measurements.csv", "x,y", "x", "line 8: models: regression: data: measurements.csv: line 2: "),
         ("hyperparameters/regression.yaml", "tau: 1, ", "", "line 3: dp-penalty: regression: tau: missing"),
     ],
@@ -93,6 +99,16 @@ def test_a_mistake_ends_a_run_with_one_line(
     assert words in told[-1]
     assert not any("Traceback" in line or "in file" in line for line in told)
     assert not list((project / ".snakemake").glob("locks/*"))
+
+
+def test_rows_may_be_made_by_a_rule_of_ones_own(project: Path) -> None:
+    """A run without the rows is refused, but not one that makes them."""
+    (project / "measurements.csv").rename("raw.csv")
+    with open("Snakefile", "a") as file:
+        file.write("rule rows:\n    output: 'measurements.csv'\n    shell: 'cp raw.csv {output}'\n")
+    assert "measurements.csv: No such file" in refused_by_snakemake()[-1]
+    snakemake("--no-hooks", "measurements.csv")
+    assert re.search(r"^sample_regression_regression +2$", snakemake("--dry-run", "--quiet", "rules"), re.M)
 
 
 def test_what_a_kill_left_half_made_is_made_again(project: Path) -> None:

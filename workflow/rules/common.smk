@@ -191,9 +191,25 @@ def study_files(name):
     return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 
 
+def all_of(names):
+    """Return an input function: the files of studies, each of whose models and rows of the user's can be read.
+
+    It is called when such files are asked for. So `snakemake my-rows.csv` may make missing rows.
+    """
+
+    def files(wildcards):
+        for study in map(STUDIES.get, names):
+            for label, spec in study.models.items():
+                if spec.rows_file:
+                    checked(study.number_of_rows, label)
+        return [file for name in names for file in study_files(name)]
+
+    return files
+
+
 rule all:
     input:
-        [file for study in STUDIES for file in study_files(study)],
+        all_of(STUDIES),
 
 
 for study in STUDIES:
@@ -202,4 +218,4 @@ for study in STUDIES:
         name:
             study
         input:
-            study_files(study),
+            all_of([study]),
