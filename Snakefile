@@ -40,11 +40,7 @@ include: "workflow/rules/claims.smk"
 rule default:
     default_target: True
     input:
-        [
-            file
-            for study in (STUDIES if config["study"] == "all" else [config["study"]])
-            for file in study_files(study)
-        ],
+        all_of(STUDIES if config["study"] == "all" else [config["study"]]),
 
 
 # Fill numba's cache in one process, so that dozens of jobs do not compile the same kernels at once.

@@ -3,13 +3,15 @@
 A finished run is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder. All
 files get their output names when the last run is finished. Snakemake deletes the outputs of a killed job but
 not waiting files, so a kill loses no finished run. Runs under way are in a checkpoint,
-`.checkpoint-<hash>.npz` in the folder of the first output.
+`.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone`.
 """
 
 import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,24 @@ class Job:
             [cell for cell in self.cells if cell.epsilon in epsilons],
             [seed for seed in self.seeds if seed in seeds],
         )
+
+
+@contextmanager
+def alone(jobs: list[Job]) -> Iterator[None]:
+    """Let other processes with the same jobs wait, for example for one that a killed run left behind.
+
+    Without effect if the file system has no locks.
+    """
+    checkpoint = jobs[0].checkpoint
+    path = checkpoint.with_name(checkpoint.stem.replace("checkpoint", "lock"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        with suppress(OSError):
+            storage.lock(file, f"{path.parent}: waiting for another process that samples these chains")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def run(job: Job, checkpoint_seconds: float, progress: sampling.Progress | None) -> None:

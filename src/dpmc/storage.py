@@ -8,11 +8,12 @@ every group have attributes; nested ones are JSON text. A file does not depend o
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -70,6 +71,20 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def lock(file: IO[str], waiting: str) -> None:
+    """Lock an open file; print `waiting` and wait while another process holds the lock.
+
+    Raises OSError if its file system has no locks.
+    """
+    import fcntl  # POSIX only; the package can be imported elsewhere
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"dpmc: {waiting}", file=sys.stderr, flush=True)
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def tree(chains: Chains) -> "xarray.DataTree":

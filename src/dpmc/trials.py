@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from dpmc.errors import DpmcError
+from dpmc.storage import lock
 
 BEGINNING = "# trials of "
 
@@ -120,21 +119,12 @@ def open_table(path: Path, key: str) -> Iterator[Table]:
         path.with_name(f".{path.name}.lock"), "w"
     ) as file:  # a file of its own, since the table may be moved
         try:
-            _lock(file, path)
+            lock(file, f"{path}: waiting for another process at work on this search")
         except OSError as error:
             raise DpmcError(
                 f"{path}: cannot be locked ({error.strerror}); name a --table elsewhere"
             ) from None
         yield Table(path, key)
-
-
-def _lock(file: IO[str], path: Path) -> None:
-    """Lock a file; print a line if another process holds the lock."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print(f"dpmc: {path}: waiting for another process at work on this search", file=sys.stderr)
-        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def read(path: Path) -> list[Trial]:

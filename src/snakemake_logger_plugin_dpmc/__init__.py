@@ -1,6 +1,7 @@
 """Output of a pipeline run: progress and time left, warnings, failed jobs with the ends of their logs.
 
-A logger plugin of Snakemake (`snakemake --logger dpmc`), used by workflow/run.py.
+A logger plugin of Snakemake (`snakemake --logger dpmc`), used by workflow/run.py and by the profile of
+`dpmc init`.
 """
 
 import logging
@@ -17,22 +18,33 @@ LAST_LINES = 15  #: lines shown of the log of a failed job
 
 
 class LogHandler(LogHandlerBase):
-    """Writes to standard error; with Snakemake's `--quiet` without progress."""
+    """Writes to standard error; with Snakemake's `--quiet` without progress.
 
-    writes_to_stream = True
+    Snakemake's own log is shown instead in a dry run, and if an option asks for more of it.
+    """
+
     writes_to_file = False
     has_filter = True  # so that Snakemake adds none; `emit` filters
     has_formatter = False  # Snakemake's own
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        asked = self.common_settings
+        self.silent = asked.dryrun or asked.verbose or asked.printshellcmds or asked.debug_dag
         self.began = 0.0  # when the first job began
         self.shown = 0.0
         self.live = sys.stderr.isatty()
         self.failed: set[str] = set()
 
+    @property
+    def writes_to_stream(self) -> bool:
+        """Whether this handler takes the place of Snakemake's own."""
+        return not self.silent
+
     def emit(self, record: logging.LogRecord) -> None:
         """Show progress, failed jobs, warnings, errors, and the message that nothing is to be done."""
+        if self.silent:
+            return
         event = getattr(record, "event", None)
         if event == LogEvent.JOB_INFO:
             self.began = self.began or time.monotonic()

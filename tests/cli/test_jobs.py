@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def do_and_die(*arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(module, name, do_and_die)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+#: `dpmc`, waiting for a file before chains get their output names.
+SLOW = """
+import pathlib, sys, time
+from dpmc import cli, jobs
+
+finish = jobs.finish
+
+def wait_and_finish(them):
+    while not pathlib.Path("{go}").exists():
+        time.sleep(0.02)
+    finish(them)
+
+jobs.finish = wait_and_finish
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -153,6 +170,29 @@ def test_finished_runs_survive_a_kill(folder):
     run(*job)
     assert {path.stat().st_ino for path in Path().glob("eps-*/seed-*.nc")} == waiting
     assert not list(Path().glob("eps-*/.*"))
+
+
+def test_a_second_process_waits_and_makes_no_chain_again(folder):
+    """As after `kill -9` of Snakemake, whose jobs go on: the run that follows starts the same ones."""
+    outputs = ("--epsilon", "4", "--seed", "0", "1", "--output", f"two/{PATTERN}")
+    slow = SLOW.format(go=folder / "go")
+    first = subprocess.Popen([sys.executable, "-c", slow, *CELL, "--quiet", *outputs])
+    while len(list(folder.glob("two/eps-4/.*-seed-*.nc"))) < 2:
+        assert first.poll() is None
+        time.sleep(0.02)
+    command = [sys.executable, "-m", "dpmc", *CELL, "--no-summary", *outputs]
+    second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert second.stderr.readline() == (
+        "dpmc: two/eps-4: waiting for another process that samples these chains\n"
+    )
+    (folder / "go").touch()
+    assert first.wait() == 0
+    made = {path: path.stat().st_ino for path in folder.glob("two/**/*.nc")}
+    assert "iterations" not in second.communicate()[1] and second.returncode == 0
+    assert {path: path.stat().st_ino for path in folder.glob("two/**/*.nc")} == made
+    assert not list(folder.glob("two/**/.*"))
+    run("--epsilon", "4", "--seed", "0", "1", "--output", f"one/{PATTERN}")
+    assert chains("one") == chains("two") and len(made) == 2
 
 
 def test_a_file_system_without_hard_links_suffices(folder, monkeypatch):

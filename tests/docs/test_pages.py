@@ -10,7 +10,10 @@ import matplotlib.pyplot as plt
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-CELL = re.compile(r"^```\{code-cell\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
+CELL = re.compile(
+    r"^(```|~~~)\{code-cell\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^\1$", re.MULTILINE | re.DOTALL
+)  # fence, options, code
+ALT = re.compile(r'^:mystnb: \{image: \{alt: "[^"]{20,}"\}\}$', re.MULTILINE)
 COMMAND = re.compile(r"^!(.*)$", re.MULTILINE)  # as notebooks run those of the shell
 PAGES = sorted(
     str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "{code-cell}" in page.read_text()
@@ -24,18 +27,25 @@ def by_python(command: re.Match[str]) -> str:
 
 
 def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run the cells of a page one after the other, in a new folder; return the names that they define."""
+    """Run the cells of a page one after the other, in a new folder; return the names that they define.
+
+    A cell that draws has an alternative text for its figure.
+    """
     plt.switch_backend("Agg")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("DPMC_DOCS_QUICK", "1")
+    monkeypatch.setenv("COLUMNS", "90")  # set by a page; so it is reset after the test
     text = (DOCS / name).read_text()
     names: dict[str, Any] = {"__name__": "page"}
-    for match in CELL.finditer(text):
-        line = text[: match.start(2)].count("\n")
-        cell = COMMAND.sub(by_python, match[2])
+    cells = list(CELL.finditer(text))
+    assert cells
+    for match in cells:
+        line = text[: match.start(3)].count("\n")
+        cell = COMMAND.sub(by_python, match[3])
         exec(compile("\n" * line + cell, str(DOCS / name), "exec"), names)
-    plt.close("all")
+        assert bool(plt.get_fignums()) == bool(ALT.search(match[2])), f"{name}, line {line}: alternative text"
+        plt.close("all")
     return names
 
 

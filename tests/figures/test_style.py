@@ -99,6 +99,19 @@ def test_variants_of_an_algorithm_differ_in_style() -> None:
     assert len({(look.colour, look.hatch) for look in styles.values()}) == 3
 
 
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("mh", "barker")])
+def test_four_variants_and_their_algorithm_are_told_apart(algorithm: str) -> None:
+    """Those of the darkest and the palest colours are less apart; their hatches differ too."""
+    labels = [algorithm, *(f"{algorithm}-{name}" for name in "abcd")]
+    looks = method_styles({label: Method(algorithm, ()) for label in labels})
+    least = 8.0 if algorithm in ("hmc", "dp-sgld", "dp-mala", "tuna-mh", "dp-fast-mh-full") else 11.0
+    for vision in VISION:
+        for one, other in itertools.combinations(looks.values(), 2):
+            first, second = (cie_lab(look.colour, vision) for look in (one, other))
+            assert np.linalg.norm(first - second) > least, (vision, one, other)
+    assert len({look.hatch for look in looks.values()}) == 5
+
+
 def test_variants_that_share_a_figure_differ_in_more_than_colour() -> None:
     study = load_study(Path(__file__).parents[2] / "config/studies/thesis-tight.yaml")
     shown = declared_figure(study.path, "tight-mmd").methods

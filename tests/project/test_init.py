@@ -32,6 +32,15 @@ def snakemake(*words: str) -> str:
     return done.stdout + done.stderr
 
 
+def refused_by_snakemake() -> list[str]:
+    """The lines of a run that is refused, the last one ours."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and lines[-1].startswith("dpmc: error: "), done.stdout
+    return lines
+
+
 def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "regression.yaml").write_text("mine")
     assert main(("init", str(tmp_path))) == 2
@@ -60,6 +69,47 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
     assert re.search(r"^figure +1$", planned, re.M)
     assert re.search(r"^spending +1$", planned, re.M)
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong", "words"),
+    [
+        ("regression.yaml", "seeds: 4", "seeds: four", "regression.yaml: line 4: seeds: 'four' must be "),
+        (
+            "regression.yaml",
+            ":Regression",
+            ":Other",
+            "line 8: models: regression: model: 'regression:Other' ",
+        ),
+        (
+            "regression.yaml",
+            "data: measurements",
+            "data: mine",
+            "line 8: models: regression: data: mine.csv: No such",
+        ),
+        ("measurements.csv", "x,y", "x", "line 8: models: regression: data: measurements.csv: line 2: "),
+        ("hyperparameters/regression.yaml", "tau: 1, ", "", "line 3: dp-penalty: regression: tau: missing"),
+    ],
+)
+def test_a_mistake_ends_a_run_with_one_line(
+    project: Path, file: str, right: str, wrong: str, words: str
+) -> None:
+    (project / file).write_text((project / file).read_text().replace(right, wrong, 1))
+    told = refused_by_snakemake()
+    assert words in told[-1]
+    assert not any("Traceback" in line or "in file" in line for line in told)
+    assert not list((project / ".snakemake").glob("locks/*"))
+
+
+def test_rows_may_be_made_by_a_rule_of_ones_own(project: Path) -> None:
+    """A run without the rows is refused, but not one that makes them."""
+    (project / "measurements.csv").rename("raw.csv")
+    with open("Snakefile", "a") as file:
+        file.write("rule rows:\n    output: 'measurements.csv'\n    shell: 'cp raw.csv {output}'\n")
+    assert "measurements.csv: No such file" in refused_by_snakemake()[-1]
+    told = snakemake("--no-hooks", "measurements.csv").splitlines()
+    assert told[-1].startswith("1 of 1 jobs (100%)") and len(told) <= 3, told  # by the profile of the project
+    assert re.search(r"^sample_regression_regression +2$", snakemake("--dry-run", "--quiet", "rules"), re.M)
 
 
 def test_incomplete_outputs_of_a_killed_run_are_made_again(project: Path) -> None:

@@ -66,8 +66,9 @@ def test_a_failed_job_is_shown_with_the_end_of_its_log(tmp_path, quiet):
     assert not any("Traceback" in line or "made" in line for line in lines)
 
 
-def handler(live: bool = False, quiet: tuple[str, ...] = ()) -> Any:
-    made = plugin.LogHandler(SimpleNamespace(quiet=quiet), None)
+def handler(live: bool = False, quiet: tuple[str, ...] = (), **asked: bool) -> Any:
+    options = dict.fromkeys(("dryrun", "verbose", "printshellcmds", "debug_dag"), False) | asked
+    made = plugin.LogHandler(SimpleNamespace(quiet=quiet, **options), None)
     made.setFormatter(logging.Formatter("%(message)s"))
     made.live = live
     return made
@@ -120,3 +121,11 @@ def test_only_relevant_messages_are_shown(capsys, tmp_path):
     assert lines[:4] == ["Nothing to be done (all is there).", "a warning", "an error", 300 * "x" + "…"]
     assert lines[4:6] == ["dpmc: failed: rule tuning: a and 1 more", f"  {tmp_path}/job.log:"]
     assert lines[6:] == [*(f"    line {k}" for k in range(25, 40)), "  none.log:"]
+
+
+@pytest.mark.parametrize("option", ["dryrun", "verbose", "printshellcmds", "debug_dag"])
+def test_snakemakes_own_log_is_shown_if_it_is_asked_for(capsys, option):
+    assert handler().writes_to_stream
+    own = handler(**{option: True})
+    own.emit(record(None, "a warning", logging.WARNING))
+    assert not own.writes_to_stream and capsys.readouterr().err == ""

@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 from dpmc.claims import CLAIMS
 from dpmc.comparing import tuned_pairs, two_accountings
 from dpmc.datasets import images
@@ -61,35 +59,42 @@ def available(study):
     return study.model_copy(update={"models": models, "methods": methods})
 
 
-try:
-    STUDY_FILES = study_files(config.get("studies", "config/studies"))
-    STUDIES = {name: available(load_study(path)) for name, path in STUDY_FILES.items()}
-except DpmcError as error:
-    raise WorkflowError(str(error)) from None
+def refuse(reason):
+    """Print a user's mistake in one line, as the commands do, and exit. Snakemake adds a traceback to exceptions."""
+    print(f"dpmc: error: {reason}", file=sys.stderr)
+    sys.exit(1)
+
+
+def checked(function, *given):
+    """Return what a function of dpmc returns; exit with one line if it raises DpmcError."""
+    try:
+        return function(*given)
+    except DpmcError as error:
+        refuse(str(error))
+
+
+STUDY_FILES = checked(study_files, config.get("studies", "config/studies"))
+STUDIES = {name: available(checked(load_study, path)) for name, path in STUDY_FILES.items()}
 STUDIES = {name: study for name, study in STUDIES.items() if study.models}
 # The commands of the rules find studies by name in these files.
 os.environ[PLACES] = os.pathsep.join(map(str, STUDY_FILES.values()))
 
 
 def check_config():
-    """Refuse a setting of config/config.yaml that is unknown or impossible."""
+    """Refuse a setting that is unknown or impossible: of config/config.yaml, of --config, or of a project's own file."""
     if "chains_per_job" in config:
-        raise WorkflowError(
-            "config/config.yaml: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
+        refuse(
+            "config: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
         )
     for key, known in (
         ("study", [*STUDIES, "all"]),
         ("job", ["auto", "method", "cell", "chain"]),
     ):
         if config[key] not in known:
-            raise WorkflowError(
-                f"config/config.yaml: {key}: {config[key]!r} must be one of {', '.join(known)}"
-            )
+            refuse(f"config: {key}: {config[key]!r} must be one of {', '.join(known)}")
     seconds = config["checkpoint_seconds"]
     if not isinstance(seconds, (int, float)) or not seconds >= 0:
-        raise WorkflowError(
-            f"config/config.yaml: checkpoint_seconds: {seconds!r} must be a number, at least 0"
-        )
+        refuse(f"config: checkpoint_seconds: {seconds!r} must be a number, at least 0")
 
 
 def check_workflow_profile():
@@ -100,7 +105,7 @@ def check_workflow_profile():
     profiles = Path(workflow.basedir) / "profiles"
     if name != "none" and not any((place / name).exists() for place in (Path(), profiles)):
         known = sorted(path.parent.name for path in profiles.glob("*/profile.yaml"))
-        raise WorkflowError(f"--workflow-profile: no profile {name!r}; known: {', '.join(known)}")
+        refuse(f"--workflow-profile: no profile {name!r}; known: {', '.join(known)}")
 
 
 check_config()
@@ -126,10 +131,7 @@ def evaluation_data(wildcards):
 
 def pinned(study, model, method):
     """Return the hyperparameters of config/hyperparameters."""
-    try:
-        return study.pinned_hyperparameters(model, method)[0]
-    except DpmcError as error:
-        raise WorkflowError(str(error)) from None
+    return checked(study.pinned_hyperparameters, model, method)[0]
 
 
 def model_cells(wildcards):
@@ -188,9 +190,25 @@ def study_files(name):
     return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
 
 
+def all_of(names):
+    """Return an input function: the files of studies, each of whose models and rows of the user's can be read.
+
+    It is called when such files are asked for. So `snakemake my-rows.csv` may make missing rows.
+    """
+
+    def files(wildcards):
+        for study in map(STUDIES.get, names):
+            for label, spec in study.models.items():
+                if spec.rows_file:
+                    checked(study.number_of_rows, label)
+        return [file for name in names for file in study_files(name)]
+
+    return files
+
+
 rule all:
     input:
-        [file for study in STUDIES for file in study_files(study)],
+        all_of(STUDIES),
 
 
 for study in STUDIES:
@@ -199,4 +217,4 @@ for study in STUDIES:
         name:
             study
         input:
-            study_files(study),
+            all_of([study]),

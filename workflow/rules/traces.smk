@@ -1,3 +1,6 @@
+from snakemake.exceptions import WorkflowError
+
+
 # Metrics along the chains of a model, all cells in one job as in rule evaluate.
 rule traces:
     input:

@@ -24,13 +24,10 @@ def search_settings(wildcards):
 def searches(wildcards):
     """Return the outputs of a study's searches, one for each model and method with free hyperparameters."""
     study = STUDIES[wildcards.study]
-    try:
-        return [
-            SEARCHED.format(study=study.name, model=model, method=method)
-            for model, method in searched_pairs(study)
-        ]
-    except DpmcError as error:
-        raise WorkflowError(str(error)) from None
+    return [
+        SEARCHED.format(study=study.name, model=model, method=method)
+        for model, method in checked(searched_pairs, study)
+    ]
 
 
 def searched_data(wildcards):
@@ -111,7 +108,11 @@ def budget_settings(wildcards):
     """Return everything in the study that determines its budgets; a change computes them anew."""
     study = STUDIES[wildcards.study]
     cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
-    own = [study.number_of_rows(label) for label, spec in study.models.items() if spec.rows_file]
+    own = [
+        checked(study.number_of_rows, label)
+        for label, spec in study.models.items()
+        if spec.rows_file
+    ]
     return json.dumps([*cells, *own], sort_keys=True)
 
 

@@ -38,10 +38,13 @@ def sample(options: argparse.Namespace) -> None:
         for job in _jobs(one, study, problem, epsilons, seeds, files)
     ]
     _say_what_runs_cost([cell for _, job in several for cell in job.cells], len(runs[0][2]))
-    for one, job in several:
-        name = " ".join([one.model, one.method, "epsilon", *(cell.epsilon for cell in job.cells)])
-        jobs.run(job, options.checkpoint_seconds, progress_of(name, options.quiet))
-    jobs.finish([job for _, job in several])
+    with jobs.alone([job for _, job in several]):
+        # All are there if another process made them while this one waited.
+        if options.force or not all(output.path.exists() for output in written):
+            for one, job in several:
+                name = " ".join([one.model, one.method, "epsilon", *(cell.epsilon for cell in job.cells)])
+                jobs.run(job, options.checkpoint_seconds, progress_of(name, options.quiet))
+            jobs.finish([job for _, job in several])
     cells = [
         [files[epsilon, seed] for seed in seeds] for _, epsilons, seeds, files in runs for epsilon in epsilons
     ]

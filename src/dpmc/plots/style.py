@@ -168,7 +168,7 @@ VARIANTS = {
     r"eps-([0-9.]+)": r"ε = \1",
     r"([0-9.]+)": r"clip bound \1",
 }
-DARKER = ("tuned",)  #: variants that are darker than their algorithm; the others are paler
+DARKER = ("tuned",)  #: variants that are darker than their algorithm; the first two of the others are paler
 
 
 def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
@@ -176,19 +176,23 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
     same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
+    The first four variants of an algorithm have four shades, the next ones the same again.
     """
+    white, black = "#FFFFFF", "#000000"
+    shades = ((white, 0.35), (white, 0.7), (black, 0.35), (black, 0.65))
     styles: dict[str, MethodStyle] = {}
-    variants: dict[str, int] = {}
+    given: dict[str, list[tuple[str, float]]] = {}
     for label, definition in methods.items():
         if label in STYLES:
             styles[label] = STYLES[label]
             continue
         base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
-        number = variants.get(definition.algorithm, 0)
-        variants[definition.algorithm] = number + 1
-        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[number % len(VARIANT_HATCHES)]
-        other = "#000000" if label.endswith(DARKER) else "#FFFFFF"
-        colour = mixed(base.colour, other, 0.35 + 0.1 * min(number, 3))
+        before = given.setdefault(definition.algorithm, [])
+        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[len(before) % len(VARIANT_HATCHES)]
+        first = black if label.endswith(DARKER) else white
+        rank = [(before.count(shade), shade[0] != first) for shade in shades]
+        before.append(shades[rank.index(min(rank))])
+        colour = mixed(base.colour, *before[-1])
         title = titled(label, definition.algorithm, base.title)
         styles[label] = replace(base, colour=colour, hatch=hatch, title=title)
     return styles
