@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
@@ -20,7 +19,7 @@ from matplotlib.patches import Rectangle
 from dpmc.comparing import WITHOUT_PRIVACY, clip_bounds, clipping_models
 from dpmc.errors import DpmcError
 from dpmc.plots import Given, layout, marks, style
-from dpmc.plots.frame import PublishedBox, Results, published_table, selected
+from dpmc.plots.frame import Quartiles, Results, published_table, selected
 from dpmc.plots.style import MethodStyle
 from dpmc.studies.figures import FigureKeys
 
@@ -139,11 +138,7 @@ def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
         cells = {bounds.index(bound): (part.label, method, EPSILON) for bound, method in by_bound.items()}
         values = {group: part.results.values(*cell, metric) for group, cell in cells.items()}
         chains = {bounds.index(bound): part.known.get((algorithm, bound), {}) for bound in by_bound}
-        known = {
-            group: PublishedBox(*np.quantile(one[metric], [0.25, 0.5, 0.75]))
-            for group, one in chains.items()
-            if metric in one
-        }
+        known = {group: Quartiles.of(one[metric]) for group, one in chains.items() if metric in one}
         places = marks.draw_in_groups(axes, slot, values, known, style.STYLES[algorithm], beside)
         for group, cell in cells.items():
             if not values[group]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from dpmc.plots import Given, layout, marks, style
-from dpmc.plots.frame import Cell, PublishedBox, Results, methods_of, models_of, read_published
+from dpmc.plots.frame import Cell, Quartiles, Results, methods_of, models_of, read_published
 from dpmc.plots.pairs import Pairs
 from dpmc.plots.style import MethodStyle
 from dpmc.studies.figures import FigureKeys
@@ -33,7 +34,7 @@ class _Panel:
     title: str
     epsilons: tuple[str, ...]
     methods: list[str]
-    slim: Mapping[Cell, PublishedBox]
+    slim: Mapping[Cell, Quartiles]
     tuned_at: str  # ε of the search for the hyperparameters, "" for none
 
     @property
@@ -77,12 +78,12 @@ def draw(given: Given) -> Figure:
     for one in axes[-columns:]:
         one.set_xlabel(how.x.label or style.budget_label(study))
     exact = max(len(results.baselines(panel.model, panel.metric)) for panel in panels)
-    slim = how.beside or f"published: {how.published}"
-    entries = _entries(styles, results.variants, slim if any(panel.beside for panel in panels) else "")
-    entries += [*marks.exact_samples(exact), *marks.references(lines)]
+    others = [*marks.exact_samples(exact), *marks.references(lines)]
+    if any(panel.beside for panel in panels):
+        others.insert(0, (Rectangle((0, 0), 1, 1), how.beside or f"published: {how.published}"))
     if any(panel.tuned_at in panel.epsilons for panel in panels):
-        entries.append((Patch(facecolor=TUNED_AT), "ε of the search"))
-    entries += marks.departures(styles, results.variants)
+        others.append((Patch(facecolor=TUNED_AT), "ε of the search"))
+    entries = _entries(styles, results.variants, others)
     layout.legend(figure, entries, handler_map={Rectangle: marks.PublishedInLegend()})
     return figure
 
@@ -110,10 +111,10 @@ def _panels(
     return panels
 
 
-def _partners(results: Results, pairs: Pairs, cells: Sequence[Cell], metric: str) -> dict[Cell, PublishedBox]:
+def _partners(results: Results, pairs: Pairs, cells: Sequence[Cell], metric: str) -> dict[Cell, Quartiles]:
     """Return the quartiles of the cells beside these, where they have values."""
     found = {cell: results.values(*pairs.beside(cell), metric) for cell in cells}
-    return {cell: PublishedBox.of(values) for cell, values in found.items() if values}
+    return {cell: Quartiles.of(values) for cell, values in found.items() if values}
 
 
 def _columns(panels: Sequence[_Panel]) -> int:
@@ -173,12 +174,16 @@ def _finish_axes(axes: Axes, panel: _Panel, declared: FigureKeys, remarks: bool)
     return [line.label for line in lines]
 
 
-def _entries(styles: Styles, variants: Mapping[str, str], slim: str) -> layout.Entries:
-    """Return the legend's entries for methods, and for the slim bars where there are some.
+def _entries(styles: Styles, variants: Mapping[str, str], others: layout.Entries) -> layout.Entries:
+    """Return the legend's entries for methods, then `others`.
 
-    A method that is not the published algorithm has a star, and its departure is spelled out.
+    A method that is not the published algorithm, and whose name does not say so, has a star, which the last
+    entries explain.
     """
+    words = {label: variants[label].partition(": ")[0] for label in styles if label in variants}
+    stars = {label: word for label, word in words.items() if word not in styles[label].title}
     entries: layout.Entries = [
-        (marks.patch(look), marks.starred(look, label, variants)) for label, look in styles.items()
+        (marks.patch(look), look.title + "*" * (label in stars)) for label, look in styles.items()
     ]
-    return [*entries, (Rectangle((0, 0), 1, 1), slim)] if slim else entries
+    blank = Line2D([], [], linestyle="none")
+    return [*entries, *others, *((blank, f"* {word}") for word in sorted(set(stars.values())))]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpmc.plots import Given, layout, marks, style
-from dpmc.plots.frame import Cell, Floats, PublishedBox, files_of, kept_draws, models_of
+from dpmc.plots.frame import Cell, Floats, Quartiles, files_of, kept_draws, models_of
 from dpmc.plots.maps import problem_of
 from dpmc.plots.pairs import Pairs
 from dpmc.plots.style import MethodStyle
@@ -79,7 +79,7 @@ def variance_ratios(draws: Floats, problem: Problem) -> Floats:
 
 def _draw_panel(axes: Axes, ours: Ratios, beside: Ratios, look: MethodStyle) -> None:
     """Draw the ratios over runs by direction: boxes, and slim bars beside them."""
-    slim = {direction: PublishedBox.of(its) for direction, its in beside.items()}
+    slim = {direction: Quartiles.of(its) for direction, its in beside.items()}
     marks.draw_in_groups(axes, (0, 1), ours, slim, look, beside=True)
     if not ours:
         marks.draw_note(axes, 0.0, "no finite run")

@@ -90,15 +90,15 @@ def published_table(path: Path, of: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class PublishedBox:
-    """Quartiles of one published box plot, or of values drawn as slim as one."""
+class Quartiles:
+    """Quartiles of a published box plot, or of values drawn as slim as one."""
 
     q1: float
     median: float
     q3: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> PublishedBox:
+    def of(cls, values: Sequence[float]) -> Quartiles:
         """Return the quartiles of values."""
         return cls(*np.quantile(values, [0.25, 0.5, 0.75]).tolist())
 
@@ -168,18 +168,13 @@ class Results:
         lengths = self.values(model, method, epsilon, "iterations")
         return int(min(lengths)) if lengths else None
 
-    def remark(
-        self, model: str, method: str, epsilon: str, metric: str, few: str = "k = ", none: str = "no box: "
-    ) -> str:
-        """What to say of a cell: why it has no values, or iterations where few, and chains that have some.
-
-        `few`, `none`: what stands before the number of iterations, and before the reason.
-        """
+    def remark(self, model: str, method: str, epsilon: str, metric: str) -> str:
+        """Say why a cell has no values, or how many iterations if few, and how many chains have a value."""
         found, chains = len(self.values(model, method, epsilon, metric)), self.seeds(model, method, epsilon)
         if not found:
-            return none + self.why_missing(model, method, epsilon, metric)
+            return "no box: " + self.why_missing(model, method, epsilon, metric)
         length = self.iterations(model, method, epsilon)
-        parts = [f"{few}{length}"] if length is not None and length < FEW_ITERATIONS else []
+        parts = [f"k = {length}"] if length is not None and length < FEW_ITERATIONS else []
         return ", ".join([*parts, f"{found} of {chains}"] if found < chains else parts)
 
     def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
@@ -208,7 +203,7 @@ def _shortened(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, str, str], PublishedBox]:
+def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, str, str], Quartiles]:
     """Return (model, method, epsilon) -> published box, for what the study runs as published.
 
     A label that is not published, or runs with another number of rows, has no box to compare with.
@@ -224,7 +219,7 @@ def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, s
             cell = (row["model"], row["method"], _epsilon(row["epsilon"]))
             if row["statistic"] in ("q1", "median", "q3"):
                 parts.setdefault(cell, {})[row["statistic"]] = float(row["value"])
-        boxes = {cell: PublishedBox(**quartiles) for cell, quartiles in parts.items()}
+        boxes = {cell: Quartiles(**quartiles) for cell, quartiles in parts.items()}
         models = csv.DictReader((folder / "models.csv").read_text(encoding="utf-8").splitlines())
         rows = {row["model"]: int(row["n"]) for row in models}
     return {

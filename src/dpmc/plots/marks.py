@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.patheffects import Normal, Stroke
 
 from dpmc.plots import style
-from dpmc.plots.frame import PublishedBox
+from dpmc.plots.frame import Quartiles
 from dpmc.plots.layout import Entries
 from dpmc.plots.style import MethodStyle
 
@@ -70,7 +70,7 @@ def draw_in_groups(
     axes: Axes,
     slot: tuple[int, int],
     values: Mapping[int, list[float]],
-    published: Mapping[int, PublishedBox],
+    published: Mapping[int, Quartiles],
     look: MethodStyle,
     beside: bool,
 ) -> dict[int, float]:
@@ -87,7 +87,7 @@ def draw_in_groups(
     return ours
 
 
-def draw_published(axes: Axes, box: PublishedBox, x: float, width: float, look: MethodStyle) -> None:
+def draw_published(axes: Axes, box: Quartiles, x: float, width: float, look: MethodStyle) -> None:
     """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
     pale = style.mixed(look.colour, "#FFFFFF", 0.55)
     edge: dict[str, Any] = {"edgecolor": style.GREY, "linewidth": 0.6, "zorder": 4}
@@ -97,7 +97,7 @@ def draw_published(axes: Axes, box: PublishedBox, x: float, width: float, look: 
     axes.plot([x - 0.95 * width, x + 0.95 * width], [box.median] * 2, **tick)
 
 
-def draw_note(axes: Axes, x: float, text: str, zorder: float = 6) -> None:
+def draw_note(axes: Axes, x: float, text: str) -> None:
     """Write into the panel, where a box would stand, why there is none."""
     axes.annotate(
         text,
@@ -109,29 +109,22 @@ def draw_note(axes: Axes, x: float, text: str, zorder: float = 6) -> None:
         fontsize=7,
         color=style.INK,
         bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"},
-        zorder=zorder,
+        zorder=6,
     )
 
 
-def draw_remark(
-    axes: Axes,
-    place: tuple[float, float],
-    text: str,
-    up: float,
-    colour: str = style.INK,
-    rotation: float = 90,
-) -> None:
+def draw_remark(axes: Axes, place: tuple[float, float], text: str, up: float) -> None:
     """Write a few letters at the end of a box, this many points above it, or below."""
     axes.annotate(
         text,
         place,
         xytext=(0, up),
         textcoords="offset points",
-        rotation=rotation,
+        rotation=90,
         ha="center",
         va="bottom" if up > 0 else "top",
         fontsize=7,
-        color=colour,
+        color=style.INK,
         zorder=6,
     )
 
@@ -171,14 +164,3 @@ def exact_samples(number: int) -> Entries:
 def references(labels: Iterable[str]) -> Entries:
     """Return the legend's entries for reference lines; lines of one label share one."""
     return [(Line2D([], [], **REFERENCE), label) for label in dict.fromkeys(labels)]
-
-
-def starred(look: MethodStyle, method: str, variants: Mapping[str, str]) -> str:
-    """Return a method's name, with a star where it is not the published algorithm."""
-    return look.title + "*" * (method in variants)
-
-
-def departures(methods: Iterable[str], variants: Mapping[str, str]) -> Entries:
-    """Return the legend's entries that spell out how methods with a star depart from the published ones."""
-    found = sorted({variants[method] for method in methods if method in variants})
-    return [(Line2D([], [], linestyle="none"), "* " + one.partition(": ")[0]) for one in found]
