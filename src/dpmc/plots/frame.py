@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -203,30 +202,29 @@ def _shortened(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def read_published(folder: Path, metric: str, study: Study) -> dict[tuple[str, str, str], Quartiles]:
-    """Return (model, method, epsilon) -> published box, for what the study runs as published.
+def read_published(folder: Path, metric: str, study: Study) -> dict[Cell, Quartiles]:
+    """Return cell -> published box, for what the study runs as published.
 
     A label that is not published, or runs with another number of rows, has no box to compare with.
 
     Raises DpmcError for a file that is not a table of boxes.
     """
+    import pandas as pd
+
     path = folder / f"{metric}.csv"
     if not path.is_file() or study.epsilon_kind != "total":
         return {}
-    parts: dict[tuple[str, str, str], dict[str, float]] = {}
     with published_table(path, "boxes"):
-        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-            cell = (row["model"], row["method"], _epsilon(row["epsilon"]))
-            if row["statistic"] in ("q1", "median", "q3"):
-                parts.setdefault(cell, {})[row["statistic"]] = float(row["value"])
-        boxes = {cell: Quartiles(**quartiles) for cell, quartiles in parts.items()}
-        models = csv.DictReader((folder / "models.csv").read_text(encoding="utf-8").splitlines())
-        rows = {row["model"]: int(row["n"]) for row in models}
-    return {
-        cell: box
-        for cell, box in boxes.items()
-        if cell[0] in study.models and study.models[cell[0]].n in (None, rows[cell[0]])
-    }
+        table = pd.read_csv(path, dtype={"epsilon": str})
+        boxes = table[table["statistic"].isin(("q1", "median", "q3"))]
+        cells = ["model", "method", "epsilon"]
+        boxes = boxes.pivot_table("value", cells, "statistic", aggfunc="first", sort=False)
+        rows = pd.read_csv(folder / "models.csv", index_col="model")["n"]
+        return {
+            (model, method, _epsilon(epsilon)): Quartiles(float(q1), float(median), float(q3))
+            for (model, method, epsilon), q1, median, q3 in boxes[["q1", "median", "q3"]].itertuples()
+            if model in study.models and study.models[model].n in (None, rows[model])
+        }
 
 
 def models_of(study: Study, ids: Sequence[str]) -> list[str]:
