@@ -49,7 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of = paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     for name in ("paper-posteriors", "paper-directions"):
-        for cell in synthetic.module_of(name).needs(of, declared_figure(of.path, name)):
+        for cell in synthetic.module_of(name).cells_of(of, declared_figure(of.path, name)):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
 
@@ -152,7 +152,7 @@ def test_exact_regions_hold_their_shares() -> None:
 def test_a_run_that_never_moved_has_no_density(tmp_path: Path) -> None:
     of = paper_study()
     of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
-    for cell in paper_posteriors.needs(of, declared_figure(of.path, "paper-posteriors")):
+    for cell in paper_posteriors.cells_of(of, declared_figure(of.path, "paper-posteriors")):
         write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
     table = table_of(of, plausible)
     table = table[~((table.method == "dp-penalty") & (table.metric == "mmd"))]
@@ -240,17 +240,17 @@ def test_variance_ratios_are_ordered_from_the_stiffest_direction() -> None:
 def test_directions_of_a_part_of_the_study() -> None:
     of = paper_study()
     del of.methods["dp-sgnht-published"]
-    cells = directions.needs(of, declared_figure(of.path, "paper-directions"))
+    cells = directions.cells_of(of, declared_figure(of.path, "paper-directions"))
     assert cells == [(GAUSS, "dp-sgld", "15"), (GAUSS, "dp-sgld-published", "15")]
     of.methods["dp-sgld-published"].models = (BANANA,)
     with pytest.raises(DpmcError, match="no method runs with its partner on paper-gauss"):
-        directions.needs(of, declared_figure(of.path, "paper-directions"))
+        directions.cells_of(of, declared_figure(of.path, "paper-directions"))
 
 
 def test_a_run_that_is_not_finite_has_no_variance(tmp_path: Path) -> None:
     of = paper_study()
     del of.methods["dp-sgnht"]
-    corrected, published = directions.needs(of, declared_figure(of.path, "paper-directions"))
+    corrected, published = directions.cells_of(of, declared_figure(of.path, "paper-directions"))
     write_runs(tmp_path, of, corrected, np.inf)
     write_runs(tmp_path, of, published)
     figure = draw("paper-directions", of, tmp_path)

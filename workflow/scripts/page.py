@@ -116,6 +116,7 @@ def page(study: Study, sections: Sequence[Section]) -> str:
     runs = f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs.</p>'
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{runs}\n<nav><ol>\n{contents}</ol></nav>\n{body}\n"
         "</body></html>\n"
     )

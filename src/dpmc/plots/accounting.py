@@ -108,4 +108,5 @@ def _draw_panel(axes: Axes, model: str, method: str, study: Study, known: Curves
         axes.plot(*known.get((method, name), ([], [])), **PUBLISHED, markevery=4, zorder=3)
     axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
     axes.set_ylim(bottom=0.0)
+    layout.plain_numbers(axes.yaxis)
     axes.yaxis.grid(True)

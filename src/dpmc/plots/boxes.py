@@ -45,7 +45,7 @@ class _Panel:
 
 @dataclass(frozen=True)
 class _Note:
-    """What is said at the place of a box, whose values follow if there are any."""
+    """A text at the place of a box, and the values of the box; no values for a missing box."""
 
     x: float
     text: str
@@ -100,7 +100,7 @@ def _panels(
     shown = pairs.shown(study, models, methods)
     panels = []
     for model, here in shown.items():
-        spec, name = study.models[model], style.model_name(study, pairs.named(model), how.titles)
+        spec, name = study.models[model], style.model_name(study, pairs.label_shown(model), how.titles)
         tuned_at = spec.tuning_epsilon if any(map(study.settings_are_tuned, here)) else ""
         for metric in how.metric:
             what = style.metric_title(metric, how.titles)

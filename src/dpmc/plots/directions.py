@@ -34,14 +34,14 @@ def _boxes(study: Study, how: FigureKeys) -> dict[Cell, Cell]:
     return {cell: pairs.beside(cell) for cell in cells}
 
 
-def needs(study: Study, how: FigureKeys) -> list[Cell]:
+def cells_of(study: Study, how: FigureKeys) -> list[Cell]:
     """Return the cells whose chains the figure reads."""
     return [cell for pair in _boxes(study, how).items() for cell in pair]
 
 
 def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     """Return the chain files that the figure reads."""
-    return [file for cell in needs(study, how) for file in files_of(results, study, cell)]
+    return [file for cell in cells_of(study, how) for file in files_of(results, study, cell)]
 
 
 @style.context()

@@ -141,7 +141,7 @@ class Results:
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Raise DpmcError for a metric that no chain of the study has and whose name is unknown."""
         known = {cell[3] for cell in self.numbers}
-        for metric in metrics:
+        for metric in metrics:  # one of dpmc's own may lack values where no chain is long enough
             if known and metric not in known | style.METRIC_TITLES.keys():
                 there = ", ".join(sorted(known))
                 raise DpmcError(f"metric: {metric!r} has no values in this study; there are {there}")
@@ -198,8 +198,8 @@ def _epsilon(value: Any) -> str:
     return "" if blank else canonical_epsilon(value)
 
 
-def _shortened(text: str, most: int = 30) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+def _shortened(text: str) -> str:
+    return text if len(text) <= 30 else text[:29].rstrip() + "…"
 
 
 def read_published(folder: Path, metric: str, study: Study) -> dict[Cell, Quartiles]:

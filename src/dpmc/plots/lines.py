@@ -79,7 +79,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     for method, look in panel.methods.items():
         for epsilon in study.epsilons(panel.model, method):
             cell = (panel.model, method, epsilon)
-            values, x = results.values(*cell, panel.metric), place(results, study, panel.x, cell)
+            values, x = results.values(*cell, panel.metric), position(results, study, panel.x, cell)
             if values and x is not None:
                 low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
                 point = (x, middle, middle - low, high - middle)
@@ -87,7 +87,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     return list(found.values())
 
 
-def place(results: Results, study: Study, x: Across, cell: Cell) -> float | None:
+def position(results: Results, study: Study, x: Across, cell: Cell) -> float | None:
     """Return where a cell stands on a horizontal axis; None if nowhere."""
     _, method, epsilon = cell
     if x.of == "epsilon":
@@ -181,7 +181,7 @@ def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
         return
     x, y, *away = np.array(points).T
     if x[-1] < 1.01 * x[0]:
-        how["linestyle"] = "none"  # they differ by chance alone
+        how["linestyle"] = "none"  # one place: the cells differ by chance alone
     paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
     axes.errorbar(apart * x, y, yerr=away, elinewidth=0.6, ecolor=paler, **how)
 

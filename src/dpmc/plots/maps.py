@@ -1,4 +1,4 @@
-"""Kind `maps`: contours of the exact posterior of models of two parameters, and where the chains start."""
+"""Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start."""
 
 from dataclasses import dataclass
 from typing import Any, Self

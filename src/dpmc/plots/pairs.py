@@ -34,7 +34,7 @@ class Pairs:
         model, method, epsilon = cell
         return self.models.get(model, model), self.methods.get(method, method), epsilon
 
-    def named(self, label: str) -> str:
+    def label_shown(self, label: str) -> str:
         """Return the label whose look and name a pair has: the shorter one."""
         partner = self.models.get(label) or self.methods.get(label) or label
         return min(label, partner, key=len)
@@ -59,5 +59,5 @@ class Pairs:
     ) -> dict[str, MethodStyle]:
         """Return the styles of these methods; a figure's own titles overrule the names."""
         looks = style.method_styles(study.methods)
-        its = {label: looks[self.named(label)] for label in methods}
+        its = {label: looks[self.label_shown(label)] for label in methods}
         return {label: replace(look, title=titles.get(label) or look.title) for label, look in its.items()}

@@ -27,7 +27,7 @@ MARGINAL = "#D8D8D8"
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.0, "markeredgewidth": 0.0}
 
 
-def needs(study: Study, how: FigureKeys) -> list[Cell]:
+def cells_of(study: Study, how: FigureKeys) -> list[Cell]:
     """Return the cells of the figure: every method on the first of the models at its largest budget."""
     model = models_of(study, how.models)[0]
     epsilon = max(study.models[model].epsilons, key=float)
@@ -36,13 +36,13 @@ def needs(study: Study, how: FigureKeys) -> list[Cell]:
 
 def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     """Return the chain files that the figure reads."""
-    return [file for cell in needs(study, how) for file in files_of(results, study, cell)]
+    return [file for cell in cells_of(study, how) for file in files_of(results, study, cell)]
 
 
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one column per method."""
-    cells, values = needs(given.study, given.declared), Results.of_study(given.metrics, given.study)
+    cells, values = cells_of(given.study, given.declared), Results.of_study(given.metrics, given.study)
     problem = problem_of(given.study, cells[0][0])
     surface = Surface.of(problem, *_box(problem))
     figure, panels = layout.panels(5 * len(cells), len(cells), 1.4, sharex="row", sharey="row")

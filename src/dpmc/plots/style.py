@@ -125,6 +125,12 @@ MODEL_TITLES = {
     "paper-banana": "paper's banana, d = 2",
     "paper-banana-wide": "paper's banana, wide prior, d = 2",
     "paper-gauss": "paper's Gaussian, d = 10",
+    "clipping-2d": "flat banana, d = 2, clipping without privacy",
+    "clipping-2d-as-coded": "flat banana, d = 2, clipping without privacy, as implemented",
+    "clipping-10d": "flat banana, d = 10, clipping without privacy",
+    "clipping-10d-as-coded": "flat banana, d = 10, clipping without privacy, as implemented",
+    "clipping-banana": "paper's banana, d = 2, clipping without privacy",
+    "clipping-gauss": "paper's Gaussian, d = 10, clipping without privacy",
     "mixture": "Gaussian mixture, d = 2",
     "logistic-fashion": "logistic regression, Fashion-MNIST",
     "logistic-digits": "logistic regression, digits",
@@ -176,7 +182,7 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the
     same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
-    The first four variants of an algorithm have four shades, the next ones the same again.
+    The shades of an algorithm's first four variants differ; further variants repeat them.
     """
     white, black = "#FFFFFF", "#000000"
     shades = ((white, 0.35), (white, 0.7), (black, 0.35), (black, 0.65))
@@ -201,14 +207,16 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
 
-    A label that differs by neither from others of its algorithm has a colour of its own. `title`: in place of
-    the names of algorithm and variant.
+    A label that differs by neither from others of its algorithm on the same models has a colour of its own.
+    `title`: in place of the names of algorithm and variant.
     """
     spec = study.methods[method]
-    accountants = {one.accountant for one in study.methods.values() if one.algorithm == spec.algorithm}
+    same = [one for one in study.methods.values() if one.algorithm == spec.algorithm]
+    accountants = {one.accountant for one in same}
+    alone = not any(set(one.models) & set(spec.models) for one in same if one is not spec)
     way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
-    base = STYLES.get(spec.algorithm) if way else None
+    base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
     title = title or (f"{base.title}, {words}" if words else base.title)
     return replace(base, colour=line_colour(base.colour), line=line, title=title)

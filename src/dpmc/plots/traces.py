@@ -81,16 +81,16 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     """Return a panel's curves against the total ε spent so far, of methods that have a guarantee.
 
     Of a single method its chains, darker for larger ε per iteration; of several the least value of each
-    within a total.
+    within a total, up to the largest total of any.
     """
     import pandas as pd
 
-    found = []
+    found: list[Curve] = []
+    several = len(panel.methods) > 1
     for method, look in panel.methods.items():
         epsilons = sorted(study.epsilons(panel.model, method), key=float)
         chains = [medians(table, method, epsilon, "epsilon_total", panel.metric) for epsilon in epsilons]
         chains = [one for one in chains if len(one) and np.isfinite(one["epsilon_total"]).all()]
-        several = len(panel.methods) > 1
         if several and chains:
             both = pd.concat(chains).sort_values("epsilon_total")
             chains = [both[both[panel.metric] == both[panel.metric].cummin()]]
@@ -98,6 +98,9 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
             paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(chains)))
             shade, x, y = replace(look, colour=paler), chain["epsilon_total"], chain[panel.metric]
             found.append(Curve(shade, [*zip(x, y, strict=True)], along=True, steps=several))
+    largest = max((curve.points[-1][0] for curve in found), default=0.0)
+    for curve in found if several else ():
+        curve.points.append((largest, curve.points[-1][1]))
     return found
 
 

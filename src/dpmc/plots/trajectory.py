@@ -56,7 +56,7 @@ def draw(given: Given) -> Figure:
     entries = [
         (Line2D([], [], **START), "start of the trajectory"),
         (Line2D([], [], **PATH), "steps so far"),
-        (Line2D([], [], **LAST), "last step"),
+        (Line2D([], [], **LAST), "the step of the title"),
         (Patch(facecolor=DARKEST), "posterior"),
     ]
     layout.legend(figure, entries, columns=4, **layout.LOOSE)

@@ -122,7 +122,7 @@ class FigureKeys(Keys):
     text: Text = key("longer text for the report: how to read the figure, what it shows", "")
 
     @model_validator(mode="after")
-    def _drawn_in_one_way(self) -> "FigureKeys":
+    def _consistent(self) -> "FigureKeys":
         if (self.kind is None) == (self.draw is None):
             raise ValueError("needs either kind or draw")
         measured = self.metric or (self.panels and all(panel.metric for panel in self.panels))
