@@ -10,8 +10,9 @@ It names a table of `TABLES` and one value for each of the table's key columns; 
 values, `*` all. Each combination is a cell, and its number is the median of the cell's rows. As many
 numbers before the comment are compared, each to the digits that the page gives; in per cent if ` %`
 follows them. `over=min`, `max`, `mean` or `median` reduces all numbers to one, `over=range` to two (min
-and max), `over=count` to their count (the page may say "five"). Further words: `column=`: other columns
-of the table; `below=`, `least=`: only numbers below, or of at least, this value; `size`: absolute values.
+and max), `over=count` to their count (the page may say "five"), `over=ratio` to the geometric mean of the
+first half over that of the second. Further words: `column=`: other columns of the table, `a/b` one over
+another; `below=`, `least=`: only numbers below, or of at least, this value; `size`: absolute values.
 `<!--= text FILE -->` declares that the lines before it are those of a file, `<!-- results of STUDY -->`
 to which study the following quotes belong. Quotes of a study without results are skipped and reported.
 """
@@ -21,12 +22,13 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpmc.errors import DpmcError
 from dpmc.studies.documents import read_yaml
+from dpmc.studies.loading import load_study
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -43,6 +45,7 @@ TABLES = {
     ),
     "tight": ("table.csv", ("model", "algorithm", "epsilon"), "tight_mmd"),
     "tuned": ("tuned_table.csv", ("model", "method", "epsilon"), "tuned_mmd"),
+    "searches": ("tuned.yaml", ("model", "method", "quantity"), "found"),
     "claims": ("claims.yaml", ("claim", "case"), "number"),
     "verdicts": ("claims.yaml", ("verdict",), "claims"),
 }
@@ -76,6 +79,8 @@ def read_table(folder: Path, name: str) -> "DataFrame":
     """Return a table of a study's results, all columns text."""
     import pandas as pd
 
+    if name == "searches":
+        return pd.DataFrame(_searches(folder))
     path = folder / TABLES[name][0]
     if not path.is_file():
         raise Missing(f"{path} is not there")
@@ -92,6 +97,27 @@ def read_table(folder: Path, name: str) -> "DataFrame":
     )
 
 
+def _searches(folder: Path) -> list[dict[str, str]]:
+    """Return settings and MMDs that searches of a study found, beside the pinned ones.
+
+    They are those of this run of `make tune`, else those in config/hyperparameters.
+    """
+    study = load_study(folder.name)
+    committed = study.path.parent.parent / "hyperparameters" / f"{folder.name}.tuned.yaml"
+    paths = [path for path in (folder / TABLES["searches"][0], committed) if path.is_file()]
+    if not paths:
+        raise Missing(f"{folder / TABLES['searches'][0]} is not there")
+    cells = [(method, *cell) for method, found in read_yaml(paths[0]).items() for cell in found.items()]
+    medians = re.findall(r"}  # (\S+), ([^\s;]+)", paths[0].read_text(encoding="utf-8"))
+    rows = []
+    for (method, model, found), (mmd, mmd_before) in zip(cells, medians, strict=True):
+        pinned = {**study.pinned_hyperparameters(model, method)[0], "mmd": mmd_before}
+        for quantity, value in {**found, "mmd": mmd}.items():
+            values = {"found": str(value), "pinned": str(pinned.get(quantity, ""))}
+            rows.append({"model": model, "method": method, "quantity": quantity, **values})
+    return rows
+
+
 def numbers_of(folder: Path, words: str) -> list[float]:
     """Return the numbers to which the words of a comment refer.
 
@@ -106,24 +132,24 @@ def numbers_of(folder: Path, words: str) -> list[float]:
     if len(keys) != len(columns):
         raise DpmcError(f"{words}: {name} asks for {len(columns)} words: {', '.join(columns)}")
     wanted = options.get("column", value).split(",")
-    values = [_number_of(one) for one in _cells(folder, name, keys, wanted)]
+    values = list(_cells(folder, name, keys, wanted))
     if "size" in rest:
         values = [abs(one) for one in values]
     low, high = float(options.get("least", "-inf")), float(options.get("below", "inf"))
     return _over(options.get("over", ""), [one for one in values if low <= one < high], words)
 
 
-def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Iterator[list[float]]:
-    """Yield the numbers of the rows of every cell, in the order of the keys, column by column."""
+def _cells(folder: Path, name: str, keys: list[str], wanted: list[str]) -> Iterator[float]:
+    """Yield the numbers of every cell, in the order of the keys, column by column."""
     table, places = read_table(folder, name), _places(folder, name)
-    if missing := [column for column in wanted if column not in table.columns]:
+    if missing := [one for column in wanted for one in column.split("/") if one not in table.columns]:
         raise DpmcError(f"no column {missing[0]}; there are {', '.join(table.columns)}")
     columns = TABLES[name][1]
     for cell in itertools.product(*(_choices(table[c], key) for c, key in zip(columns, keys, strict=True))):
         if cell in places:
             for column in wanted:
-                values = table[column].to_numpy()[places[cell]]
-                yield [float(one) for one in values if one not in ("", "none")]
+                top, *bottom = (_number_of(table[one].to_numpy()[places[cell]]) for one in column.split("/"))
+                yield top / bottom[0] if bottom else top
         elif "*" not in keys:
             raise DpmcError(f"{' '.join(cell)}: no such row")
 
@@ -145,25 +171,31 @@ def _choices(column: "Series[str]", key: str) -> list[str]:
     return [key] if key in set(column) else key.split(",")
 
 
-def _number_of(values: list[float]) -> float:
+def _number_of(texts: Iterable[str]) -> float:
     """Return the median of a cell's rows; NaN for none."""
     from statistics import median
 
+    values = [float(one) for one in texts if one not in ("", "none")]
     return median(values) if values else float("nan")
 
 
 def _over(over: str, values: list[float], words: str) -> list[float]:
     """Reduce values as `over=` requires, or return all of them."""
-    from statistics import fmean, median
+    from statistics import fmean, geometric_mean, median
 
     if over == "count":
         return [float(len(values))]
     if not values:
         raise DpmcError(f"{words}: no such number")
+    if over == "ratio":
+        middle, odd = divmod(len(values), 2)
+        if odd:
+            raise DpmcError(f"{words}: over=ratio asks for an even count of numbers, not {len(values)}")
+        return [geometric_mean(values[:middle]) / geometric_mean(values[middle:])]
     ways = {"min": [min(values)], "max": [max(values)], "mean": [fmean(values)], "median": [median(values)]}
     ways |= {"range": [min(values), max(values)], "": values}
     if over not in ways:
-        raise DpmcError(f"over={over}: known: count, {', '.join(filter(None, ways))}")
+        raise DpmcError(f"over={over}: known: count, ratio, {', '.join(filter(None, ways))}")
     return ways[over]
 
 

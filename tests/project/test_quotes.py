@@ -1,5 +1,6 @@
 """Numbers that pages quote: a false one is found, in whatever form it is written; no results, no verdict."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from dpmc import quotes
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if DOCS / "_build" not in page.parents)
+#: from a line `<!-- fixed -->` to the next heading or quote: numbers that no run changes, or of a quoted text
+FIXED = re.compile(r"^<!-- fixed -->$.*?(?=^#|<!--=|\Z)", re.DOTALL | re.MULTILINE)
+#: numbers of settings and of places in the sources
+SETTING = re.compile(r"(?:[=<>]|Section|Theorem|Lemma|Figure|Table)\s*[\d.,/ ]*\d")
 METRICS = """study,model,method,epsilon,seed,metric,value
 made,banana,walk,1,0,mmd,0.5
 made,banana,walk,1,1,mmd,0.52
@@ -36,6 +41,8 @@ RIGHT = [
     "3 hold, 1 fails<!--= verdicts holds,fails -->",
     '1.2<!-- not a number: 7 --><!--= claims better "banana, walk" -->',
     "epsilon 2<!--= metrics mmd banana walk 2 column=epsilon -->",
+    "0.152<!--= metrics mmd banana walk 2 column=value/epsilon -->",
+    "1.71 times<!--= metrics mmd banana walk 1,2 over=ratio -->",
     "| a | b |\n| 1 | 2 |\n<!--= text table.md -->",
 ]
 WRONG = {
@@ -50,6 +57,8 @@ WRONG = {
     "1<!--= metrics mmd banana -->": "asks for 4 words: metric, model, method, epsilon",
     "1<!--= numbers mmd -->": "numbers: no such table",
     "1<!--= metrics mmd banana walk 1 column=what -->": "no column what",
+    "1<!--= metrics mmd banana walk 1 over=ratio -->": "asks for an even count of numbers, not 1",
+    "1<!--= metrics mmd banana walk 1 column=value/what -->": "no column what",
     "1<!--= metrics mmd banana walk 1 over=all -->": "over=all: known: count",
     "| a | b |\n| 1 | 3 |\n<!--= text table.md -->": "the lines before are not those of",
 }
@@ -82,6 +91,23 @@ def test_a_wrong_quote_is_found(tmp_path: Path, results: Path, text: str) -> Non
     _, findings = quotes.check_page(page_of(tmp_path, text), results)
     assert {one.skipped for one in findings} == {False} and WRONG[text] in str(findings[0])
     assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
+
+
+def test_settings_found_by_search(tmp_path: Path, results: Path) -> None:
+    """Those of a run, else the committed ones; a study without either is skipped."""
+
+    def check(study: str, folder: Path) -> list[quotes.Finding]:
+        words = "2.0 and 0.5<!--= searches circle dp-penalty tau,mmd column=found/pinned -->"
+        page = tmp_path / "page.md"
+        page.write_text(f"<!-- results of {study} -->\n{words}", encoding="utf-8")
+        return quotes.check_page(page, folder)[1]
+
+    found = results / "thesis" / "tuned.yaml"
+    found.parent.mkdir()
+    found.write_text("dp-penalty:\n  circle: {tau: 8, clip: 0.001}  # 0.075, 0.150; on the edge: tau\n")
+    assert check("thesis", results) == []
+    assert "says 2.0, thesis has 1.275" in str(check("thesis", tmp_path)[0])
+    assert [one.skipped for one in check("smoke", results)] == [True]
 
 
 def test_quotes_without_results_are_skipped(tmp_path: Path) -> None:
@@ -122,3 +148,16 @@ def test_quotes_name_existing_studies_tables_and_columns(page: Path, tmp_path: P
 def test_the_page_of_results_has_quotes() -> None:
     _, findings = quotes.check_page(DOCS / "results" / "index.md", DOCS)
     assert len(findings) > 50
+
+
+def unkeyed(page: str) -> list[str]:
+    """Return paragraphs, list items and table rows of a page with decimals, but without a key or mark."""
+    blocks = re.split(r"\n\s*\n|\n(?=- |\|)", SETTING.sub("", FIXED.sub("", page)))
+    return [one for one in blocks if re.search(r"\d\.\d", one) and not re.search("<!--=|<!-- fixed -->", one)]
+
+
+@pytest.mark.parametrize("name", ["index", "dp-hmc", "dp-fast-mh", "tight-accounting", "tuning"])
+def test_measured_numbers_have_keys(name: str) -> None:
+    text = (DOCS / "results" / f"{name}.md").read_text(encoding="utf-8")
+    assert unkeyed(text) == []
+    assert len(unkeyed(f"{text}\n\n## More\n\n- it is 0.25 there\n- at ε = 0.5\n- 1.5<!-- fixed -->\n")) == 1
