@@ -123,6 +123,11 @@ def test_the_best_within_a_total_is_the_lower_envelope():
     table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
     (curve,) = of_totals(study, table, ["dp-penalty", "dp-barker"])
     assert curve.points == [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0)]
+    rows.append(("dp-barker", "0.01", 2, "epsilon_total", 16.0))
+    rows.append(("dp-barker", "0.01", 2, "symmetric_kl", 4.0))
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
+    curve, other = of_totals(study, table, ["dp-penalty", "dp-barker"])
+    assert curve.points[-2:] == [(8.0, 1.0), (16.0, 1.0)] and other.points == [(16.0, 4.0)]
     assert curve.steps
 
 

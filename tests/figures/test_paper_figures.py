@@ -54,6 +54,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+CORRECTED = ["DP-SGLD, corrected", "DP-SGNHT, corrected"]
+
+
 def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
     figure = synthetic.draw(name, table_of(of, plausible), of, PUBLISHED, *folders)
     assert isinstance(figure, Figure)
@@ -101,7 +104,9 @@ def test_comparison_shows_five_methods_on_two_models() -> None:
     expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
     assert medians(figure, 3) == pytest.approx(expected)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == [*(style.STYLES[method].title for method in MAIN), "10 exact samples"]
+    corrected = {"dp-sgld": ", corrected", "dp-sgnht": ", corrected"}
+    names = [style.STYLES[method].title + corrected.get(method, "") for method in MAIN]
+    assert legend == [*names, "10 exact samples"]
 
 
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
@@ -199,7 +204,8 @@ def test_errata_are_corrected_boxes_and_slim_bars_as_published() -> None:
     figure = draw("paper-errata", paper_study())
     assert_readable(figure)
     assert titles(figure) == [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
-    assert legend(figure) == ["DP-SGLD", "DP-SGNHT", "as published", "10 exact samples"]
+    assert legend(figure) == [*CORRECTED, "as published", "10 exact samples"]
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "log"]
     corrected = [plausible(GAUSS, m, e, "mmd") for e in EPSILONS for m in ("dp-sgld", "dp-sgnht")]
     assert medians(figure, 1) == pytest.approx(corrected)
     assert ticks(figure, 1) == pytest.approx([1.2 * median for median in corrected])
@@ -219,8 +225,8 @@ def test_priors_are_compared_where_both_have_chains() -> None:
 def test_directions_show_the_variance_of_either_version(results: Path) -> None:
     figure = draw("paper-directions", paper_study(), results)
     assert_readable(figure)
-    assert titles(figure) == [f"{name}: paper's Gaussian, ε = 15" for name in ("DP-SGLD", "DP-SGNHT")]
-    assert legend(figure) == ["DP-SGLD", "DP-SGNHT", "as published"]
+    assert titles(figure) == [f"{name}, ε = 15" for name in CORRECTED]
+    assert legend(figure) == [*CORRECTED, "as published"]
     assert [axes.get_yscale() for axes in figure.axes] == ["log", "log"]
     # The made-up chains: 0.7 and 1.5 of the exact variance as published, all of it corrected.
     for panel, ratio in enumerate((0.7, 1.5)):

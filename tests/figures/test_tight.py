@@ -124,7 +124,7 @@ def test_the_epsilon_spent_comes_from_the_table() -> None:
 
     along = [line for line in figure.axes[1].lines if line.get_linewidth() == lines.DIAGONAL["linewidth"]]
     assert list(along[0].get_xdata()) == list(along[0].get_ydata())
-    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["ε claimed (total budget)"] * 2
+    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["claimed privacy budget ε (total)"] * 2
 
 
 def test_all_algorithms_share_the_axis_of_spent_privacy() -> None:
@@ -149,7 +149,7 @@ def test_points_that_spent_the_same_are_not_joined() -> None:
     alone = [line for line in figure.axes[0].lines if set(line.get_xdata()) == {0.43}]
     assert [line.get_linestyle() for line in alone] == ["None"] and len(alone[0].get_xdata()) == 6
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "DP Barker, tight, stopped at 20,000" in legend
+    assert "DP Barker, tight accounting, stopped at 20,000" in legend
 
 
 def test_boxes_show_both_accountings_and_no_published_results() -> None:

@@ -56,7 +56,8 @@ def draw(given: Given) -> Figure:
         layout.groups(one, [str(direction + 1) for direction in range(problem.dimension)])
         _draw_panel(one, _ratios(given, cell, problem), _ratios(given, beside, problem), look)
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
-        one.set_title(f"{look.title}: {model}, ε = {cell[2]}")
+        one.set_title(f"{look.title}, ε = {cell[2]}")
+        one.set_xlabel(f"direction of the {model}, stiffest first")
     entries: layout.Entries = [(marks.patch(look), look.title) for look in styles.values()]
     entries.append((Rectangle((0, 0), 1, 1), how.beside))
     layout.legend(figure, entries, handler_map={Rectangle: marks.PublishedInLegend()})
@@ -84,5 +85,5 @@ def _draw_panel(axes: Axes, ours: Ratios, beside: Ratios, look: MethodStyle) -> 
     if not ours:
         marks.draw_note(axes, 0.0, "no finite run")
     axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
-    axes.set(xlabel="direction, stiffest first", ylabel="variance / exact")
+    axes.set_ylabel("variance / exact")
     layout.scale_y(axes, Axis(scale="log"), float(axes.dataLim.y1), room=1.1)

@@ -100,7 +100,8 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
             found.append(Curve(shade, [*zip(x, y, strict=True)], along=True, steps=several))
     largest = max((curve.points[-1][0] for curve in found), default=0.0)
     for curve in found if several else ():
-        curve.points.append((largest, curve.points[-1][1]))
+        if curve.points[-1][0] < largest:
+            curve.points.append((largest, curve.points[-1][1]))
     return found
 
 
