@@ -33,6 +33,7 @@ from figures.synthetic import EASY, metrics, study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 MAIN = ["dp-hmc", "dp-penalty", "dp-sgld", "dp-sgnht", "dp-mala"]
+CORRECTED = ["DP-SGLD, corrected", "DP-SGNHT, corrected"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,9 +53,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for cell in synthetic.module_of(name).cells_of(of, declared_figure(of.path, name)):
             write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
-
-
-CORRECTED = ["DP-SGLD, corrected", "DP-SGNHT, corrected"]
 
 
 def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
