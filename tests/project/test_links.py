@@ -89,3 +89,14 @@ def test_the_site_lists_every_section() -> None:
     folders = {page.parent.name for page in (ROOT / "docs").glob("*/index.md")}
     listed = re.findall(r"^(\S+)/index$", (ROOT / "docs/index.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(listed) == folders - {"gallery"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_break_changes_the_markup(page: Path) -> None:
+    """The site's Markdown drops lines that begin with %, and a list marker ends a hidden comment."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert re.findall(r"^ *%.*", text, re.MULTILINE) == []
+    lines = [
+        line for comment in re.findall(r"<!--.*?-->", text, re.DOTALL) for line in comment.splitlines()[1:]
+    ]
+    assert [line for line in lines if re.match(r" *([-+*] |\d+[.)] |[#>|])", line)] == []
