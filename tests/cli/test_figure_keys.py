@@ -117,6 +117,26 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
         ("at: 0.1, ", "", "lines: 0: key 'at' is missing"),
         ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),
         ("own_drawing:draw", "own_drawing", "line 9: special: draw: 'own_drawing' must match"),
+        (
+            "metric: ratio",
+            "metric: ration",
+            "line 3: clipped: metric: 'ration_clip_fraction' is unknown; known: m",
+        ),
+        (
+            "kind: boxes",
+            "kind: boxes\n  models: [circel]",
+            "line 3: clipped: models: 'circel' is unknown; known: ci",
+        ),
+        (
+            "kind: boxes",
+            "kind: boxes\n  methods: [dp]",
+            "line 3: clipped: methods: 'dp' is unknown; known: dp-pen",
+        ),
+        (
+            "kind: boxes",
+            'kind: boxes\n  pairs: {"*-tuned": "*", dp-hmc: dp-penalty}\n  beside: others',
+            "line 3: clipped: pairs: 'dp-hmc' is unknown; known: circle, dp-penalty",
+        ),
         ("clipped:", "Clipped:", "line 1: Clipped: 'Clipped' must match"),
         ("special:", "run-times:", "line 8: run-times: is the name of a table that dpmc makes; a figure "),
         ("clipped:", "iterations:", "line 1: iterations: is the name of a table that dpmc makes; a figure "),

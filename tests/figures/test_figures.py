@@ -194,7 +194,7 @@ def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
     of.methods["dp-hmc-reused"].models = ("flat-banana-2d",)
     figure = draw("mmd-easy", of)
     assert [len(medians(figure, panel)) for panel in range(2)] == [24, 18]
-    assert "DP-HMC, gradients reused" in legend(figure)
+    assert "DP-HMC, reuses gradients" in legend(figure)
 
 
 def test_numbers_may_be_text_or_numbers() -> None:

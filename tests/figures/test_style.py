@@ -95,7 +95,7 @@ def test_variants_of_an_algorithm_differ_in_style() -> None:
     labels = {"dp-hmc": "dp-hmc", "dp-hmc-reused": "dp-hmc", "dp-hmc-other": "dp-hmc"}
     styles = method_styles({label: Method(a, ()) for label, a in labels.items()})
     assert styles["dp-hmc"] == STYLES["dp-hmc"]
-    assert styles["dp-hmc-reused"].title == "DP-HMC, gradients reused"
+    assert styles["dp-hmc-reused"].title == "DP-HMC, reuses gradients"
     assert len({(look.colour, look.hatch) for look in styles.values()}) == 3
 
 

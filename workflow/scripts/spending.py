@@ -38,7 +38,7 @@ def main() -> None:
             of_rows.setdefault(rows, []).append(chain)
     for rows, chains in of_rows.items():
         print(line(rows, chains, study))
-    print("Runs elsewhere, and chains that were removed or made again otherwise, come on top.")
+    print("Not included: runs elsewhere, and chains that were removed or made anew.")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def draw_published(axes: Axes, box: Quartiles, x: float, width: float, look: Met
     axes.add_patch(Rectangle((x - width / 2, box.q1), width, box.q3 - box.q1, facecolor=pale, **edge))
     axes.update_datalim([(x, box.q1), (x, box.q3)])
     tick: dict[str, Any] = {"color": style.INK, "linewidth": 1.1, "solid_capstyle": "butt", "zorder": 5}
-    axes.plot([x - 0.95 * width, x + 0.95 * width], [box.median] * 2, **tick)
+    axes.plot([x - 0.75 * width, x + 0.75 * width], [box.median] * 2, **tick)
 
 
 def draw_note(axes: Axes, x: float, text: str) -> None:

@@ -165,7 +165,7 @@ VARIANTS = {
     r"as-coded": "as implemented",
     r"corrected": "corrected",
     r"inverted": "sensitivity inverted",
-    r"reused": "gradients reused",
+    r"reused": "reuses gradients",
     r"small": "small steps",
     r"k-([0-9]+)": r"K = \1",
     r"k-appendix-e": "K of Appendix E",

@@ -5,14 +5,16 @@ Figures that are not declared there are taken from those that come with dpmc (`c
 
 import functools
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
 from dpmc.errors import DpmcError
+from dpmc.metrics.names import METRICS, is_metric
 from dpmc.shipped import shipped
-from dpmc.studies.documents import parse, read_bytes
+from dpmc.studies.documents import Document, parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
 from dpmc.tables import TABLES
 from dpmc.values import shown
@@ -99,11 +101,11 @@ class FigureKeys(Keys):
     models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
     pairs: dict[str, str] = key(
-        "label of a model or method → label of the one drawn beside it as a slim bar; `*`: any text, "
-        "the same in both",
+        "label of a model or method, drawn as boxes → label of the one beside it, as slim bars; "
+        "`*`: any text, the same in both",
         {},
     )
-    beside: Text = key("what the slim bars of `pairs` are, for the legend", "")
+    beside: Text = key("needed with `pairs`: what the slim bars are, for the legend", "")
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
@@ -146,13 +148,13 @@ def _declared_at(keys: list[Any]) -> type[Keys]:
 
 
 @functools.lru_cache(maxsize=32)
-def _declared(text: bytes, path: Path) -> dict[str, FigureKeys]:
+def _declared(text: bytes, path: Path) -> tuple[dict[str, FigureKeys], Document]:
     document = parse(text, path)
     figures = validated(Figures, document, _declared_at).root
     for name in TABLES:
         if name in figures:
             document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
-    return figures
+    return figures, document
 
 
 def own_file(study: Path) -> Path | None:
@@ -164,7 +166,44 @@ def own_file(study: Path) -> Path | None:
 def own_figures(study: Path) -> dict[str, FigureKeys]:
     """Return the figures of a study's own file by name; raise DpmcError for a wrong declaration."""
     file = own_file(study)
-    return _declared(read_bytes(file), file) if file else {}
+    return _declared(read_bytes(file), file)[0] if file else {}
+
+
+def check_own(study: Path, names: Iterable[str], models: Iterable[str], methods: Iterable[str]) -> None:
+    """Check the names in a study's own figures: of metrics, and of models and methods, also in pairs.
+
+    `models` and `methods` are the study's labels; ids of the catalogue and of algorithms are known, too.
+
+    Raises DpmcError naming file, line, key and value.
+    """
+    from dpmc.algorithms import ALGORITHMS
+    from dpmc.models import MODELS
+
+    file = own_file(study)
+    if file is None:
+        return
+    figures, document = _declared(read_bytes(file), file)
+    known = {
+        "metric": METRICS,
+        "models": tuple(dict.fromkeys((*models, *MODELS))),
+        "methods": tuple(dict.fromkeys((*methods, *ALGORITHMS))),
+        "pairs": (*models, *methods),
+    }
+    for name in figures.keys() & set(names):
+        for what, there in known.items():
+            for one in _names(figures[name], what):
+                if one not in there and not (what == "metric" and is_metric(one)):
+                    document.refuse(name, what, rule=f"{one!r} is unknown; known: {', '.join(there)}")
+
+
+def _names(figure: FigureKeys, what: str) -> list[str]:
+    """Return the names in a key of a figure; metrics are free where a function of one's own draws."""
+    if what == "pairs":
+        return [label for pair in figure.pairs.items() for label in pair if "*" not in label]
+    if what == "metric":
+        metrics = [*figure.metric, *(panel.metric for panel in figure.panels if panel.metric)]
+        return metrics if figure.kind else []
+    return list(getattr(figure, what))
 
 
 def known_figures(study: Path) -> dict[str, FigureKeys]:
@@ -172,7 +211,7 @@ def known_figures(study: Path) -> dict[str, FigureKeys]:
     folder = shipped("config", "figures")
     coming: dict[str, FigureKeys] = {}
     for file in [*sorted(folder.glob("*.yaml")), folder / COMMON]:
-        coming |= _declared(read_bytes(file), file)
+        coming |= _declared(read_bytes(file), file)[0]
     return {**coming, **own_figures(study)}
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from dpmc.errors import DpmcError
 from dpmc.shipped import shipped
 from dpmc.studies.documents import parse, read_bytes
-from dpmc.studies.figures import known_figures, own_figures
+from dpmc.studies.figures import check_own, known_figures, own_figures
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
 from dpmc.tables import TABLES
@@ -81,6 +81,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         for label, spec in study.methods.items()
     }
     study = study.model_copy(update={"methods": methods})
+    check_own(path, study.figures, list(study.models), list(study.methods))
     _check_numbers(study)
     _check_settings(study)
     return study
