@@ -182,7 +182,7 @@ def test_the_thesis_s_frames_grow_by_four_steps_from_none(thesis: Study) -> None
     for one, other in zip(with_path, with_path[1:], strict=False):
         assert np.array_equal(one, other[: len(one)])
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["start of the trajectory", "steps so far", "last step", "posterior"]
+    assert legend == ["start of the trajectory", "steps so far", "the step of the title", "posterior"]
 
 
 def test_a_study_without_a_circle() -> None:

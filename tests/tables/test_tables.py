@@ -103,7 +103,7 @@ def test_iterations_by_accountant(tmp_path: Path) -> None:
     lines = (tmp_path / "i.md").read_text().splitlines()
     assert "| circle, d = 2 | DP penalty | Gaussian, exact* | 56 | 100 of 201 |" in lines
     assert "| circle, d = 2 | DP penalty | zCDP | 34 | 135 |" in lines
-    assert any(line.startswith("| flat banana, d = 2 (clipping 2d) |") for line in lines)
+    assert any(line.startswith("| flat banana, d = 2, clipping without privacy |") for line in lines)
     assert any(line.endswith(" | – | 3000 |") for line in lines)
     budgets.write_text("model,method\ncircle,dp-penalty\n")
     with pytest.raises(DpmcError, match=r"budgets.csv: not a table of budgets \(KeyError\('accountant'\)\)"):
