@@ -549,9 +549,9 @@ MODELS = [
     Mutation("dimension by a property", USE, source("    dimension = 2\n",
              "    @property\n    def dimension(self):\n"
              "        return 2\n", "    dimension = np.int64(2)\n"), True),
-    Mutation("a prior in other words", RUN, source("return -0.005 *", "return 1 *",
+    Mutation("a prior in other words", RUN, source("return -0.005 *", "return -0.01 / 2 *",
              "return np.float64(-0.005) *",
-             "return 0 if theta is None else -0.1 *"), True, mixes=True),
+             "return 0 if theta is None else -0.005 *"), True, mixes=True),
     Mutation("no prior", "sample mine data", source("def log_prior", "def other"), True),
     Mutation("a start", "mine data rows", source("    columns = 2\n", "    start = np.array([0.5, 0.5])\n",
              "    start = [0, 1]\n", "    start = (0.5, -2.0)\n"), True),
