@@ -16,6 +16,7 @@ from dpmc.algorithms.dp_penalty import DPPenalty
 from dpmc.errors import DpmcError
 from dpmc.evaluators import kernels, poisson
 from dpmc.metrics.cell import cell_metrics
+from dpmc.metrics.names import TEXTS, is_metric
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease, NonPrivateRelease
@@ -100,6 +101,7 @@ def test_facts_about_rows_reach_files_and_metrics(thin: int, tmp_path: Path) -> 
     assert list(read.totals) == list(storage.TOTALS)
     for chain in (read, storage.ChainFile.of(run, {})):
         found = cell_metrics([chain], chosen.problem)
+        assert all(is_metric(str(row["metric"])) or row["metric"] in TEXTS for row in found)
         rows = {row["metric"]: row["value"] for row in found if row["seed"] == 0}
         assert rows["rows_per_iteration"] == whole.totals[4, 0] / 40
         assert rows["noise_fraction"] == whole.totals[5, 0] / 40

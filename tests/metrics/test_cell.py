@@ -10,6 +10,7 @@ import pytest
 from dpmc.errors import DpmcError
 from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
 from dpmc.metrics.mmd import published_mmd
+from dpmc.metrics.names import TEXTS, is_metric
 
 PER_SEED = {
     "iterations",
@@ -100,6 +101,7 @@ def test_values_of_one_seed() -> None:
     problem, chain = Known(), run(3, 40)
     rows = cell_metrics([chain, run(4, 40)], problem, stream)
     assert all(tuple(row) == COLUMNS for row in rows)
+    assert all(is_metric(str(row["metric"])) or row["metric"] in TEXTS for row in rows)
     got = values(rows, 3)
     assert set(got) == PER_SEED
     kept = chain.draws[0, 19:]  # iterations 20 ... 40

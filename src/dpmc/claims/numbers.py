@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpmc.comparing import clip_bounds, clipping_models, median_error
+from dpmc.metrics.names import TEXTS
 from dpmc.randomness import canonical_epsilon
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-TEXTS = ("status", "variant")  # metrics that are not numbers
 INF = "inf"
 #: columns of budgets.csv that count iterations
 ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")

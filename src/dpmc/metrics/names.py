@@ -10,6 +10,7 @@ METRICS = (
     *("rhat_max", "ess_bulk_min", "mcse_mean_max", "budget_iterations"),
     *("epsilon_spent", "epsilon_spent_tight", "epsilon_total"),
 )
+TEXTS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
 MILESTONES = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmc.errors import DpmcError
+from dpmc.metrics.names import TEXTS
 from dpmc.plots import style
 from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study
@@ -26,7 +27,6 @@ Floats = npt.NDArray[np.float64]
 Cell = tuple[str, str, str]  # model, method, epsilon
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
-TEXT_METRICS = ("status", "variant")  #: metrics whose value is a text
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 
 
@@ -38,7 +38,7 @@ def read_metrics(path: Path) -> DataFrame:
     table = read_table(path, COLUMNS, "a CSV table of metrics")
     rows = zip(table["metric"], table["value"], table["epsilon"], strict=True)
     for place, (metric, value, epsilon) in enumerate(rows, start=1):
-        if metric not in TEXT_METRICS and not _is_value(metric, value):
+        if metric not in TEXTS and not _is_value(metric, value):
             raise DpmcError(f"{path}: row {place}: value: {metric}: {shown(value)} is not a number")
         try:
             _epsilon(epsilon)
