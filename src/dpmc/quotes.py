@@ -100,7 +100,8 @@ def read_table(folder: Path, name: str) -> "DataFrame":
 def _searches(folder: Path) -> list[dict[str, str]]:
     """Return settings and MMDs that searches of a study found, beside the pinned ones.
 
-    They are those of this run of `make tune`, else those in config/hyperparameters.
+    They are those of this run of `make tune`, else those in config/hyperparameters. In both files, written by
+    workflow/scripts/collect_tuned.py, the MMDs are in the comment beside a setting: found, then pinned.
     """
     study = load_study(folder.name)
     committed = study.path.parent.parent / "hyperparameters" / f"{folder.name}.tuned.yaml"

@@ -172,7 +172,8 @@ def own_figures(study: Path) -> dict[str, FigureKeys]:
 def check_own(study: Path, names: Iterable[str], models: Iterable[str], methods: Iterable[str]) -> None:
     """Check the names in a study's own figures: of metrics, and of models and methods, also in pairs.
 
-    `models` and `methods` are the study's labels; ids of the catalogue and of algorithms are known, too.
+    `names` are the figures that the study lists, `models` and `methods` its labels; ids of the catalogue and
+    of algorithms are known, too.
 
     Raises DpmcError naming file, line, key and value.
     """
@@ -197,7 +198,7 @@ def check_own(study: Path, names: Iterable[str], models: Iterable[str], methods:
 
 
 def _names(figure: FigureKeys, what: str) -> list[str]:
-    """Return the names in a key of a figure; metrics are free where a function of one's own draws."""
+    """Return the names in a key of a figure; no metrics if it has `draw`, whose function may use any."""
     if what == "pairs":
         return [label for pair in figure.pairs.items() for label in pair if "*" not in label]
     if what == "metric":
