@@ -121,6 +121,7 @@ def sample(
         chains=chains,
         iterations=None if iterations is None else _count("iterations", iterations),
         thin=thin,
+        streams="content",
     )
     enough = cell.status(cell.allowed_iterations())
     if enough != "ok" and iterations is None:

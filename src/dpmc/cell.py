@@ -47,6 +47,7 @@ class Cell:
     most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
     most_iterations: int | None = None  # stop there even if budget is left
     epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
+    streams: str = "auto"  # what keys the random streams: "content", "names", or "auto" (`run.stream_names`)
 
     @property
     def budget(self) -> Budget | None:

@@ -5,6 +5,7 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -99,8 +100,7 @@ def with_setting(
 ) -> sampling.Cell:
     """Return the same cell with other hyperparameters; its iterations are computed anew."""
     algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
-    about = {name: getattr(cell, name) for name in ("problem", "method", "epsilon", "delta", "accountant")}
-    return sampling.Cell(**about, algorithm=algorithm, chains=cell.chains)
+    return dataclasses.replace(cell, algorithm=algorithm)
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -132,7 +132,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
         return problem.reference
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), Values(values, "reference draws"), problem.dimension)
-    cell = sampling.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST)
+    cell = sampling.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
     (chains,) = sampling.sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
     return late[:: len(late) // REFERENCE][:REFERENCE]

@@ -1,7 +1,6 @@
 """A problem: model, private rows, temperature, start points, and its exact posterior if known."""
 
 import functools
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from dpmc import models, storage
 from dpmc.base import Evaluator
 from dpmc.errors import DpmcError
+from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.values import real, shown
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
@@ -53,10 +53,9 @@ class Problem:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return a SHA-256 hash of rows and start points, in hexadecimal."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.rows).data)
-        digest.update(np.ascontiguousarray(self.starts).data)
-        return digest.hexdigest()
+        """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
+        of_model = fingerprint(self.model, self.rows.shape[1])
+        return digest(of_model, self.temperature, np.ascontiguousarray(self.rows))
 
     @property
     def n(self) -> int:

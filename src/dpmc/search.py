@@ -150,9 +150,11 @@ class Bench:
         }
 
     def cell(self, setting: dict[str, Any]) -> Any:
-        """Return the cell at the tuning ε with these free hyperparameters."""
-        epsilon = self.study.model(self.model).tuning_epsilon
-        return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
+        """Return the cell at the tuning ε with these free hyperparameters; all have the same random numbers."""
+        epsilon, values = self.study.model(self.model).tuning_epsilon, {**self.pinned, **setting}
+        return replace(
+            self.study.cell(self.problem, self.method, epsilon, values, self.source), streams="names"
+        )
 
     def cost(self, cell: Any) -> float:
         """Return the cost of one chain in rows used; n per iteration if their number is random."""

@@ -188,6 +188,16 @@ class OwnModel(_Reported):
     """
 
     @property
+    def given(self) -> Any:
+        """Return the user's object."""
+        return self._own
+
+    @property
+    def module(self) -> str:
+        """Return the module of the user's class or functions."""
+        return self._name.partition(":")[0]
+
+    @property
     def column_names(self) -> tuple[str, ...] | None:
         """Return the names of a row's columns; None if the model has none."""
         columns = getattr(self._own, "columns", None)
