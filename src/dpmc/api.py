@@ -50,8 +50,9 @@ def sample(
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
 
     All chains of a call share one budget: at most `epsilon` is spent. Each further call on the same data
-    spends as much again. Chains are reproducible: anyone who knows the seed can subtract the noise. They are
-    for research, not for release.
+    that differs in anything has independent noise and spends its ε again; an equal call returns the same
+    chains. Chains are reproducible, so a guess of the rows can be checked: they are for research, not for
+    release.
 
     Parameters
     ----------
@@ -80,8 +81,9 @@ def sample(
     thin
         Keep every `thin`-th draw.
     seed
-        Seed of all random numbers. Model, data, algorithm, ε and seed name the same random streams as in the
-        commands.
+        Seed of all random numbers. They also depend on everything else that determines the chains: rows,
+        model, hyperparameters and all arguments but `thin` and `progress`. A command with the same ones on a
+        file of the same rows makes the same chains.
     accountant
         "tight", or another one of docs/explanation/accounting.md.
     start

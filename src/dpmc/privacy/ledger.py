@@ -54,7 +54,7 @@ class Ledger:
     """
 
     mode = "lab"
-    """A reproducible chain is not a private release: anyone who knows the seed can subtract the noise."""
+    """A reproducible chain is not a private release: its noise is computed, not secret."""
 
     def __init__(self, budget: Budget | None, accountant: Accountant, delta: float | None = None) -> None:
         self.budget = budget
