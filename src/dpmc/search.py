@@ -150,7 +150,7 @@ class Bench:
         }
 
     def cell(self, setting: dict[str, Any]) -> Any:
-        """Return the cell at the tuning ε with these free hyperparameters; all have the same random numbers."""
+        """Return the cell at the tuning ε with these free hyperparameters; all have equal random numbers."""
         epsilon, values = self.study.model(self.model).tuning_epsilon, {**self.pinned, **setting}
         return replace(
             self.study.cell(self.problem, self.method, epsilon, values, self.source), streams="names"

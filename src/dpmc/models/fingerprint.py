@@ -2,8 +2,9 @@
 
 The fingerprint of a model covers the compiled code of its class and of the functions that it calls outside
 installed packages; their closures, defaults and globals; its attributes; and its values on public dummy rows,
-rounded to six digits. Installed packages, this one included, count by the names of what is used of them. Names
-of the user's classes and modules, comments, cached properties and states of random generators do not count.
+rounded to six digits. Installed packages, this one included, count by the names of what is used of them.
+Names of the user's classes and modules, comments, cached properties and states of random generators do not
+count.
 """
 
 import functools
@@ -57,7 +58,11 @@ def _values(model: Any, columns: int) -> list[Any]:
     kinds = [normal, 0.5 + np.abs(normal), np.round(np.abs(normal)), (normal > 0.0).astype(float)]
     d = int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
-    positions = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
+    positions: list[np.ndarray] = [
+        centre,
+        centre + 0.5 * generator.standard_normal(d),
+        0.5 + generator.random(d),
+    ]
     two = np.stack(positions[1:])
     forms: dict[str, tuple[np.ndarray, ...]] = {
         **dict.fromkeys(("log_prior", "log_prior_gradient"), (two[0],)),
@@ -210,7 +215,7 @@ class _Walk:
 def _is_installed(file: str) -> bool:
     """Return whether a file is part of Python, of an installed package, or of dpmc."""
     paths = sysconfig.get_paths()
-    folders = [paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders = [Path(paths[key]) for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     return any(Path(file).is_relative_to(folder) for folder in (*folders, Path(__file__).parents[1]))
 
 
