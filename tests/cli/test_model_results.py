@@ -114,9 +114,9 @@ def folder(tmp_path: Path, monkeypatch: Any) -> Path:
     return tmp_path
 
 
-def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml") -> int:
-    """Run `dpmc sample` on a model of this text; return its exit code."""
-    name = f"own_{abs(hash(text)) % 10**12}"
+def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml", name: str = "") -> int:
+    """Run `dpmc sample` on a model of this text; return its exit code. Start points depend on the name."""
+    name = name or f"own_{abs(hash(text)) % 10**12}"
     sys.modules.pop(name, None)
     Path(f"{name}.py").write_text(text)
     study = Path(__file__).parents[2] / "config" / "studies" / "thesis.yaml"
@@ -187,7 +187,7 @@ def test_an_affine_form_of_ones_own_gives_the_same_chain(
     monkeypatch.setattr(run, "stream_names", lambda cell, seed: ("the same for both", seed))
     chains = []
     for text in (MODEL, MODEL + AFFINE):
-        assert sample(text, method, settings) == 0
+        assert sample(text, method, settings, "own_of_one_name") == 0
         with netCDF4.Dataset("chain.nc") as file:
             chains.append(np.array(file["posterior"]["theta"][:]))
     assert np.ptp(chains[0], axis=1).max() > 0.0

@@ -262,5 +262,6 @@ def test_a_killed_chain_resumes_without_force(folder, monkeypatch):
     sys.modules.pop("mortal")  # as in a new process: a model that has changed itself is another one
     assert main((*chain, "killed/seed-5.nc")) == 0
     assert [path.name for path in Path("killed").iterdir()] == ["seed-5.nc"]
+    sys.modules.pop("mortal")
     assert main((*chain, "whole/seed-5.nc")) == 0
     assert Path("killed/seed-5.nc").read_bytes() == Path("whole/seed-5.nc").read_bytes()

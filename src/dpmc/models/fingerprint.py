@@ -58,18 +58,11 @@ def _values(model: Any, columns: int) -> list[Any]:
     kinds = [normal, 0.5 + np.abs(normal), np.round(np.abs(normal)), (normal > 0.0).astype(float)]
     d = int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
-    positions: list[np.ndarray] = [
-        centre,
-        centre + 0.5 * generator.standard_normal(d),
-        0.5 + generator.random(d),
-    ]
+    positions: list[Any] = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
     two = np.stack(positions[1:])
-    forms: dict[str, tuple[np.ndarray, ...]] = {
-        **dict.fromkeys(("log_prior", "log_prior_gradient"), (two[0],)),
-        **dict.fromkeys(("gradient_form", "line", "link"), (two,)),
-        "ratio_form": (two, two[::-1]),
-    }
-    found = [_rounded(model, name, *arguments) for name, arguments in forms.items()]
+    found = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
+    found += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
+    found += [_rounded(model, "ratio_form", two, two[::-1])]
     found += [_rounded(model, "statistics", rows) for rows in kinds]
     for name in ("log_likelihood", "log_likelihood_gradient"):
         found += [_rounded(model, name, theta, rows) for theta in positions for rows in kinds]
