@@ -55,7 +55,7 @@ def _values(model: Any, columns: int) -> list[Any]:
     """Return the model's rounded values at public positions, on public dummy rows."""
     generator = np.random.default_rng(0)
     normal = generator.standard_normal((DUMMIES, columns))
-    kinds = [normal, 0.5 + np.abs(normal), np.round(np.abs(normal)), (normal > 0.0).astype(float)]
+    kinds: list[Any] = [normal, 0.5 + np.abs(normal), np.round(np.abs(normal)), (normal > 0.0).astype(float)]
     d = int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
     positions: list[Any] = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
