@@ -1,4 +1,4 @@
-"""Environments that Snakemake makes: jobs find dpmc in them. CI tries the real conda, which is replaced here."""
+"""Jobs find dpmc in the environments that Snakemake makes. conda is replaced here; CI tries the real one."""
 
 import os
 import subprocess
