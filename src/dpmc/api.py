@@ -214,7 +214,9 @@ def tune(
     (MMD) from the posterior of these rows. That posterior is known or sampled without privacy. The result
     suits private rows that resemble these rows: as many, on the same scale, and with parameters near the
     model's `true_theta`, which is your guess. `["search"]["chosen"]` has `ess` and `rhat` of a run, `mmd`,
-    and `verdict` ("ok": it clips little). A warning is printed if a run has a small effective sample size.
+    `bias` (largest error of a mean, in posterior standard deviations of all rows) and `verdict`: "ok", or
+    "biased: …" if some mean is off by more than half of one, more than chance explains. A warning is
+    printed for such a bias and for a small effective sample size.
 
     Parameters
     ----------

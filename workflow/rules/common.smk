@@ -28,6 +28,8 @@ for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.item
 CELL = "results/{study}/chains/{model}/{method}/eps-{epsilon}"
 CHAIN = CELL + "/seed-{seed}.nc"
 ENVIRONMENT = "../../environment.yml"
+# For environment.post-deploy.sh, which installs dpmc in the environments that Snakemake makes of that file.
+os.environ["DPMC_ROOT"] = str(shipped())
 PUBLISHED = os.path.relpath(shipped("data", "published"))
 SCRIPTS = os.path.relpath(shipped("workflow", "scripts"))
 PUBLISHED_TABLES = [
