@@ -290,7 +290,7 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
                 "data: hyperparameters chosen on private rows reveal information about them that no epsilon "
                 "covers: give the number of rows to simulate, or set data_are_public=True"
             )
-        return _problem(model, data, starts)
+        return datasets.with_exact_posterior(_problem(model, data, starts))
     label, name, about = _definition(model)
     n = about.n if data is None else _count("data", data)
     if not n:

@@ -89,7 +89,7 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
 
     problem = problem_of(study, options.model, options.data, "tuning")
     if datasets.is_public(problem.dataset) or options.rows_are_public:
-        return problem
+        return datasets.with_exact_posterior(problem)
     warning = (
         f"{options.data}: hyperparameters chosen on private rows reveal information about them that no "
         "epsilon covers; "
@@ -100,4 +100,4 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
             "or --leak-private-rows-into-hyperparameters"
         )
     print(f"dpmc: warning: {warning}allowed by an option", file=sys.stderr)
-    return problem
+    return datasets.with_exact_posterior(problem)
