@@ -11,6 +11,7 @@ import numpy as np
 from dpmc import models, storage
 from dpmc.base import Evaluator
 from dpmc.errors import DpmcError
+from dpmc.model_checks import try_out, without_warnings
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.values import real, shown
 
@@ -43,6 +44,7 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
     caveat: str = ""  # a limit of the privacy guarantee for these rows
+    tried: set[bool] = field(default_factory=set)  # whether the model was tried, with gradients or without
 
     @functools.cached_property
     def evaluator(self) -> Evaluator:
@@ -71,6 +73,12 @@ class Problem:
     def parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters; () if the model does not name them."""
         return tuple(getattr(self.model, "parameters", ()))
+
+    def try_out(self, gradients: bool) -> None:
+        """Try the model on public dummy rows, once; raise DpmcError if it must not be used."""
+        if gradients not in self.tried:
+            try_out(self.model, self.rows.shape, self.starts, gradients)
+            self.tried.add(gradients)
 
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
@@ -108,7 +116,8 @@ class Problem:
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
             )
         if hasattr(self.model, "check_rows"):
-            self.model.check_rows(self.rows)
+            with without_warnings():
+                self.model.check_rows(self.rows)
         self._check_prior(source)
 
     def _check_prior(self, source: str) -> None:

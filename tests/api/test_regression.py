@@ -106,7 +106,7 @@ def test_a_model_passes_the_trials_of_a_users_model(model: Any) -> None:
         == len(model.columns)
         == 1 + (model.dimension and rows_of(model).shape[1] - 1)
     )
-    try_out(definition.model, definition.model.columns, near(model, 0.1), gradients=True)
+    try_out(definition.model, (50, definition.model.columns), near(model, 0.1)[None], gradients=True)
 
 
 def test_parameters_are_named_by_the_columns() -> None:

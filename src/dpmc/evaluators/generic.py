@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from dpmc.evaluators import kernels
-from dpmc.model_checks import log_likelihood, log_likelihood_gradient
+from dpmc.model_checks import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
-CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
+CHUNK = MOST_ROWS  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
 
 class GenericEvaluator:
