@@ -296,7 +296,8 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
     if not n:
         raise DpmcError(f"data: needed, the number of rows to simulate; the model {name} has no n of its own")
     if not hasattr(about.model, "simulate"):
-        raise DpmcError(f"model: {name} has no simulate(generator, theta, n), and there are no public rows")
+        needed = f"simulate(generator, theta, n){datasets.or_draw(about.model)}"
+        raise DpmcError(f"model: {name} has no {needed}, and there are no public rows")
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=about)
 
 

@@ -44,7 +44,7 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
     caveat: str = ""  # a limit of the privacy guarantee for these rows
-    tried: set[bool] = field(default_factory=set)  # whether the model was tried, with gradients or without
+    tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed
 
     @functools.cached_property
     def evaluator(self) -> Evaluator:

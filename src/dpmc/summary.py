@@ -155,15 +155,17 @@ def _own(result: _Result, names: Sequence[str]) -> str:
 
 
 def _warnings(result: _Result) -> list[str]:
-    """Return warnings about the chains, with remedies."""
+    """Return warnings about the chains, with remedies.
+
+    Only those marked "(private)" depend on numbers of clipped rows; none of the others is left out for them.
+    """
     step, noise = (_own(result, names) or "the step" for names in (STEPS, NOISE))
-    accepted, all_clipped = result.values.get("acceptance_rate"), False
+    accepted = result.values.get("acceptance_rate")
     warnings = []
     if result.values["diverged"] > DIVERGING_MOST:
         warnings.append(f"most proposals are not finite: make {step} smaller")
     for share, what, clip in _clipped(result):
         if share > ALL_CLIPPED:
-            all_clipped = True
             warnings.append(
                 f"all {what} are clipped (private): the log-likelihood may be NaN or infinite; "
                 "see what it gives on simulated rows"
@@ -177,7 +179,7 @@ def _warnings(result: _Result) -> list[str]:
     if accepted is not None and accepted < ACCEPTED_LEAST:
         also = f", or the noise ({noise})" if noise != "the step" else ""
         warnings.append(f"{accepted:.1%} of the proposals were accepted: make {step} smaller{also}")
-    elif result.ess is not None and result.ess < ESS_LEAST and not all_clipped:
+    elif result.ess is not None and result.ess < ESS_LEAST:
         if accepted is not None and accepted > ACCEPTED_MOST:
             remedy = f"nearly all proposals are accepted, make {step} larger"
         elif noise != "the step":

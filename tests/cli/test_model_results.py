@@ -42,7 +42,11 @@ SLOPE = "return -theta"
 
 #: What is wrong: the line, what stands in its place, and words of the message.
 WRONG = {
-    "n by n": (LINE, "return -0.5 * (y - x @ theta[1:, None]) ** 2", "log_likelihood: returned shape (1000, 1000)"),
+    "n by n": (
+        LINE,
+        "return -0.5 * (y - x @ theta[1:, None]) ** 2",
+        "log_likelihood: returned shape (1000, 1000)",
+    ),
     "no sum over columns": (LINE, "return -0.5 * (y[:, None] - x - theta) ** 2", "must be (1000,): sum over"),
     "a sum": (
         LINE,

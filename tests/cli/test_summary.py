@@ -1,5 +1,6 @@
 """The summary of `dpmc sample`: numbers, warnings, and the joint cost of several seeds."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc import datasets
+from dpmc import datasets, summary
 from dpmc.cli import main
 from dpmc.privacy import accountants
 from dpmc.privacy.events import from_json
@@ -30,7 +31,10 @@ class Normal:
 
 
 class Nothing(Normal):
-    likelihood = staticmethod(lambda theta, rows: np.full(len(rows), np.nan))
+    """Not a number for rows about 1000, which the trial does not know of."""
+    likelihood = staticmethod(
+        lambda theta, rows: np.where(abs(rows[:, 0] - 1000.0) < 9.0, np.nan, Normal.likelihood(theta, rows))
+    )
 
 
 class Hills(Normal):
@@ -134,8 +138,23 @@ def test_a_bad_setting_is_warned_of(folder, capfd, settings, words):
 
 
 def test_a_likelihood_that_is_nan_is_warned_of(folder, capfd):
+    np.savetxt("rows.csv", np.random.default_rng(3).normal(1000.0, 1.0, 2000))
     lines = said(capfd, f"{folder}:Nothing")
     assert any("NaN" in line for line in warnings(lines)), lines
+
+
+@pytest.mark.parametrize("setting", [{"tau": 0.1}, {"proposal_sd": 20.0}, {}])
+def test_warnings_that_are_not_marked_private_do_not_depend_on_clip_counts(folder, capfd, setting):
+    """Two runs with the same released draws, and none or all rows clipped."""
+    said(capfd, f"{folder}:Normal", **setting)
+    chain, shown = read_chain("c0.nc"), []
+    evaluations = 2000 * chain.attrs["iterations"]
+    for clipped in (0, evaluations // 2, evaluations):
+        other = dataclasses.replace(chain, totals={**chain.totals, "ratio_clipped": np.array([clipped])})
+        lines = [line for line in summary.lines([([other], [])]) if line.startswith("dpmc: warning: ")]
+        shown.append([line for line in lines if "(private)" not in line])
+        assert (len(shown[-1]) < len(lines)) == (clipped > 0)
+    assert shown[0] == shown[1] == shown[2] and bool(shown[0]) == bool(setting)
 
 
 def test_chains_that_disagree_are_warned_of(folder, capfd):

@@ -60,7 +60,9 @@ methods: {dp-penalty: {}}
 figures: []
 """
 SETTING = {"tau": 1.0, "clip": 2.0, "proposal_sd": 0.05}
-SAMPLE = "sample --study own.yaml --model mine --method dp-penalty --epsilon 4 --seed 0 --iterations 20 --quiet"
+SAMPLE = (
+    "sample --study own.yaml --model mine --method dp-penalty --epsilon 4 --seed 0 --iterations 20 --quiet"
+)
 
 
 @pytest.fixture
@@ -108,7 +110,9 @@ def test_evaluation_asks_for_it(folder: Path, capsys: Any) -> None:
     assert main(evaluate) == 0
     table = pandas.read_csv("metrics.csv").set_index("metric")["value"]
     assert {"mmd", "mean_error", "covariance_error"} <= set(table.index)
-    assert main("evaluate --study own.yaml --model mine --data data.nc --baselines --output b.csv".split()) == 0
+    assert (
+        main("evaluate --study own.yaml --model mine --data data.nc --baselines --output b.csv".split()) == 0
+    )
     assert (pandas.read_csv("b.csv").metric == "mmd").sum() == datasets.BASELINES
 
 

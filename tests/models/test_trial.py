@@ -15,7 +15,9 @@ SETTING = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}
 HMC = dict(tau_l=1.0, tau_g=1.0, clip_l=1.0, clip_g=1.0, steps=1, step_size=0.01, mass=1.0)
 
 
-def sampled(model: Any, columns: int = 2, n: int = 3000, algorithm: str = "dp-penalty", **options: Any) -> Any:
+def sampled(
+    model: Any, columns: int = 2, n: int = 3000, algorithm: str = "dp-penalty", **options: Any
+) -> Any:
     """Run four iterations on rows of zeros and ones, which no trial may see."""
     rows = (np.random.default_rng(5).random((n, columns)) < 0.5).astype(float)
     setting = HMC if algorithm == "dp-hmc" else SETTING
@@ -88,7 +90,17 @@ class Remembering:
 
 @pytest.mark.parametrize(
     "log_likelihood",
-    (centred, many, very_many, outlier, scaled_by_the_largest, clipped_at_a_quantile, neighbour, numbered, slightly),
+    (
+        centred,
+        many,
+        very_many,
+        outlier,
+        scaled_by_the_largest,
+        clipped_at_a_quantile,
+        neighbour,
+        numbered,
+        slightly,
+    ),
 )
 def test_a_likelihood_that_depends_on_other_rows_is_refused(log_likelihood: Any) -> None:
     with pytest.raises(dpmc.DpmcError, match="the value of a row changes with the other rows"):
@@ -106,7 +118,9 @@ def test_values_that_are_nowhere_finite_are_refused_and_simulated_rows_are_asked
         sampled(dpmc.Model(2, nowhere_finite, simulate=simulate))
 
     def one_by_one(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return np.where(np.abs(rows - 550.0).max(axis=1) < 50.0, regression(theta, *(rows - 550.0).T), -np.inf)
+        return np.where(
+            np.abs(rows - 550.0).max(axis=1) < 50.0, regression(theta, *(rows - 550.0).T), -np.inf
+        )
 
     assert sampled(dpmc.Model(2, one_by_one, simulate=simulate)).attrs["iterations"] == 4
 

@@ -97,8 +97,9 @@ def from_rows(
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    Without the exact posterior, which may depend on private rows (`with_exact_posterior`). `source` is the name of the rows in messages, `definition` that of a model given in Python. Raises
-    DpmcError if `name` is that of a data set of dpmc, since private rows would then be treated as public.
+    It has no exact posterior, since the rows may be private (`with_exact_posterior`). `source` is the name of
+    the rows in messages, `definition` that of a model given in Python. Raises DpmcError if `name` is that of
+    a data set of dpmc, since private rows would then be treated as public.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
@@ -126,10 +127,17 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
 def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     if not hasattr(definition.model, "simulate"):
         hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
-        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): {hint}")
+        raise DpmcError(
+            f"model: {model_id} has no simulate(generator, theta, n){or_draw(definition.model)}: {hint}"
+        )
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
+
+
+def or_draw(model: Any) -> str:
+    """Return what a regression may have in place of `simulate`, to end a message; "" for other models."""
+    return " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
 
 
 def _simulated_rows(

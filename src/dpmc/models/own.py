@@ -164,8 +164,8 @@ def _one_line(what: str, module: str) -> Iterator[None]:
 class _Reported:
     """A user's object whose methods' exceptions become a DpmcError naming model, method and error.
 
-    Its methods cannot change the arrays they are given, nor arrays they have returned: positions and results
-    are copies, rows are read-only.
+    Its methods cannot change positions, rows, or arrays that they have returned: they get copies of positions
+    and read-only rows, and returned arrays are copied.
     """
 
     def __init__(self, own: Any, name: str) -> None:

@@ -7,10 +7,10 @@ own mean, which would invalidate the sensitivity bound. Centres and scales are p
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from dpmc.errors import DpmcError
 from dpmc.models.exponential import ExponentialFamily
@@ -25,9 +25,9 @@ Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 class GeneralizedLinearModel:
     """Outcomes y whose distribution depends on η = θ·z, z = (1 for the intercept, standardised predictors).
 
-    A subclass defines `log_density(eta, y)` (n,) and, for gradients, `score(eta, y)` (n,), its derivative
-    with respect to η. With `draw(generator, eta)` (n,), outcomes at η (n,), it can simulate rows; sampling
-    does not need that, `dpmc.tune` on simulated rows does.
+    A subclass defines `log_density(eta, y)` (n,) and `score(eta, y)` (n,), its derivative with respect to η.
+    With `draw(generator, eta)` (n,), outcomes at η (n,), it can simulate rows: `dpmc.tune` on simulated rows
+    needs that, sampling does not.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class GeneralizedLinearModel:
     tempering
         Number of rows that the tempered likelihood counts as; None: all rows.
     binary
-        {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers. A
-        guess from public knowledge, like centre and scale; the rows are not compared with it.
+        {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers.
+        A guess from public knowledge, like centre and scale; the rows are not compared with it.
     """
 
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -136,11 +136,11 @@ class GeneralizedLinearModel:
         return self._simulate
 
     def _simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows: predictors that are normal with given centres and scales, or 0 and 1; outcomes at θ."""
+        """Draw n rows: predictors that are normal with the given scales, or 0 and 1, then outcomes at θ."""
         normal = generator.standard_normal((n, len(self._centre)))
         x = self._centre + self._scale * normal
         for column, share in self._binary.items():
-            x[:, column] = normal[:, column] < ndtri(share)
+            x[:, column] = normal[:, column] < NormalDist().inv_cdf(share)
         rows = np.column_stack([np.zeros(n), x])
         rows[:, 0] = self._outcomes(generator, theta, self.design(rows))
         return rows
