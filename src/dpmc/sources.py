@@ -6,8 +6,8 @@ Two kinds of versions decide what Snakemake makes anew:
   or script that makes them: its source and, from there on, that of every module imported, also inside
   functions or by a name in a text.
 - Data, tuning files and chains are dear, and a refactoring must not remake them. They follow versions that a
-  person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`. So do speeds, which
-  are measured on such chains.
+  person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`. So do speeds,
+  which are measured by sampling.
 - A search is in between: what proposes and values its trials is followed, what runs them is declared.
 - A user's model has no declared version: data and chains follow its file.
 
@@ -17,6 +17,7 @@ Comments, docstrings and what only type checkers read count for nothing.
 import ast
 import functools
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,13 +146,13 @@ def _package() -> dict[str, Path]:
 
 def _file(module: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the file of a module of the package, or of one in `folders`; None for any other."""
-    if module in _package():
-        return _package()[module]
-    path = module.replace(".", "/")
+    if module.partition(".")[0] == PACKAGE.name:
+        return _package().get(module)
+    path = module.replace(".", os.sep)
     for folder in folders:
-        for file in (folder / f"{path}.py", folder / path / "__init__.py"):
-            if file.is_file():
-                return file
+        for file in (f"{folder}/{path}.py", f"{folder}/{path}/__init__.py"):
+            if os.path.isfile(file):  # thousands of names: without the cost of Path
+                return Path(file)
     return None
 
 

@@ -41,8 +41,8 @@ def main():
     return near()
 ''',
     "pack/__init__.py": "def lazy():\n    from pack import unused\n",
-    "pack/near.py": "from . import registry\ndef near():\n    from .deep.late import value\n    return value\n",
-    "pack/registry.py": 'KINDS = {"one": "pack.kinds.one:One"}\ndef get(name): return f"pack.plots.{name}:draw"\n',
+    "pack/near.py": "from . import table\ndef near():\n    from .deep.late import value\n    return value\n",
+    "pack/table.py": 'KINDS = {"one": "pack.kinds.one:One"}\ndef get(x): return f"pack.plots.{x}:draw"\n',
     "pack/deep/__init__.py": "",
     "pack/deep/late.py": "value = 1\n",
     "pack/kinds/__init__.py": "",
@@ -72,7 +72,10 @@ def changed(package: Path, name: str, text: str) -> bool:
 
 @pytest.mark.parametrize(
     "name",
-    ["entry.py", *(f"pack/{name}.py" for name in ("__init__", "near", "deep/late", "kinds/one", "plots/lines"))],
+    [
+        "entry.py",
+        *(f"pack/{name}.py" for name in ("__init__", "near", "deep/late", "kinds/one", "plots/lines")),
+    ],
 )
 def test_a_change_of_a_module_that_is_imported_counts(package, name) -> None:
     """Also of one imported in a function, relatively, by a name in a text, or by the start of a name."""
@@ -130,7 +133,9 @@ def below(*packages: str) -> set[str]:
 def test_metrics_depend_on_metrics_and_accountants_and_not_on_pictures() -> None:
     for command in ("evaluate", "trace"):
         found = modules(COMMANDS + command)
-        assert below("privacy.accountants", "metrics.traces", "metrics.histogram", "problem", "storage") <= found
+        assert (
+            below("privacy.accountants", "metrics.traces", "metrics.histogram", "problem", "storage") <= found
+        )
         assert {"dpmc.privacy.events", "dpmc.models.banana", "dpmc.algorithms.dp_hmc"} <= found
         drawn = below("plots", "claims", "comparing", "reach", "stamp", "tables") - below("tables.formats")
         assert found & drawn == {"dpmc.tables", "dpmc.tables.names"}, "the names of tables, for studies"
@@ -170,7 +175,9 @@ def test_no_module_of_the_package_uses_what_the_package_loads_late() -> None:
     """The walk leaves out the interface of `dpmc`, which would lead to everything."""
     late = "|".join(__import__("dpmc")._PUBLIC)
     for name in EVERYTHING - {"dpmc", "dpmc.template.regression"}:
-        assert not re.search(rf"^\s*from dpmc import .*\b({late})\b", sources._package()[name].read_text(), re.M)
+        assert not re.search(
+            rf"^\s*from dpmc import .*\b({late})\b", sources._package()[name].read_text(), re.M
+        )
 
 
 # Modules that are really imported.
@@ -188,7 +195,7 @@ work, record = json.loads(sys.argv[1]), sys.argv[2]
 for what, *arguments in work:
     sys.argv = [what, *arguments]
     try:
-        runpy.run_path(what, run_name="__main__") if what.endswith(".py") else runpy.run_module(what, run_name="__main__")
+        (runpy.run_path if what.endswith(".py") else runpy.run_module)(what, run_name="__main__")
     except SystemExit as left:
         assert not left.code, (what, arguments)
 json.dump([name for name in sys.modules if name.partition(".")[0] == "dpmc"], open(record, "w"))
@@ -205,7 +212,7 @@ RULES = [
 
 
 def sources_of(rule: str) -> set[str]:
-    """Return the modules of the version of a rule, as its file states it; of a script, those of its imports."""
+    """Return the modules of the version of a rule, as its file states it; of a script, what it imports."""
     if rule.endswith(".py"):
         return modules(SCRIPTS / rule)
     (block,) = (block for block in RULES if block.startswith((f"rule {rule}:", f"def {rule}(")))
@@ -351,7 +358,9 @@ def test_a_search_of_a_model_of_ones_own_follows_the_accountant(monkeypatch) -> 
     from dpmc.first_setting import OneCell
     from dpmc.sampling import Cell
 
-    template = Cell(problem=None, method="dp-penalty", algorithm=None, epsilon="1", delta=0.1, accountant="tight")  # type: ignore[arg-type]
+    template = Cell(
+        problem=None, method="dp-penalty", algorithm=None, epsilon="1", delta=0.1, accountant="tight"
+    )  # type: ignore[arg-type]
     asking = OneCell(template, {})
     before = asking.sampling_settings("m", "dp-penalty", "1")
     monkeypatch.setattr(TightGaussian, "version", "corrected")

@@ -21,7 +21,9 @@ def figure_declared(wildcards):
 def figure_version(wildcards):
     """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
     study = STUDIES[wildcards.study]
-    own = sources.beside(declared_figure(study.path, wildcards.figure).draw or "", study.path.parent)
+    own = sources.beside(
+        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
+    )
     return sources_version("dpmc.commands.evaluation:plot", *filter(None, [own]))
 
 
