@@ -19,6 +19,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.errors import DpmcError
 from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.privacy import accountants
 from dpmc.randomness import stream
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class OneCell:
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
         """Return what determines the draws besides hyperparameters and data, as JSON."""
         cell = self.template
-        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
+        draws_version = algorithm_class(cell.method).draws_version
+        versions = [draws_version, accountants.versions(cell.accountant)]
+        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains, versions])
 
 
 def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:

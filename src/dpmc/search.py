@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dpmc import datasets
+from dpmc import datasets, sources
 from dpmc.algorithms import FREE
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
 from dpmc.randomness import stream
-from dpmc.studies import MissingSettings, Study, sources_version
+from dpmc.studies import MissingSettings, Study
 from dpmc.trials import Table, Trial, open_table
 from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 
@@ -59,8 +59,8 @@ LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
-#: Sources that determine a trial's value, besides the sampler, whose changes have versions of their own.
-VALUED_BY = ("metrics", "privacy/accountants")
+#: What makes data and chains, whose changes have versions of their own (`dpmc.sources`).
+DECLARED = ("dpmc.algorithms", "dpmc.datasets", "dpmc.models", "dpmc.sampling", "dpmc.studies")
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
@@ -569,6 +569,16 @@ def _at_bound(pinned: Any, value: Any) -> bool:
     return abs(math.log(one / other)) > 0.95 * math.log(FACTOR)
 
 
+def sources_of_values() -> str:
+    """Return a hash of the sources that determine a trial's value, besides its data and chains."""
+    return sources.version("dpmc.metrics.cell", "dpmc.tuning", without=DECLARED)
+
+
+def sources_of_search() -> str:
+    """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
+    return sources.version("dpmc.search", without=DECLARED)
+
+
 def _key(bench: Bench, seeds: int) -> str:
     """Return a hash of everything that determines the trials of a search, except their number."""
     from importlib.metadata import version
@@ -578,7 +588,7 @@ def _key(bench: Bench, seeds: int) -> str:
     content = [
         [bench.study.name, bench.model, bench.method],
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
-        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_version(*VALUED_BY)],
+        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_of_values()],
         [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
         [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
         *(

@@ -13,7 +13,8 @@ from dpmc.errors import DpmcError
 from dpmc import plots
 from dpmc.shipped import shipped
 from dpmc.studies.figures import declared_figure
-from dpmc.studies import PLACES, load_study, sources_version, study_files
+from dpmc.sources import version as sources_version
+from dpmc.studies import PLACES, load_study, study_files
 from dpmc.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.

@@ -26,7 +26,7 @@ rule evaluate:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("metrics", "privacy/accountants"),
+        version=lambda wildcards: sources_version("dpmc.commands.evaluation:evaluate"),
         cells=model_cells,
     shell:
         "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {params.cells} "
@@ -43,7 +43,7 @@ rule baselines:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("metrics"),
+        version=lambda wildcards: sources_version("dpmc.commands.evaluation:evaluate"),
     shell:
         "dpmc evaluate --study {wildcards.study} --model {wildcards.model} --data {input.data} "
         "--baselines --output {output} 2> {log}"

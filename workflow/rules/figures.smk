@@ -1,3 +1,4 @@
+from dpmc import sources
 from dpmc.tables import inputs as table_inputs
 from dpmc.tables import note as note_of_table
 
@@ -15,6 +16,15 @@ def figure_caption(wildcards):
 def figure_declared(wildcards):
     """Return the declaration of a figure; a change draws it anew."""
     return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
+
+
+def figure_version(wildcards):
+    """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
+    study = STUDIES[wildcards.study]
+    own = sources.beside(
+        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
+    )
+    return sources_version("dpmc.commands.evaluation:plot", *filter(None, [own]))
 
 
 rule figure:
@@ -36,9 +46,7 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version(
-            "comparing.py", "plots", "datasets", "models", "privacy", "algorithms"
-        ),
+        version=figure_version,
         caption=figure_caption,
         declared=figure_declared,
     shell:
@@ -68,7 +76,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "plots/style.py", "models", "algorithms"),
+        version=lambda wildcards: sources_version("dpmc.commands.evaluation:_write_table"),
         note=lambda wildcards: note_of_table(wildcards.table),
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
@@ -97,7 +105,7 @@ rule page:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "plots", "studies/figures.py"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
         declared=lambda wildcards: [
             declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
             for figure in STUDIES[wildcards.study].figures

@@ -33,7 +33,7 @@ for name, (script, table, text) in TABLES.items():
         conda:
             ENVIRONMENT
         params:
-            version=sources_version("comparing.py", "plots", "tables", "claims"),
+            version=lambda wildcards, input: sources_version(Path(input.script)),
             published=PUBLISHED if name == "comparison" else "",
             text=f"results/{{study}}/{text}" if text else "/dev/null",
         shell:
@@ -59,6 +59,6 @@ rule spending:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("metrics", "privacy/accountants"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"

@@ -15,7 +15,7 @@ rule traces:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("metrics", "privacy/accountants"),
+        version=lambda wildcards: sources_version("dpmc.commands.evaluation:trace"),
         cells=model_cells,
     shell:
         "dpmc trace --study {wildcards.study} --data {input.data} --chains {params.cells} "

@@ -1,4 +1,4 @@
-from dpmc.search import VALUED_BY, searched_pairs
+from dpmc.search import searched_pairs, sources_of_search
 
 TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 SEARCHED = "results/{study}/search/{model}/{method}.yaml"
@@ -16,9 +16,7 @@ def tuning_settings(wildcards):
 def search_settings(wildcards):
     """Return everything that determines a search's result; a change searches anew, more trials continue it."""
     trials = STUDIES[wildcards.study].tuning.trials
-    return json.dumps(
-        [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
-    )
+    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
 
 
 def searches(wildcards):
@@ -129,7 +127,7 @@ rule budgets:
         ENVIRONMENT
     params:
         settings=budget_settings,
-        version=sources_version("budgets.py", "privacy/accountants"),
+        version=lambda wildcards: sources_version("dpmc.commands.budgets:budgets"),
         tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
     shell:
         "dpmc budgets --study {wildcards.study} {params.tuned} --output {output} 2> {log}"
@@ -146,6 +144,8 @@ rule tuned:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {input.found} > {output} 2> {log}"
 
@@ -170,6 +170,6 @@ rule lessons:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("reach.py", "plots/lessons.py", "plots/layout.py", "plots/style.py"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {wildcards.study} {output} {input.found} 2> {log}"

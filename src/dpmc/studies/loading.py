@@ -12,7 +12,7 @@ from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.figures import check_own, known_figures, own_figures
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
-from dpmc.tables import TABLES
+from dpmc.tables.names import NAMES
 from dpmc.values import MOST, MOST_STARTS, shown
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
@@ -106,7 +106,7 @@ def _figures(study: Study) -> tuple[str, ...]:
     """Return the names of a study's figures: those that it lists, else all of its own file."""
     if "figures" not in study.model_fields_set:
         return tuple(own_figures(study.path))
-    known = [*known_figures(study.path), *TABLES]
+    known = [*known_figures(study.path), *NAMES]
     for name in study.figures:
         _check_known(study, name, known, "figures")
     return study.figures
