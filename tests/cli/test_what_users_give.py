@@ -419,7 +419,7 @@ def test_names_of_parameters_label_the_draws(folder):
         ("1,5\n2\n", ("line 2", "1 numbers", "2")),
         ("x,y\n1\n", ("line 2: 1 numbers, line 1 has 2 names",)),
         ("1\n2,3\n", ("line 2", "2 numbers", "1")),
-        ("1\n\n1_0\n", ("line 3", "'1_0'")),
+        ("1\n1_0\n", ("line 2", "'1_0'")),
         ("1\n٣\n", ("line 2", "'٣'")),
         ("1\n\0\n", ("line 2",)),
         ("1\n2\x0c3\n", ("line 2",)),
@@ -447,7 +447,7 @@ def test_rows(folder, capsys, text, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["\ufeff1\n2\n", "\ufeffx\n1\n2\n", "x\n1\n2\n", '"x"\n 1\n\n2 \r\n', "1\n2"]
+    "text", ["\ufeff1\n2\n", "\ufeffx\n1\n2\n", "x\n1\n2\n", '"x"\n 1\n2 \r\n', "1\n2", "1\r2\r"]
 )
 def test_correct_rows_are_read(folder, text):
     path = folder / "own.csv"

@@ -266,7 +266,7 @@ DATA_CSV = [
     Mutation("numbers in other words", C, cell("4", "4.", "+4", "4e0", " 4 ", "-0.0", ".5",
              "4.000000000000000000000000001"),
              True, mixes=True),
-    Mutation("blank lines", C, text(R, lambda t, rng: t + rng.choice(["\n", "\n\n\n", "  \n"])), True),
+    Mutation("blank lines", C, text(R, lambda t, rng: t + rng.choice(["\n", "\n\n\n", "  \n"])), word="line 21"),
     Mutation("no end of the last line", C, text(R, lambda t, rng: t.rstrip("\n")), True),
     Mutation("ends of lines of Windows", C, text(R, lambda t, rng: t.replace("\n", "\r\n").encode()), True),
     Mutation("rows in another order", C, text(R, lambda t, rng: "".join(rng.sample(t.splitlines(True), 20))),
