@@ -166,7 +166,7 @@ def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) ->
         ({"epsilon": 0.01}, "budget too small: epsilon 0.01 allows 0 iterations; more noise in each"),
         ({"epsilon": 2, "chains": 100}, "budget too small: epsilon 2 allows 0 iterations"),
         ({"epsilon": "inf"}, "iterations: needed when epsilon is inf"),
-        ({"delta": 2}, "delta: 2 must be between 0 and 1"),
+        ({"delta": 2}, "delta: 2 must be greater than 0 and less than 1/n"),
         ({"delta": "x"}, "delta: 'x' is not a number"),
         ({"chains": 0}, "chains: 0 must be a whole number, at least 1 and at most 1000"),
         ({"chains": 2.0}, "chains: 2.0 must be a whole number"),

@@ -97,8 +97,8 @@ class Ledger:
     def foresee(self, events: Iterable[Release]) -> None:
         """Fix a whole run's releases, which must fit the budget; parts of them need no further test.
 
-        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first reservation nothing more
-        can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
+        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first reservation nothing
+        more can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
         """
         total = counts(events)
         begun = bool(self._reserved)
@@ -221,7 +221,7 @@ class Ledger:
         return self._reserved - self._spent()
 
     def _require_foreseen(self, total: Counter[Release]) -> None:
-        """Raise BudgetExceeded for more than the first reservation fixed, unless the accountant is a filter."""
+        """Raise BudgetExceeded for more than the first reservation fixed, unless it is a filter."""
         fixed = self._reserved if self._foreseen is None and self._reserved else self._foreseen
         if fixed is None or self.accountant.is_filter:
             return
