@@ -78,7 +78,7 @@ def sample(
     iterations
         Iterations of each chain; None: all that the budget allows.
     thin
-        Keep every `thin`-th draw.
+        Keep every `thin`-th draw; at most the iterations.
     seed
         Seed of all random numbers. Model, data, algorithm, ε and seed name the same random streams as in the
         commands.
@@ -122,10 +122,7 @@ def sample(
         iterations=None if iterations is None else _count("iterations", iterations),
         thin=thin,
     )
-    enough = cell.status(cell.allowed_iterations())
-    if enough != "ok" and iterations is None:
-        fewer = " or fewer chains" if chains > 1 else ""
-        raise DpmcError(f"{enough}; more noise in each (hyperparameters){fewer} buys more")
+    cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})

@@ -140,7 +140,7 @@ class Study(StudyKeys):
 
         Raises DpmcError for a label that the study does not have.
         """
-        if ":" not in label:
+        if ":" not in label or label in self.models:
             return self._known(self.models, "models", label)
         search_folder(self.path.parent)
         first = next(iter(self.models.values()))
@@ -152,6 +152,11 @@ class Study(StudyKeys):
             epsilons=first.epsilons,
             tuning_epsilon=first.tuning_epsilon,
         )
+
+    def tuned_at(self, model: str, epsilon: str) -> "Study":
+        """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
+        spec = self.model(model).model_copy(update={"tuning_epsilon": epsilon})
+        return self.model_copy(update={"models": {**self.models, model: spec}})
 
     def method(self, label: str) -> MethodSpec:
         """Return the method of a label.
