@@ -18,7 +18,7 @@ from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.progress import reporter
 from dpmc.randomness import canonical_epsilon
-from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, real, shown
+from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
 
 if TYPE_CHECKING:
     import xarray
@@ -68,8 +68,8 @@ def sample(
     epsilon
         Budget ε of all chains together; "inf" for algorithms without privacy, with `iterations`.
     delta
-        Budget δ. Default 0.1/n, as in the studies: each row is one person's, and δ = 1/n would allow
-        publishing one row. n is public.
+        Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
+        0.1/n, as in the studies. n is public.
     hyperparameters
         Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
         either. They must not depend on the private rows. There are no defaults: good values depend on the
@@ -79,7 +79,7 @@ def sample(
     iterations
         Iterations of each chain; None: all that the budget allows.
     thin
-        Keep every `thin`-th draw.
+        Keep every `thin`-th draw; at most the iterations.
     seed
         Seed of all random numbers. They also depend on everything else that determines the chains: rows,
         model, hyperparameters and all arguments but `thin` and `progress`. A command with the same ones on a
@@ -125,10 +125,7 @@ def sample(
         thin=thin,
         streams="content",
     )
-    enough = cell.status(cell.allowed_iterations())
-    if enough != "ok" and iterations is None:
-        fewer = " or fewer chains" if chains > 1 else ""
-        raise DpmcError(f"{enough}; more noise in each (hyperparameters){fewer} buys more")
+    cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})
@@ -359,12 +356,9 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
 def _delta(delta: float | None, n: int) -> float:
     """Return δ as given, else 0.1/n."""
     try:
-        number = 0.1 / n if delta is None else real(delta)
+        return delta_below(0.1 / n if delta is None else delta, n)
     except ValueError as error:
         raise DpmcError(f"delta: {error}") from None
-    if not 0.0 < number < 1.0:
-        raise DpmcError(f"delta: {number:g} must be between 0 and 1, both excluded")
-    return number
 
 
 def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:

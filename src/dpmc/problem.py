@@ -106,8 +106,10 @@ class Problem:
                 raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
         if _largest(self.rows) > LARGEST_VALUE:
             raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
-        if not 0.0 < self.temperature < np.inf:
-            raise DpmcError(f"{source}: temperature: {self.temperature:g} must be greater than 0 and finite")
+        if not 0.0 < self.temperature <= 1.0:
+            raise DpmcError(
+                f"{source}: temperature: {self.temperature:g} must be greater than 0 and at most 1"
+            )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
         width = self._row_width()

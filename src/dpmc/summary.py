@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half
 from dpmc.storage import ChainFile
 
@@ -69,10 +70,13 @@ def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[s
         said.append("  " + "  ".join(map(str.ljust, row, widths)).rstrip())
     if any("*" in column for column in columns):
         said.append("  * private, not to be released")
+    found: list[str] = []
     for result in results:
         if result.iterations and result.about["status"] == "ok":  # otherwise the status names the problem
-            said += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
-    return said
+            found += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
+    if found and any(result.spent != "inf" for result in results) and not is_public(about["dataset"]):
+        found.append("dpmc: another run on these rows spends as much again: try remedies on simulated rows")
+    return said + found
 
 
 def name(about: dict[str, Any]) -> str:

@@ -135,6 +135,36 @@ def test_quiet_prints_nothing(folder, capfd):
 def test_a_bad_setting_is_warned_of(folder, capfd, settings, words):
     lines = said(capfd, f"{folder}:Normal", **settings)
     assert any(all(word in line for word in words) for line in warnings(lines)), lines
+    assert lines[-1].startswith("dpmc: another run on these rows spends as much again")
+
+
+def test_another_run_costs_nothing_on_public_rows_and_without_a_budget(folder, capfd):
+    Path("own.yaml").write_text(json.dumps({**GOOD, "proposal_sd": 20.0}))
+    run = ("--method", "dp-penalty", "--seed", "0", "--iterations", "30", "--hyperparameters", "own.yaml")
+    own = ("--model", f"{folder}:Normal", "--data", "rows.csv", "--epsilon", "inf", "--output", "own.nc")
+    public = ("--model", "circle", "--epsilon", "4", "--output", "public.nc")
+    for more in (own, public):
+        assert main(("sample", *run, *more)) == 0
+        found = capfd.readouterr().err
+        assert "dpmc: warning: " in found and "another run" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--thin", "100000"), r"thin: 100000 must be at most \d+, the iterations of a chain; no draw"),
+        (("--thin", "6", "--iterations", "5"), "thin: 6 must be at most 5"),
+        (("--chains", "600"), "budget too small: epsilon 4 allows [123] iterations?; more noise in each"),
+        (("--delta", "0.9"), "--delta: 0.9 for n = 2000: 0.9 must be greater than 0 and less than 1/n"),
+    ],
+)
+def test_a_run_that_would_return_nothing_is_refused(folder, capfd, arguments, words):
+    Path("own.yaml").write_text(json.dumps({**GOOD, "tau": 1.0}))
+    run = ("--model", f"{folder}:Normal", "--method", "dp-penalty", "--epsilon", "4", "--seed", "0")
+    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--output", "c.nc", "--quiet")
+    assert main(("sample", *run, *files, *arguments)) == 2
+    assert re.search(words, capfd.readouterr().err)
+    assert not list(Path().glob("*c.nc*"))
 
 
 def test_a_likelihood_that_is_nan_is_warned_of(folder, capfd):

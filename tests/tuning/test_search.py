@@ -423,8 +423,12 @@ def test_a_model_of_ones_own_needs_no_hyperparameters_to_begin_with(
         "give them by --hyperparameters, or let dpmc tune --search find some" in said and "yaml" not in said
     )
     few = ["--search", "--trials", "2", "--seeds", "2"]
+    assert main(("tune", *own, *few, "--method", "dp-penalty")) == 2
+    assert "--epsilon: needed to search for own_normal:Normal" in capsys.readouterr().err
+    few += ["--epsilon", "3"]
     assert main(("tune", *own, *few, "--method", "dp-penalty")) == 0
     found = yaml.safe_load(Path("found.yaml").read_text())
+    assert found["search"]["epsilon"] == "3"
     assert (found["study"], found["model"], found["method"]) == ("small", "own_normal:Normal", "dp-penalty")
     run = ["sample", *own[:4], "--method", "dp-penalty", "--hyperparameters", "found.yaml", "--seed", "0"]
     assert main((*run, "--epsilon", "4", "--output", "c.nc", "--quiet")) == 0

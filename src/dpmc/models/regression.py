@@ -44,7 +44,7 @@ class GeneralizedLinearModel:
     true_theta
         Parameters with which rows are simulated, and around which chains start; default 0.
     tempering
-        Number of rows that the tempered likelihood counts as; None: all rows.
+        Number of rows that the tempered likelihood counts as, at most all; None: all.
     binary
         {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers.
         A guess from public knowledge, like centre and scale; the rows are not compared with it.
@@ -71,7 +71,7 @@ class GeneralizedLinearModel:
         self.columns = (outcome, *names)
         self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
         self.dimension = len(self.parameters)
-        self.tempering = tempering
+        self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
         self._norm = None if norm is None else positive(norm, f"{who}: norm")
         sds = [prior_sd] * self.dimension if np.ndim(prior_sd) == 0 else prior_sd

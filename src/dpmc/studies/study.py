@@ -12,7 +12,7 @@ from dpmc import sources
 from dpmc.errors import DpmcError
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, added, validated
-from dpmc.values import real
+from dpmc.values import delta_below, real
 
 if TYPE_CHECKING:
     from dpmc.cell import Cell
@@ -62,11 +62,15 @@ class Study(StudyKeys):
         return self.tuning.models or tuple(self.models)
 
     def delta_for(self, n: int) -> float:
-        """Return δ for n rows; raise DpmcError unless it is in (0, 1)."""
-        delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
-        if not 0.0 < delta < 1.0:
-            self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
-        return delta
+        """Return δ for n rows; raise DpmcError unless it is between 0 and 1/n."""
+        try:
+            each = real(self.delta.split("/")[0].strip()) if isinstance(self.delta, str) else None
+            return delta_below(self.delta if each is None else each / n, n)
+        except ValueError as error:
+            rule = f"{self.delta} for n = {n}: {error}"
+            if self.delta != self.document.content.get("delta"):  # an option's
+                raise DpmcError(f"--delta: {rule}") from None
+            self.document.refuse("delta", rule=rule)
 
     def definition(self, model: str) -> "Definition":
         """Return the definition of a model of the catalogue, or of a user's class.
@@ -139,7 +143,7 @@ class Study(StudyKeys):
 
         Raises DpmcError for a label that the study does not have.
         """
-        if ":" not in label:
+        if ":" not in label or label in self.models:
             return self._known(self.models, "models", label)
         search_folder(self.path.parent)
         first = next(iter(self.models.values()))
@@ -151,6 +155,11 @@ class Study(StudyKeys):
             epsilons=first.epsilons,
             tuning_epsilon=first.tuning_epsilon,
         )
+
+    def tuned_at(self, model: str, epsilon: str) -> "Study":
+        """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
+        spec = self.model(model).model_copy(update={"tuning_epsilon": epsilon})
+        return self.model_copy(update={"models": {**self.models, model: spec}})
 
     def method(self, label: str) -> MethodSpec:
         """Return the method of a label.
