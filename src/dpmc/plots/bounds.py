@@ -44,6 +44,17 @@ class _Experiment:
     known_exact: Sequence[float]  # MMD of published exact samples
 
 
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return the models whose metrics the figure reads.
+
+    Raises DpmcError if the study has none.
+    """
+    labels = selected(study, how.models, clipping_models(study))
+    if not labels:
+        raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
+    return labels
+
+
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
@@ -75,14 +86,9 @@ def draw(given: Given) -> Figure:
 
 
 def _experiments(given: Given) -> list[_Experiment]:
-    """Return the experiments of the declared models, in their order.
-
-    Raises DpmcError if the study has none.
-    """
+    """Return the experiments of the declared models, in their order."""
     how, study = given.declared, given.study
-    labels = selected(study, how.models, clipping_models(study))
-    if not labels:
-        raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
+    labels = models_read(study, how)
     results = Results.of_study(given.metrics, study)
     results.check_metrics(how.metric)
     parts = []
