@@ -75,10 +75,11 @@ slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, 2,000 mu
 test-slurm: $(CLUSTER) ## the workflow on a real Slurm, which it installs (Debian, root) and starts, minutes
 	.venv/bin/python -m pytest -v --durations 0 tests/cluster/on_slurm.py
 
-lint: $(PROJECT) ## style, format and types
+lint: $(PROJECT) ## style, format and types, and Snakemake's own lint: 10 s
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m ruff format --check .
 	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/python -m snakemake --lint
 	.venv/bin/python -m mypy
 
 # --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions

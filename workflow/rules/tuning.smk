@@ -66,6 +66,8 @@ rule budgets:
         settings=budget_settings,
         version=sources_version("budgets.py", "privacy/accountants"),
         tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
+    message:
+        "Compute the iterations that the budgets of {wildcards.study} allow"
     shell:
         "dpmc budgets --study {wildcards.study} {params.tuned} --output {output} 2> {log}"
 

@@ -37,7 +37,8 @@ class Given:
     """What a figure is drawn from."""
 
     declared: FigureKeys
-    metrics: DataFrame  # tidy table of the models that the figure reads: study, model, method, epsilon, seed, metric, value
+    # tidy table of the models that the figure reads: study, model, method, epsilon, seed, metric, value
+    metrics: DataFrame
     study: Study
     published: Path  # folder of the published results
     results: Path  # folder of all studies' results

@@ -21,6 +21,7 @@ from dpmc.errors import DpmcError
 from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Quartiles, Results, published_table, selected
 from dpmc.plots.style import MethodStyle
+from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 if TYPE_CHECKING:  # as in `frame`

@@ -55,7 +55,8 @@ class _Note:
 
 def models_read(study: Study, how: FigureKeys) -> list[str]:
     """Return the models whose metrics the figure reads: those drawn as boxes, and those beside them."""
-    models, beside = models_of(study, how.models), Pairs.of(study, how).models
+    beside = Pairs.of(study, how).models
+    models = [label for label in models_of(study, how.models) if not beside or label in beside]
     return list(dict.fromkeys([*models, *(beside[label] for label in models if label in beside)]))
 
 
