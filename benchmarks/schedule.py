@@ -2,9 +2,9 @@
 
     make figures STUDY=thesis && python benchmarks/schedule.py thesis [--folder FOLDER] [--cores 2 8 32 128]
 
-The run must have had one sampling job for each method (`job: method`). A job of a cell or a chain is given the
-share of its method's seconds that it has of the iterations, and the start of a process. Jobs start as Snakemake
-starts them: when their inputs are there, by priority.
+The run must have had one sampling job for each method (`job: method`). A job of a cell or a chain gets a part
+of its method's seconds, by its iterations, and the start of a process. Jobs start as Snakemake starts them:
+when their inputs are there, by priority.
 """
 
 import argparse

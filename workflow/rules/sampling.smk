@@ -36,7 +36,6 @@ for name, study in STUDIES.items():
             **({"method": algorithm} if "method" in known else {}),
             allow_missing=True,
         )[0]
-
         chains = expand(CHAIN, **known, allow_missing=True)
 
         rule:
@@ -67,7 +66,7 @@ for name, study in STUDIES.items():
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
             message:
-                f"Sample {len(chains)} chains: {' '.join(filter(None, (name, model, algorithm)))} {{wildcards}}"
+                f"Sample {name} {model}, {len(chains)} of its chains: {{wildcards}}"
             shell:
                 "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds $DPMC_CHECKPOINT_SECONDS "
