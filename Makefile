@@ -39,7 +39,7 @@ figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from
 tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about an hour for the thesis: results/<study>/tuned.yaml
 	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
-smoke: ## a small study from data to figures, in about a minute
+smoke: ## a small study from data to figures, 43 CPU-seconds
 	$(MAKE) figures STUDY=smoke
 
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
@@ -75,10 +75,11 @@ slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, 2,000 mu
 test-slurm: $(CLUSTER) ## the workflow on a real Slurm, which it installs (Debian, root) and starts, minutes
 	.venv/bin/python -m pytest -v --durations 0 tests/cluster/on_slurm.py
 
-lint: $(PROJECT) ## style, format and types
+lint: $(PROJECT) ## style, format and types, and Snakemake's lint of the rules
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m ruff format --check .
 	.venv/bin/snakefmt --check Snakefile workflow
+	.venv/bin/python -m snakemake --lint
 	.venv/bin/python -m mypy
 
 # --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions

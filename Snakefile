@@ -26,6 +26,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/inputs.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/tuning.smk"
 include: "workflow/rules/sampling.smk"
@@ -38,9 +39,26 @@ include: "workflow/rules/claims.smk"
 
 # In this file, because Snakemake ignores the default target of an included file.
 rule default:
+    """the study named in config/config.yaml, or by --config study=<name>"""
     default_target: True
     input:
         all_of(STUDIES if config["study"] == "all" else [config["study"]]),
+
+
+rule all:
+    """every study"""
+    input:
+        all_of(STUDIES),
+
+
+for study in STUDIES:
+
+    rule:
+        """all figures and tables of this study"""
+        name:
+            study
+        input:
+            all_of([study]),
 
 
 # Fill numba's cache in one process, so that dozens of jobs do not compile the same kernels at once.

@@ -35,7 +35,6 @@ LOCK = Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE_LOCKS = Path(".snakemake/locks")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 INCOMPLETE = 3  # exit status of a run that left out models without image data
-MANY_CORES = 16  # with so many cores a job makes a cell, so that no core waits for the longest method
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -49,8 +48,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     targets = tuning_targets(studies, options.studies) if options.tune else options.studies
     folder, profile = known_profile(options.profile) if options.profile else (None, {})
     check_partitions(profile)
-    # The rules call the `dpmc` of this environment, even if it is not active.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     lock = take_lock(" ".join(options.studies))
     clear_stale_locks()
     command = snakemake_command(options, for_snakemake, folder, profile)
@@ -93,15 +90,10 @@ def snakemake_command(
     # On a cluster, `all` would be the cores of this machine; there the profile has the number of jobs.
     if not folder or options.cores != "all":
         command += ["--cores", options.cores]
-    if cluster or options.verbose:
-        # Snakemake's own log, which names jobs of a cluster; without reasons, which list thousands of files.
-        command.append("--quiet=reason")
-    elif not is_planned(for_snakemake):
+    # A cluster's run has Snakemake's own log, which names the cluster's jobs.
+    if not (cluster or options.verbose or is_planned(for_snakemake)):
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
-    # Set here and not in the rules: a job of a cluster sees one core, and Snakemake passes this setting on.
-    cores = int(options.cores) if options.cores.isdecimal() else os.cpu_count() or 1
-    config = [*options.config, *(["many_cores=true"] if cluster or cores >= MANY_CORES else [])]
-    return [*command, *(["--config", *config] if config else []), "--"]
+    return [*command, *(["--config", *options.config] if options.config else []), "--"]
 
 
 def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:

@@ -193,7 +193,14 @@ def _evaluate(command: argparse.ArgumentParser) -> None:
 
 def _plot(command: argparse.ArgumentParser) -> None:
     command.add_argument("--figure", required=True, help="name of the figure, or of a table")
-    command.add_argument("--metrics", type=file_path, metavar="CSV", help="needed by figures, not by tables")
+    command.add_argument(
+        "--metrics",
+        nargs="*",
+        default=[],
+        type=file_path,
+        metavar="CSV",
+        help="metrics of the models that a figure draws; tables and some figures need none",
+    )
     command.add_argument(
         "--published", type=Path, default=shipped("data", "published"), help="published results (CSV files)"
     )

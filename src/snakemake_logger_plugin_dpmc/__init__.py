@@ -49,7 +49,7 @@ class LogHandler(LogHandlerBase):
         if event == LogEvent.JOB_INFO:
             self.began = self.began or time.monotonic()
         elif event == LogEvent.PROGRESS:
-            if not self.common_settings.quiet:
+            if "all" not in map(str, self.common_settings.quiet or ()):  # the profile is quiet about reasons
                 self._progress(getattr(record, "done", 0), getattr(record, "total", 0))
         elif event == LogEvent.JOB_ERROR:
             self._failure(record)

@@ -219,9 +219,9 @@ def test_the_same_metrics_give_the_same_bytes(tmp_path: Path, ending: str) -> No
     table = tmp_path / "metrics.csv"
     metrics(of).to_csv(table, index=False)
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
-    plot("mmd-easy", of, table, PUBLISHED, [first])
+    plot("mmd-easy", of, [table], PUBLISHED, [first])
     with matplotlib.rc_context({"font.size": 20.0, "lines.linewidth": 7.0, "axes.grid": True}):
-        plot("mmd-easy", of, table, PUBLISHED, [second])
+        plot("mmd-easy", of, [table], PUBLISHED, [second])
     assert first.read_bytes() == second.read_bytes()
     assert b"CreationDate" not in first.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -246,7 +246,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     ]
     for name, made, source, target, message in cases:
         with pytest.raises(DpmcError, match=message) as caught:
-            plot(name, made, source, PUBLISHED, [target])
+            plot(name, made, [source], PUBLISHED, [target])
         assert "\n" not in str(caught.value)
         assert not target.exists()
 

@@ -62,7 +62,7 @@ def page(tmp_path: Path) -> Page:
     (tmp_path / "config/studies/one.yaml").write_text(yaml.safe_dump(STUDY))
     metrics(study((MODEL,))).to_csv(tmp_path / "metrics.csv", index=False)
     picture = tmp_path / "mmd-easy.png"
-    plot("mmd-easy", study((MODEL,)), tmp_path / "metrics.csv", ROOT / "data/published", [picture])
+    plot("mmd-easy", study((MODEL,)), [tmp_path / "metrics.csv"], ROOT / "data/published", [picture])
     (tmp_path / "comparison.csv").write_text(COMPARISON)
     command = [sys.executable, str(ROOT / "workflow/scripts/page.py"), "one", "page.html"]
     subprocess.run([*command, picture.name, "comparison.csv"], cwd=tmp_path, check=True)

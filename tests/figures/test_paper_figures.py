@@ -300,9 +300,9 @@ def test_plot_finds_chains_and_names_a_missing_one(tmp_path: Path, results: Path
     of.methods = {"dp-hmc": of.methods["dp-hmc"]}
     table_of(of, plausible).to_csv(table, index=False)
     first, second = tmp_path / "a.png", tmp_path / "b.png"
-    plot("paper-posteriors", of, table, PUBLISHED, [first], results)
-    plot("paper-posteriors", of, table, PUBLISHED, [second], results)
+    plot("paper-posteriors", of, [table], PUBLISHED, [first], results)
+    plot("paper-posteriors", of, [table], PUBLISHED, [second], results)
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(DpmcError, match="eps-15/seed-0.nc: no such file"):
-        plot("paper-posteriors", of, table, PUBLISHED, [tmp_path / "c.png"], tmp_path)
+        plot("paper-posteriors", of, [table], PUBLISHED, [tmp_path / "c.png"], tmp_path)
     assert not (tmp_path / "c.png").exists()

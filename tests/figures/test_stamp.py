@@ -48,12 +48,16 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / place).mkdir(parents=True)
     shutil.copytree(ROOT / "config/hyperparameters", tmp_path / "config/hyperparameters")
     (tmp_path / "config/studies/one.yaml").write_text(yaml.safe_dump(STUDY))
-    table = tmp_path / "results/one/metrics.csv"
-    metrics(of).assign(study="one").to_csv(table, index=False)
+    (tmp_path / "results/one/metrics.csv").touch()  # there are results
+    read = [tmp_path / f"results/one/metrics/{MODEL}/{name}.csv" for name in ("chains", "baseline")]
+    made = metrics(of).assign(study="one")
+    for table, exact in zip(read, (False, True), strict=True):
+        table.parent.mkdir(parents=True, exist_ok=True)
+        made[(made["method"] == "baseline") == exact].to_csv(table, index=False)
     picture = tmp_path / "figures/one/mmd-easy.png"
-    plot("mmd-easy", of, table, PUBLISHED, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
-    files = inputs("mmd-easy", of, table, PUBLISHED, tmp_path / "results")
-    assert stamp.read(picture) == stamp.digest(files) and table in files
+    plot("mmd-easy", of, read, PUBLISHED, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
+    files = inputs("mmd-easy", of, read, PUBLISHED, tmp_path / "results")
+    assert stamp.read(picture) == stamp.digest(files) and set(read) < set(files)
     assert stamp.read(picture.with_suffix(".pdf")) == ""
     shutil.copy(picture, tmp_path / "docs/gallery/one")
     return tmp_path
@@ -81,11 +85,11 @@ def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
     )
     (folder / "docs/gallery/one/tuned_table.md").unlink()
     (folder / "figures/one/circle.png").unlink()
-    table = folder / "results/one/metrics.csv"
+    table = folder / f"results/one/metrics/{MODEL}/chains.csv"
     table.write_text(table.read_text().replace(",mmd,0.", ",mmd,1.", 1))
     assert check(folder) == (1, [f"{picture}: was drawn from other results"])
     content = (folder / picture).read_bytes()
     (folder / picture).write_bytes(content.replace(stamp.KEY.encode(), b"somebodies1"))
     assert check(folder) == (1, [f"{picture}: has no stamp"])
-    table.unlink()
+    (folder / "results/one/metrics.csv").unlink()
     assert check(folder) == (0, ["one: not checked, there are no results of it here"])

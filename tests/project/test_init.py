@@ -69,6 +69,10 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
     assert re.search(r"^figure +1$", planned, re.M)
     assert re.search(r"^spending +1$", planned, re.M)
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--cores"]
+    for cores, jobs in (("15", 2), ("16", 6)):  # of a method; of a cell
+        planned = subprocess.run([*command, cores], capture_output=True, text=True, check=True).stdout
+        assert re.search(rf"^sample_regression_regression +{jobs}$", planned, re.M)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def test_incomplete_outputs_of_a_killed_run_are_made_again(project: Path) -> Non
     name = base64.b64encode(b"results/regression/budgets.csv").decode()
     (marks / name).touch()
     planned = snakemake("--dry-run", "results/regression/budgets.csv")
-    assert "profiles/default" in planned and "rule budgets:" in planned
+    assert "profiles/default" in planned and re.search(r"^budgets +1$", planned, re.M)
 
 
 def test_the_commands_of_the_readme_work(project: Path) -> None:

@@ -25,7 +25,7 @@ CELL = {
     "delta": "0.1/n",
     "seeds": 5,
     "settings_of": "thesis",
-    "models": {"circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 2_000}},
+    "models": {"circle": {"epsilons": [0.3, 0.5], "tuning_epsilon": 0.5, "n": 2_000}},
     "methods": {"dp-penalty": {}, "dp-hmc": {}},
     "figures": ["circle"],
 }
@@ -126,26 +126,28 @@ def test_cluster_jobs_request_the_resources_of_the_profile(folder):
     code, output = run(folder, "-m", "snakemake", "--cores", "1", "-n", "--default-resources", *asked)
     assert code == 0, output
     lines = [line for line in output.splitlines() if line.startswith("    resources: ")]
-    assert len(lines) > 8 and all("mem_mb=1000" in line and "runtime=60" in line for line in lines)
+    assert len(lines) > 4 and all("mem_mb=1000" in line and "runtime=60" in line for line in lines)
 
 
+@pytest.mark.parametrize("command", [("workflow/run.py",), ("-m", "snakemake")])
 @pytest.mark.parametrize(
-    ("arguments", "settings", "logs"),
+    ("arguments", "settings", "chosen", "jobs"),
     [
-        (["--cores", "15"], "", "dp-hmc.log"),
-        (["--cores", "16"], "", "dp-hmc/eps-0.5.log"),
-        (["--cores", "16", "--config", "job=method"], "", "dp-hmc.log"),
-        (["--cores", "16"], "job: chain", "dp-hmc/eps-0.5-seed-4.log"),
-        (["--cores", "1", "--config", "job=cell"], "job: chain", "dp-hmc/eps-0.5.log"),
+        (["--cores", "15"], "auto", {}, 2),
+        (["--cores", "16"], "auto", {}, 4),
+        (["--cores", "16", "--config", "job=method"], "auto", {}, 2),
+        (["--cores", "16"], "chain", {}, 20),
+        (["--cores", "1", "--config", "job=cell"], "chain", {}, 4),
+        (["--cores", "1"], "auto", {"DPMC_JOB": "cell"}, 4),  # a job of a cluster
+        (["--cores", "16"], "auto", {"DPMC_JOB": "method"}, 2),
     ],
 )
-def test_jobs_are_smaller_where_cores_are_many(folder, arguments, settings, logs):
-    if settings:
-        file = folder / "config/config.yaml"
-        file.write_text(file.read_text().replace("job: auto", settings))
-    code, output = run(folder, "workflow/run.py", "-n", *arguments, "cell")
+def test_jobs_are_smaller_where_cores_are_many(folder, command, arguments, settings, chosen, jobs):
+    file = folder / "config/config.yaml"
+    file.write_text(file.read_text().replace("job: auto", f"job: {settings}"))
+    code, output = run(folder, *command, "-n", *arguments, "--", "cell", **chosen)
     assert code == 0, output
-    assert f"log: logs/cell/sampling/circle/{logs}\n" in output
+    assert f"sample_cell_circle {jobs}" in " ".join(output.split())
 
 
 @pytest.mark.parametrize(

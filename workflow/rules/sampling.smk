@@ -2,59 +2,18 @@
 # `job` of config/config.yaml. Each chain is a target of its own and is bit-identical for all settings.
 from functools import partial
 
-from dpmc import models
-
 LOGS = {
     "method": "logs/{study}/sampling/{model}/{method}",
     "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}",
     "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}",
 }
-AUTO = "cell" if config.get("many_cores") else "method"
-JOB = AUTO if config["job"] == "auto" else config["job"]
+# A job of a cluster reads these rules again, and has other cores than the run: it gets what the run has chosen.
+CHOSEN = os.environ.setdefault("DPMC_JOB", "cell" if given_cores() >= MANY_CORES else "method")
+JOB = CHOSEN if config["job"] == "auto" else config["job"]
 
 
-def hyperparameters(study, model, wildcards):
-    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones."""
-    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
-        return TUNED.format(study=study.name, model=model, method=wildcards.method)
-    return []
-
-
-def sampling_settings(study, model, methods, wildcards):
-    """Return what determines the draws of a method, or of all that may share a job, besides inputs, ε and seed."""
-    settings = ""
-    for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
-        settings += study.sampling_settings(model, method, epsilon="")
-        if not study.is_tried(model, method):
-            settings += json.dumps(pinned(study, model, method), sort_keys=True)
-    return settings
-
-
-def sampling_priority(study, model, methods, wildcards):
-    """Return a priority that runs long jobs first: by gradients, dimension and ε."""
-    algorithm = study.method(wildcards.get("method", methods[0])).algorithm
-    gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
-    name = study.model(model).model
-    # A user's model is a program: planning a run does not run it.
-    dimension = 0 if ":" in name else len(models.definition(name).true_theta)
-    epsilon = float(wildcards.get("epsilon", 0))
-    return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
-
-
-def without_budget(study, model, method):
-    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
-    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
-
-
-def grids(study):
-    """Return (model, list of ε, algorithm of methods without a budget) -> the methods that the study runs there."""
-    found = {}
-    for model, method, _ in study.cells():
-        algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
-        methods = found.setdefault((model, study.epsilons(model, method), algorithm), [])
-        if method not in methods:
-            methods.append(method)
-    return found
+envvars:
+    "DPMC_JOB",
 
 
 # Outputs cannot depend on wildcards, hence one rule for each model and list of ε. A job of chains without a budget
@@ -77,15 +36,17 @@ for name, study in STUDIES.items():
             **({"method": algorithm} if "method" in known else {}),
             allow_missing=True,
         )[0]
+        chains = expand(CHAIN, **known, allow_missing=True)
 
         rule:
+            """part of a run: chains of this study and model"""
             name:
                 "_".join(filter(None, ("sample", name, model, algorithm, *own)))
             input:
                 data=f"data/{name}/{model}/{study.model(model).data}.nc",
                 hyperparameters=partial(hyperparameters, study, model),
             output:
-                expand(CHAIN, **known, allow_missing=True),
+                chains,
             log:
                 f"{job}.log",
             # Wall and CPU seconds and memory, for the table of run times; no result depends on it.
@@ -104,7 +65,9 @@ for name, study in STUDIES.items():
                 hyperparameters=lambda wildcards, input: (
                     f"--hyperparameters {input.hyperparameters} " if input.hyperparameters else ""
                 ),
+            message:
+                f"Sample {name} {model}, {len(chains)} of its chains: {{wildcards}}"
             shell:
                 "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
-                "{params.hyperparameters}--checkpoint-seconds {config[checkpoint_seconds]} "
+                "{params.hyperparameters}--checkpoint-seconds $DPMC_CHECKPOINT_SECONDS "
                 "--no-summary --output {output} 2> {log}"

@@ -9,6 +9,7 @@ TABLES = {
 for name, (script, table, text) in TABLES.items():
 
     rule:
+        """a comparison, as CSV and text in results/<study>"""
         name:
             f"{name}_table"
         input:
@@ -20,13 +21,13 @@ for name, (script, table, text) in TABLES.items():
                 else []
             ),
         output:
-            report(
+            table=report(
                 f"results/{{study}}/{table}",
                 caption=f"../report/{name}.rst",
                 category="{study}",
                 subcategory="tables",
             ),
-            *([f"results/{{study}}/{text}"] if text else []),
+            text=[f"results/{{study}}/{text}"] if text else [],
         log:
             f"logs/{{study}}/tables/{name}.log",
         localrule: True
@@ -34,14 +35,17 @@ for name, (script, table, text) in TABLES.items():
             ENVIRONMENT
         params:
             version=lambda wildcards, input: sources_version(Path(input.script)),
-            published=PUBLISHED if name == "comparison" else "",
-            text=f"results/{{study}}/{text}" if text else "/dev/null",
+            published=lambda wildcards, input: [
+                os.path.dirname(input.published[0]) for _ in input.published[:1]
+            ],
+            text=lambda wildcards, output: f"> {output.text}" if output.text else "",
         shell:
-            "python {input.script} {wildcards.study} {input.metrics} {params.published} {output[0]} "
-            "> {params.text} 2> {log}"
+            "python {input.script} {wildcards.study} {input.metrics} {params.published} "
+            "{output.table} 2> {log} {params.text}"
 
 
 rule spending:
+    """joint ε of all runs on your own rows, results/<study>/spending.txt"""
     input:
         script=f"{SCRIPTS}/spending.py",
         chains=lambda wildcards: [
@@ -60,5 +64,7 @@ rule spending:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+    message:
+        "Compute the joint ε of all runs of {wildcards.study} on your own rows"
     shell:
         "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"

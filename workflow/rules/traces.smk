@@ -1,8 +1,6 @@
-from snakemake.exceptions import WorkflowError
-
-
 # Metrics along the chains of a model, all cells in one job as in rule evaluate.
 rule traces:
+    """metrics along a model's chains, results/<study>/traces/<model>.csv"""
     input:
         data=evaluation_data,
         chains=model_chains,
@@ -17,22 +15,17 @@ rule traces:
     params:
         version=lambda wildcards: sources_version("dpmc.commands.evaluation:trace"),
         cells=model_cells,
+    message:
+        "Compute metrics along all chains of {wildcards.study} {wildcards.model}"
     shell:
         "dpmc trace --study {wildcards.study} --data {input.data} --chains {params.cells} "
         "--output {output} 2> {log}"
 
 
-def every_core(wildcards):
-    """Return all cores of a run on this machine; on a cluster 1, since a node's number is unknown."""
-    try:
-        return workflow.cores
-    except WorkflowError:  # not given
-        return 1
-
-
 # Seconds per iteration, one method after another. The job takes all cores, so that nothing else runs. The numbers
 # depend on the machine, and no other result depends on them.
 rule speed:
+    """measured seconds per iteration, results/<study>/speed.csv"""
     input:
         data=lambda wildcards: [
             f"data/{wildcards.study}/{model}/{STUDIES[wildcards.study].model(model).data}.nc"

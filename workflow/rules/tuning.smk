@@ -1,47 +1,5 @@
-from dpmc.search import searched_pairs, sources_of_search
-
-TUNED = "results/{study}/tuning/{model}/{method}.yaml"
-SEARCHED = "results/{study}/search/{model}/{method}.yaml"
-
-
-def tuning_settings(wildcards):
-    """Return everything that determines a tuning result; a change tunes anew."""
-    study = STUDIES[wildcards.study]
-    spec = study.model(wildcards.model)
-    settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
-    values = pinned(study, wildcards.model, wildcards.method)
-    return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
-
-
-def search_settings(wildcards):
-    """Return everything that determines a search's result; a change searches anew, more trials continue it."""
-    trials = STUDIES[wildcards.study].tuning.trials
-    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
-
-
-def searches(wildcards):
-    """Return the outputs of a study's searches, one for each model and method with free hyperparameters."""
-    study = STUDIES[wildcards.study]
-    return [
-        SEARCHED.format(study=study.name, model=model, method=method)
-        for model, method in checked(searched_pairs, study)
-    ]
-
-
-def searched_data(wildcards):
-    """Return the data on which a study's searches try settings."""
-    models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
-    return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
-
-
-def search_found(wildcards):
-    """Return the result of a search if the study's settings are searched, else nothing."""
-    found = SEARCHED.format(**wildcards)
-    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
-    return [found] if searched else []
-
-
 rule tuning:
+    """part of a run: hyperparameters of a method on a model, tried on tuning data"""
     input:
         data="data/{study}/{model}/tuning.nc",
         found=search_found,
@@ -65,6 +23,7 @@ rule tuning:
 # `make tune`. The table of trials is not an output, because Snakemake deletes the outputs of a killed job, and the
 # search is resumed from this table.
 rule search:
+    """part of `make tune`: search the hyperparameters of a method on a model"""
     input:
         data="data/{study}/{model}/tuning.nc",
     output:
@@ -91,32 +50,10 @@ rule search:
         "--table {params.table} --figure {output.figure} 2> {log}"
 
 
-def tried(wildcards):
-    """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
-    study = STUDIES[wildcards.study]
-    files = [
-        TUNED.format(study=study.name, model=model, method=method)
-        for model, method, _ in study.cells()
-        if study.is_tried(model, method)
-    ]
-    return list(dict.fromkeys(files))
-
-
-def budget_settings(wildcards):
-    """Return everything in the study that determines its budgets; a change computes them anew."""
-    study = STUDIES[wildcards.study]
-    cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
-    own = [
-        checked(study.number_of_rows, label)
-        for label, spec in study.models.items()
-        if spec.rows_file
-    ]
-    return json.dumps([*cells, *own], sort_keys=True)
-
-
 # For readers only. Chains get their iterations from the accountant: if they read this table, a change of any row
 # would make all chains anew.
 rule budgets:
+    """iterations of all cells by accountant, results/<study>/budgets.csv"""
     input:
         tried,
     output:
@@ -129,11 +66,14 @@ rule budgets:
         settings=budget_settings,
         version=lambda wildcards: sources_version("dpmc.commands.budgets:budgets"),
         tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
+    message:
+        "Compute the iterations that the budgets of {wildcards.study} allow"
     shell:
         "dpmc budgets --study {wildcards.study} {params.tuned} --output {output} 2> {log}"
 
 
 rule tuned:
+    """`make tune`: hyperparameters that the searches found, results/<study>/tuned.yaml"""
     input:
         script=f"{SCRIPTS}/collect_tuned.py",
         found=searches,
@@ -152,6 +92,7 @@ rule tuned:
 
 # The figure of `make tune`.
 rule lessons:
+    """`make tune`: figure of the searches, figures/<study>/search/lessons.png"""
     input:
         script=f"{SCRIPTS}/lessons.py",
         found=searches,

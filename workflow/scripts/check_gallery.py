@@ -47,7 +47,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 
 def inputs(study: Study, figure: str) -> list[Path]:
     """Return the files from which a figure is drawn."""
-    metrics = RESULTS / study.name / "metrics.csv"
+    metrics = plots.metric_files(study, plots.models_read(figure, study), RESULTS)
     return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
 
 

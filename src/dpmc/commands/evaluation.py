@@ -79,14 +79,15 @@ def plot(options: argparse.Namespace) -> None:
         _write_table(study, options)
         return
     declared_figure(study.path, options.figure)
-    if options.metrics is None:
+    if not options.metrics and plots.models_read(options.figure, study):
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
         Output("--output", output, plots.kind_of_output(options.figure, study, output))
         for output in options.output
     ]
     read = plots.chain_files(options.figure, study, options.results)
-    inputs = [("--metrics", options.metrics), *(("--results", file) for file in read)]
+    metrics = [("--metrics", file) for file in options.metrics]
+    inputs = [*metrics, *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)
     plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
 
@@ -98,7 +99,7 @@ def _write_table(study: Study, options: argparse.Namespace) -> None:
     name = options.figure
     written = [Output("--output", output, tables.kind_of_output(name, output)) for output in options.output]
     read = [("--results", file) for file in tables.inputs(name, study, options.results)]
-    outputs.check(written, [("--metrics", options.metrics), *read], options.force)
+    outputs.check(written, [*(("--metrics", file) for file in options.metrics), *read], options.force)
     tables.write(name, study, options.output, options.results)
 
 

@@ -3,6 +3,7 @@
 A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
 `files(study, declared, results)`, chain files and tables that the figure reads beside the metrics;
+`models_read(study, declared)`, the models whose metrics it reads (default: those declared, else all);
 `applies(study, declared)`, whether the study, as far as its data are available, has anything to show. This
 module itself does not import Matplotlib.
 """
@@ -10,7 +11,7 @@ module itself does not import Matplotlib.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +37,8 @@ class Given:
     """What a figure is drawn from."""
 
     declared: FigureKeys
-    metrics: DataFrame  # the study's tidy table: study, model, method, epsilon, seed, metric, value
+    # tidy table of the models that the figure reads: study, model, method, epsilon, seed, metric, value
+    metrics: DataFrame
     study: Study
     published: Path  # folder of the published results
     results: Path  # folder of all studies' results
@@ -85,9 +87,33 @@ def chain_files(name: str, study: Study, results: Path) -> list[Path]:
     return list(module.files(study, declared, results)) if hasattr(module, "files") else []
 
 
-def inputs(name: str, study: Study, metrics: Path, published: Path, results: Path) -> list[Path]:
+def models_read(name: str, study: Study) -> list[str]:
+    """Return the labels of the models whose metrics a figure reads; none for some figures.
+
+    Raises DpmcError for an unknown figure, or a study that cannot have it.
+    """
+    declared = declared_figure(study.path, name)
+    module, _ = _function(declared, study)
+    if hasattr(module, "models_read"):
+        return list(module.models_read(study, declared))
+    wanted = declared.models or tuple(study.models)
+    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted]
+
+
+def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
+    """Return the metric files of models of a study: of chains, also of reused ones, and of exact samples."""
+    own = dict.fromkeys((study.name, model) for model, _, _ in study.cells())
+    chains = [(of, model) for of, model in [*own, *study.reused()] if model in models]
+    exact = [model for model, spec in study.models.items() if model in models and ":" not in spec.model]
+    return [
+        *(results / of / "metrics" / model / "chains.csv" for of, model in chains),
+        *(results / study.name / "metrics" / model / "baseline.csv" for model in exact),
+    ]
+
+
+def inputs(name: str, study: Study, metrics: Sequence[Path], published: Path, results: Path) -> list[Path]:
     """Return the files that a figure is drawn from: metrics, published tables, `chain_files`."""
-    return [metrics, *published.glob("*.csv"), *chain_files(name, study, results)]
+    return [*metrics, *published.glob("*.csv"), *chain_files(name, study, results)]
 
 
 def kind_of_output(name: str, study: Study, path: Path) -> Kind:
@@ -105,12 +131,12 @@ def kind_of_output(name: str, study: Study, path: Path) -> Kind:
 def plot(
     name: str,
     study: Study,
-    metrics: Path,
+    metrics: Sequence[Path],
     published: Path,
     outputs: Sequence[Path],
     results: Path = Path("results"),
 ) -> None:
-    """Draw one figure of a study from its metrics file into every file of `outputs`.
+    """Draw one figure of a study from metrics files into every file of `outputs`.
 
     The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
@@ -122,7 +148,7 @@ def plot(
     from dpmc.plots.frame import read_metrics
 
     declared = declared_figure(study.path, name)
-    table = read_metrics(metrics)
+    table = read_metrics(*metrics)
     mark = stamp.digest(inputs(name, study, metrics, published, results))
     figure = draw(Given(declared, table, study, published, results))
     for output in outputs:

@@ -21,6 +21,7 @@ from dpmc.errors import DpmcError
 from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Quartiles, Results, published_table, selected
 from dpmc.plots.style import MethodStyle
+from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 if TYPE_CHECKING:  # as in `frame`
@@ -42,6 +43,17 @@ class _Experiment:
     results: Results
     known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
     known_exact: Sequence[float]  # MMD of published exact samples
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return the models whose metrics the figure reads.
+
+    Raises DpmcError if the study has none.
+    """
+    labels = selected(study, how.models, clipping_models(study))
+    if not labels:
+        raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
+    return labels
 
 
 @style.context()
@@ -75,14 +87,9 @@ def draw(given: Given) -> Figure:
 
 
 def _experiments(given: Given) -> list[_Experiment]:
-    """Return the experiments of the declared models, in their order.
-
-    Raises DpmcError if the study has none.
-    """
+    """Return the experiments of the declared models, in their order."""
     how, study = given.declared, given.study
-    labels = selected(study, how.models, clipping_models(study))
-    if not labels:
-        raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
+    labels = models_read(study, how)
     results = Results.of_study(given.metrics, study)
     results.check_metrics(how.metric)
     parts = []

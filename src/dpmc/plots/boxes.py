@@ -16,6 +16,7 @@ from dpmc.plots import Given, layout, marks, style
 from dpmc.plots.frame import Cell, Quartiles, Results, methods_of, models_of, read_published
 from dpmc.plots.pairs import Pairs
 from dpmc.plots.style import MethodStyle
+from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 LETTER = 0.055  # height of a panel that a letter of a remark takes
@@ -50,6 +51,13 @@ class _Note:
     x: float
     text: str
     values: list[float]
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return the models whose metrics the figure reads: those drawn as boxes, and those beside them."""
+    beside = Pairs.of(study, how).models
+    models = [label for label in models_of(study, how.models) if not beside or label in beside]
+    return list(dict.fromkeys([*models, *(beside[label] for label in models if label in beside)]))
 
 
 @style.context()

@@ -38,6 +38,11 @@ def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
     return [data_file(study, declared, results), *chains]
 
 
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
+
+
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel a method beside that of the exact posterior."""

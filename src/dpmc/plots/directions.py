@@ -44,6 +44,11 @@ def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     return [file for cell in cells_of(study, how) for file in files_of(results, study, cell)]
 
 
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
+
+
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: a panel for each pair on each of its models."""

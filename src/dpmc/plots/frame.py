@@ -30,11 +30,18 @@ FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 
 
-def read_metrics(path: Path) -> DataFrame:
-    """Return a metrics file as a data frame of text, nothing turned into NaN.
+def read_metrics(*paths: Path) -> DataFrame:
+    """Return metrics files as one data frame of text, nothing turned into NaN; without files it is empty.
 
     Raises DpmcError for a file that is missing, empty or has other columns, and for what is not a number.
     """
+    import pandas as pd
+
+    tables = [_read_metrics(path) for path in paths]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _read_metrics(path: Path) -> DataFrame:
     table = read_table(path, COLUMNS, "a CSV table of metrics")
     rows = zip(table["metric"], table["value"], table["epsilon"], strict=True)
     for place, (metric, value, epsilon) in enumerate(rows, start=1):

@@ -54,6 +54,11 @@ class Curve:
     steps: bool = False
 
 
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return the models whose metrics the figure reads."""
+    return models_of(study, how.models)
+
+
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
     """Return the panels of a figure, model by model.
 

@@ -14,6 +14,7 @@ from dpmc.plots import Given, layout, style
 from dpmc.plots.frame import Floats, models_of
 from dpmc.problem import Problem
 from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -21,6 +22,11 @@ DARKEST = "#6F9AC3"
 STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
 
 
 @style.context()

@@ -34,6 +34,11 @@ def cells_of(study: Study, how: FigureKeys) -> list[Cell]:
     return [(model, method, epsilon) for method in methods_of(study, how.methods, [model])]
 
 
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return the model whose metrics the figure reads."""
+    return models_of(study, how.models)[:1]
+
+
 def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
     """Return the chain files that the figure reads."""
     return [file for cell in cells_of(study, how) for file in files_of(results, study, cell)]

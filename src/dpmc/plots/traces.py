@@ -28,6 +28,11 @@ def applies(study: Study, declared: FigureKeys) -> bool:
     return bool(selected(study, declared.models, private_models(study)))
 
 
+def models_read(study: Study, declared: FigureKeys) -> list[str]:
+    """Return the models whose metrics the figure reads."""
+    return models_of(study, declared.models)
+
+
 def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
     """Return the tables that the figure reads."""
     traces = [trace_path(results, study, label) for label in models_of(study, declared.models)]

@@ -19,6 +19,7 @@ from dpmc.privacy.noise import LabNoise
 from dpmc.problem import Problem
 from dpmc.randomness import stream
 from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
@@ -29,6 +30,11 @@ HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
 
 
 @style.context()

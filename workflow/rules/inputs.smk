@@ -1,0 +1,281 @@
+# Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
+from dpmc import models
+from dpmc.datasets import DATA_VERSION
+from dpmc import sources
+from dpmc.search import searched_pairs, sources_of_search
+from dpmc.tables import inputs as table_inputs
+from dpmc.tables import note as note_of_table
+from snakemake.exceptions import WorkflowError
+
+RESULTS = Path("results")
+CELL = "results/{study}/chains/{model}/{method}/eps-{epsilon}"
+CHAIN = f"{CELL}/seed-{{seed}}.nc"
+FOUND = "data/downloads/{source}.found"
+TUNED = "results/{study}/tuning/{model}/{method}.yaml"
+SEARCHED = "results/{study}/search/{model}/{method}.yaml"
+MANY_CORES = 16  # with so many, a job makes a cell, so that no core waits for the longest method
+
+with open(f"{PUBLISHED}/mmd.csv") as table:
+    PUBLISHED_MODELS = {line.split(",")[0] for line in table}
+
+
+def evaluation_data(wildcards):
+    """Return the data file on which a model's chains run."""
+    spec = STUDIES[wildcards.study].model(wildcards.model)
+    return f"data/{wildcards.study}/{wildcards.model}/{spec.data}.nc"
+
+
+def pinned(study, model, method):
+    """Return the hyperparameters of config/hyperparameters."""
+    return checked(study.pinned_hyperparameters, model, method)[0]
+
+
+def model_cells(wildcards):
+    """Return the folders of the chains of one model's cells."""
+    return [
+        CELL.format(study=wildcards.study, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in STUDIES[wildcards.study].cells()
+        if model == wildcards.model
+    ]
+
+
+def model_chains(wildcards):
+    """Return the chains of one model: all methods, budgets and seeds."""
+    seeds = range(STUDIES[wildcards.study].seeds)
+    return [f"{cell}/seed-{seed}.nc" for cell in model_cells(wildcards) for seed in seeds]
+
+
+def own_models(study):
+    """Return the models on which a study runs chains itself."""
+    return list(dict.fromkeys(model for model, _, _ in study.cells()))
+
+
+def own_rows_cells(study):
+    """Return the folders of all chains on the user's own rows."""
+    return [
+        CELL.format(study=study.name, model=model, method=method, epsilon=epsilon)
+        for model, method, epsilon in study.cells()
+        if study.model(model).rows_file
+    ]
+
+
+def data_settings(wildcards):
+    """Return everything that determines a data file; a change makes it anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    pictures = [spec.data] if images.image_set(spec.data) else []
+    columns = [spec.columns] if spec.columns else []
+    return json.dumps(
+        [spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures, *columns]
+    )
+
+
+def data_source(wildcards):
+    """Return the source of a data file: the mark of checked pictures, a file of rows, or nothing."""
+    spec = STUDIES[wildcards.study].model(wildcards.model)
+    pictures = images.image_set(spec.data)
+    own = [spec.rows_file] if spec.rows_file else []
+    return [FOUND.format(source=pictures.source.name)] if pictures else own
+
+
+def tuning_settings(wildcards):
+    """Return everything that determines a tuning result; a change tunes anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
+    values = pinned(study, wildcards.model, wildcards.method)
+    return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
+
+
+def search_settings(wildcards):
+    """Return everything that determines a search's result; a change searches anew, more trials continue it."""
+    trials = STUDIES[wildcards.study].tuning.trials
+    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
+
+
+def searches(wildcards):
+    """Return the outputs of a study's searches, one for each model and method with free hyperparameters."""
+    study = STUDIES[wildcards.study]
+    return [
+        SEARCHED.format(study=study.name, model=model, method=method)
+        for model, method in checked(searched_pairs, study)
+    ]
+
+
+def searched_data(wildcards):
+    """Return the data on which a study's searches try settings."""
+    models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
+    return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
+
+
+def search_found(wildcards):
+    """Return the result of a search if the study's settings are searched, else nothing."""
+    found = SEARCHED.format(**wildcards)
+    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
+    return [found] if searched else []
+
+
+def tried(wildcards):
+    """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
+    study = STUDIES[wildcards.study]
+    files = [
+        TUNED.format(study=study.name, model=model, method=method)
+        for model, method, _ in study.cells()
+        if study.is_tried(model, method)
+    ]
+    return list(dict.fromkeys(files))
+
+
+def budget_settings(wildcards):
+    """Return everything in the study that determines its budgets; a change computes them anew."""
+    study = STUDIES[wildcards.study]
+    cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
+    own = [
+        checked(study.number_of_rows, label)
+        for label, spec in study.models.items()
+        if spec.rows_file
+    ]
+    return json.dumps([*cells, *own], sort_keys=True)
+
+
+def given_cores():
+    """Return the cores that a run may use; infinite if not given, as on a cluster, whose nodes have their own."""
+    try:
+        return workflow.cores
+    except WorkflowError:
+        return float("inf")
+
+
+def every_core(wildcards):
+    """Return all cores of a run on this machine; on a cluster 1, since a node's number is unknown."""
+    return given_cores() if given_cores() < float("inf") else 1
+
+
+def hyperparameters(study, model, wildcards):
+    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones."""
+    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
+        return TUNED.format(study=study.name, model=model, method=wildcards.method)
+    return []
+
+
+def sampling_settings(study, model, methods, wildcards):
+    """Return what determines the draws of a method, or of all that may share a job, besides inputs, ε and seed."""
+    settings = ""
+    for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
+        settings += study.sampling_settings(model, method, epsilon="")
+        if not study.is_tried(model, method):
+            settings += json.dumps(pinned(study, model, method), sort_keys=True)
+    return settings
+
+
+def sampling_priority(study, model, methods, wildcards):
+    """Return a priority that runs long jobs first: by gradients, dimension and ε."""
+    algorithm = study.method(wildcards.get("method", methods[0])).algorithm
+    gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
+    name = study.model(model).model
+    # A user's model is a program: planning a run does not run it.
+    dimension = 0 if ":" in name else len(models.definition(name).true_theta)
+    epsilon = float(wildcards.get("epsilon", 0))
+    return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
+
+
+def without_budget(study, model, method):
+    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
+    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
+
+
+def grids(study):
+    """Return (model, list of ε, algorithm of methods without a budget) -> the methods that the study runs there."""
+    found = {}
+    for model, method, _ in study.cells():
+        algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
+        methods = found.setdefault((model, study.epsilons(model, method), algorithm), [])
+        if method not in methods:
+            methods.append(method)
+    return found
+
+
+def study_metrics(wildcards):
+    """Return the metric files of a study's models and baselines, and of models reused from other studies."""
+    study = STUDIES[wildcards.study]
+    return plots.metric_files(study, study.models, RESULTS)
+
+
+def figure_metrics(wildcards):
+    """Return the metric files of the models that a figure draws."""
+    study = STUDIES[wildcards.study]
+    models = checked(plots.models_read, wildcards.figure, study)
+    return plots.metric_files(study, models, RESULTS)
+
+
+def figure_chains(wildcards):
+    """Return the chains that a figure shows; most figures show none."""
+    return checked(plots.chain_files, wildcards.figure, STUDIES[wildcards.study], RESULTS)
+
+
+def figure_caption(wildcards):
+    """Return caption and text of a figure; bars are escaped, since they are markup in the report."""
+    return plots.caption(wildcards.figure, STUDIES[wildcards.study]).replace("|", r"\|")
+
+
+def figure_declared(wildcards):
+    """Return the declaration of a figure; a change draws it anew."""
+    return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
+
+
+def figure_version(wildcards):
+    """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
+    study = STUDIES[wildcards.study]
+    own = sources.beside(
+        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
+    )
+    return sources_version("dpmc.commands.evaluation:plot", *filter(None, [own]))
+
+
+def study_targets(name):
+    """Return all figures and tables of a study."""
+    study = STUDIES[name]
+    tables = {
+        "budgets.csv": own_models(study),
+        "metrics.csv": True,
+        "spending.txt": own_rows_cells(study),
+        "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
+        "clipping.csv": any("clip" in method.options for method in study.methods.values()),
+        "claims.yaml": name in CLAIMS,
+        "table.csv": two_accountings(study),
+        "tuned_table.csv": tuned_pairs(study),
+    }
+    figures = [
+        f"figures/{name}/{figure}.{ending}"
+        for figure in study.figures
+        if figure in PAPER_TABLES or plots.applies(figure, study)
+        for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
+    ]
+    page = [f"figures/{name}/index.html"] if figures else []
+    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
+
+
+def page_files(wildcards):
+    """Return the pictures and tables of a study, and the comparison with published boxes."""
+    files = study_targets(wildcards.study)
+    return [
+        file
+        for file in files
+        if file.endswith((".png", "published_comparison.csv")) or Path(file).stem in PAPER_TABLES
+    ]
+
+
+def all_of(names):
+    """Return an input function: the files of studies, each of whose models and rows of the user's can be read.
+
+    It is called when such files are asked for. So `snakemake my-rows.csv` may make missing rows.
+    """
+
+    def files(wildcards):
+        for study in map(STUDIES.get, names):
+            for label, spec in study.models.items():
+                if spec.rows_file:
+                    checked(study.number_of_rows, label)
+        return [file for name in names for file in study_targets(name)]
+
+    return files
