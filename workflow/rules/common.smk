@@ -20,8 +20,10 @@ from dpmc.tables import TABLES as PAPER_TABLES
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 # The rules call the `dpmc` and `python` of this environment, even if it is not active.
+# DPMC_ROOT is for environment.post-deploy.sh, which installs dpmc in the environments that Snakemake makes.
 os.environ |= {
-    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "DPMC_ROOT": str(shipped()),
 }
 
 # A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.
@@ -29,8 +31,6 @@ for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.item
     config.setdefault(key, value)
 
 ENVIRONMENT = "../../environment.yml"
-# For environment.post-deploy.sh, which installs dpmc in the environments that Snakemake makes of that file.
-os.environ["DPMC_ROOT"] = str(shipped())
 PUBLISHED = os.path.relpath(shipped("data", "published"))
 SCRIPTS = os.path.relpath(shipped("workflow", "scripts"))
 PUBLISHED_TABLES = [
