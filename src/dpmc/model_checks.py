@@ -398,8 +398,8 @@ def _try_method(
         at = " but at one position" if finite else ""
         raise DpmcError(
             f"{where}: hardly a value on dummy rows is finite{at}, so that it cannot be tried; give the "
-            "model simulate(generator, theta, n), whose rows are then used too, and a start around which they "
-            "have finite values"
+            "model simulate(generator, theta, n), whose rows are then used too, and a start around which "
+            "they have finite values"
         )
     p = max(finite)  # not the start point, where terms may vanish
     rows, together = finite[p]
