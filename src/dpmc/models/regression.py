@@ -51,6 +51,7 @@ class GeneralizedLinearModel:
     """
 
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
+    _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
 
     def __init__(
         self,
@@ -80,7 +81,8 @@ class GeneralizedLinearModel:
             raise DpmcError(f"{who}: prior_sd: {shown(prior_sd)} must be greater than 0")
         theta = np.zeros(self.dimension) if true_theta is None else true_theta
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
-        self._binary = _shares(binary or {}, names, f"{who}: binary")
+        if binary is not None:
+            self._binary = _shares(binary, names, f"{who}: binary")
 
     def _further(self) -> tuple[str, ...]:
         """Return the names of parameters other than the coefficients."""
