@@ -241,7 +241,7 @@ class Mortal:
 
     def log_likelihood(self, theta, rows):
         Mortal.calls += 1
-        if os.path.exists("deadly") and Mortal.calls > 200:
+        if os.path.exists("deadly") and Mortal.calls > 1500:
             raise KeyboardInterrupt
         return -0.5 * (rows[:, 0] - theta[0]) ** 2
 """
