@@ -586,6 +586,43 @@ def test_one_corrected_iteration_keeps_the_papers_claim(epsilon: float, most_row
     assert max(delta_of_one(event, epsilon).values()) <= 1e-5
 
 
+@pytest.mark.parametrize("n", [20, 1000, 50_000])
+@pytest.mark.parametrize("most_rows", [1, 2, 7, 60])
+@pytest.mark.parametrize("share", [0.02, 0.3, 1.0])
+def test_a_corrected_iteration_keeps_its_epsilon_and_delta_or_is_refused(
+    n: int, most_rows: int, share: float
+) -> None:
+    """The paper's proof is for K rows at most; a Poisson number of rows of mean K is often larger."""
+    taken = 0
+    for delta in (1e-4, 1e-6, 1e-9, 1e-13, 1e-20):
+        epsilon = share * 6 * most_rows / n
+        try:
+            event = fast_mh.corrected_release("test", epsilon, delta, n, most_rows)
+        except DpmcError as error:
+            assert "must be" in str(error)
+            continue
+        taken += 1
+        assert max(delta_of_one(event, epsilon).values()) <= delta
+    assert taken or most_rows == 60 or n == 20
+
+
+def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
+    """K = 1: four draws or more are not rare, and then their bit is beyond epsilon. Nearly attained."""
+    epsilon, n = 0.006, 1000
+    with pytest.raises(DpmcError, match=r"K = 1, epsilon = 0.006: .* delta up to 5.86e-07, must be at most"):
+        fast_mh.corrected_release("test", epsilon, 1e-13, n, 1)
+    assert fast_mh.corrected_release("test", epsilon, 6e-7, n, 1, count=3).count == 3
+    # A draw of the replaced row adds 1/2 or, in the other data set, -1/2; one of another row adds -1/2.
+    attained = 0.0
+    prior = np.linspace(-6.0, 6.0, 121)
+    for draws in range(4, 20):
+        times = np.arange(draws + 1)
+        weights = binom.pmf(times, draws, 1.0 / n)
+        here, there = (expit(prior[:, None] - (draws - times) / 2 + s * times / 2) @ weights for s in (1, -1))
+        attained += poisson.pmf(draws, 1.0) * (here - math.exp(epsilon) * there).max()
+    assert 5e-7 < attained < 5.86e-7
+
+
 # --- the table in docs/results/dp-fast-mh.md -----------------------------------------------------
 
 

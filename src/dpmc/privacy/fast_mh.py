@@ -8,13 +8,19 @@ which a row is drawn, 1/n if all rows have one public bound; K = `most_rows`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from dpmc.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
+from dpmc.privacy.accountants.fast_mh_profiles import worst
 from dpmc.privacy.accountants.tight import TightGaussian
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
+
+ROUNDING = 1e-13  #: exceeds the rounding error of delta, a difference, relative to the probability before it
 
 
 class Calibration(NamedTuple):
@@ -89,22 +95,27 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
         )
 
 
+def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> float:
+    """Return an upper bound of delta at `epsilon` of one such iteration, by the worst of its tests."""
+    (upper,), (lower,) = worst(event).tails(np.array([epsilon]))
+    return float(upper - math.exp(epsilon) * lower + ROUNDING * upper)
+
+
 def corrected_release(
     name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
 ) -> FastMetropolisRelease:
     """Return the event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
 
-    Raises DpmcError as `calibration`, `check_classical` and, with minibatches, `check`.
+    Raises DpmcError as `calibration`, `check_classical` and, with minibatches, `check`, and if one iteration
+    on a minibatch is not (epsilon, delta)-DP. The paper's proof is for K draws or fewer. Their number is
+    Poisson, of a mean up to K, and many more are as likely as 1e-3 for K = 1, far above a small delta.
     """
     if most_rows:
         check(epsilon, most_rows, 1.0 / n)
     numbers = calibration(epsilon, delta, most_rows, 1.0 / n)
     smaller = "the corrected algorithm needs a smaller epsilon"
     check_classical(epsilon, delta, numbers.noise_multiplier, smaller)
-    if most_rows:
-        free, share = numbers.batch_epsilon, most_rows / n
-        check_classical(free, min(0.5, delta / (2.0 * share)), numbers.batch_noise_multiplier, smaller)
-    return FastMetropolisRelease(
+    one = FastMetropolisRelease(
         name,
         numbers.epsilon,
         numbers.noise_multiplier,
@@ -112,5 +123,12 @@ def corrected_release(
         most_rows,
         numbers.batch_epsilon,
         numbers.batch_noise_multiplier,
-        count,
     )
+    if most_rows:
+        bound = delta_of_one(one, epsilon)
+        if bound > delta:
+            raise DpmcError(
+                f"most_rows K = {most_rows}, epsilon = {epsilon:g}: an iteration has delta up to "
+                f"{bound:.3g}, must be at most {delta:g}; take a larger delta or a larger K"
+            )
+    return replace(one, count=count)
