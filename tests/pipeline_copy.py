@@ -21,7 +21,7 @@ def copy_pipeline(
     place of the project's. `config`: what differs from the project's config/config.yaml.
     """
     folder.mkdir(exist_ok=True)
-    for name in ("Snakefile", "environment.yml"):
+    for name in ("Snakefile", "environment.yml", "environment.post-deploy.sh"):
         shutil.copy(ROOT / name, folder / name)
     for name in ("workflow", "profiles", "data/published"):
         shutil.copytree(ROOT / name, folder / name)

@@ -18,7 +18,7 @@ from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.progress import reporter
 from dpmc.randomness import canonical_epsilon
-from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, real, shown
+from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
 
 if TYPE_CHECKING:
     import xarray
@@ -50,8 +50,9 @@ def sample(
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
 
     All chains of a call share one budget: at most `epsilon` is spent. Each further call on the same data
-    spends as much again. Chains are reproducible: anyone who knows the seed can subtract the noise. They are
-    for research, not for release.
+    that differs in anything has independent noise and spends its ε again; an equal call returns the same
+    chains. Chains are reproducible, so a guess of the rows can be checked: they are for research, not for
+    release.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ def sample(
     epsilon
         Budget ε of all chains together; "inf" for algorithms without privacy, with `iterations`.
     delta
-        Budget δ. Default 0.1/n, as in the studies: each row is one person's, and δ = 1/n would allow
-        publishing one row. n is public.
+        Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
+        0.1/n, as in the studies. n is public.
     hyperparameters
         Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
         either. They must not depend on the private rows. There are no defaults: good values depend on the
@@ -78,10 +79,11 @@ def sample(
     iterations
         Iterations of each chain; None: all that the budget allows.
     thin
-        Keep every `thin`-th draw.
+        Keep every `thin`-th draw; at most the iterations.
     seed
-        Seed of all random numbers. Model, data, algorithm, ε and seed name the same random streams as in the
-        commands.
+        Seed of all random numbers. They also depend on everything else that determines the chains: rows,
+        model, hyperparameters and all arguments but `thin` and `progress`. A command with the same ones on a
+        file of the same rows makes the same chains.
     accountant
         "tight", or another one of docs/explanation/accounting.md.
     start
@@ -121,11 +123,9 @@ def sample(
         chains=chains,
         iterations=None if iterations is None else _count("iterations", iterations),
         thin=thin,
+        streams="content",
     )
-    enough = cell.status(cell.allowed_iterations())
-    if enough != "ok" and iterations is None:
-        fewer = " or fewer chains" if chains > 1 else ""
-        raise DpmcError(f"{enough}; more noise in each (hyperparameters){fewer} buys more")
+    cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})
@@ -211,7 +211,9 @@ def tune(
     (MMD) from the posterior of these rows. That posterior is known or sampled without privacy. The result
     suits private rows that resemble these rows: as many, on the same scale, and with parameters near the
     model's `true_theta`, which is your guess. `["search"]["chosen"]` has `ess` and `rhat` of a run, `mmd`,
-    and `verdict` ("ok": it clips little). A warning is printed if a run has a small effective sample size.
+    `bias` (largest error of a mean, in posterior standard deviations of all rows) and `verdict`: "ok", or
+    "biased: …" if some mean is off by more than half of one, more than chance explains. A warning is
+    printed for such a bias and for a small effective sample size.
 
     Parameters
     ----------
@@ -285,13 +287,14 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
                 "data: hyperparameters chosen on private rows reveal information about them that no epsilon "
                 "covers: give the number of rows to simulate, or set data_are_public=True"
             )
-        return _problem(model, data, starts)
+        return datasets.with_exact_posterior(_problem(model, data, starts))
     label, name, about = _definition(model)
     n = about.n if data is None else _count("data", data)
     if not n:
         raise DpmcError(f"data: needed, the number of rows to simulate; the model {name} has no n of its own")
     if not hasattr(about.model, "simulate"):
-        raise DpmcError(f"model: {name} has no simulate(generator, theta, n), and there are no public rows")
+        needed = f"simulate(generator, theta, n){datasets.or_draw(about.model)}"
+        raise DpmcError(f"model: {name} has no {needed}, and there are no public rows")
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=about)
 
 
@@ -353,12 +356,9 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
 def _delta(delta: float | None, n: int) -> float:
     """Return δ as given, else 0.1/n."""
     try:
-        number = 0.1 / n if delta is None else real(delta)
+        return delta_below(0.1 / n if delta is None else delta, n)
     except ValueError as error:
         raise DpmcError(f"delta: {error}") from None
-    if not 0.0 < number < 1.0:
-        raise DpmcError(f"delta: {number:g} must be between 0 and 1, both excluded")
-    return number
 
 
 def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:

@@ -47,6 +47,7 @@ class Cell:
     most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
     most_iterations: int | None = None  # stop there even if budget is left
     epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
+    streams: str = "auto"  # what keys the random streams: "content", "names", or "auto" (`run.stream_names`)
 
     @property
     def budget(self) -> Budget | None:
@@ -90,10 +91,24 @@ class Cell:
         )
 
     def kept_every(self, iterations: int) -> int:
-        """Return k if every k-th draw is kept: `thin`, or between `most_draws` and twice as many draws."""
+        """Return k if every k-th draw is kept: `thin`, or between `most_draws` and twice as many draws.
+
+        Raises DpmcError if the budget would be spent and no draw kept.
+        """
+        if 0 < iterations < self.thin:
+            what = f"{self.problem.label} {self.method} epsilon {self.epsilon}"
+            rule = f"must be at most {iterations}, the iterations of a chain; no draw would be kept"
+            raise DpmcError(f"thin: {self.thin} {rule} ({what})")
         if self.most_draws is None or self.thin > 1:
             return self.thin
         return max(1, iterations // self.most_draws)
+
+    def require_enough(self) -> None:
+        """Raise DpmcError if the budget allows too few iterations to evaluate, unless they were asked for."""
+        most = self.budget_iterations
+        if self.iterations is None and most is not None and most < LEAST_ITERATIONS:
+            fewer = " or fewer chains" if self.chains > 1 else ""
+            raise DpmcError(f"{self.status(most)}; more noise in each (hyperparameters){fewer} buys more")
 
     def status(self, iterations: int) -> str:
         """Return "ok", or the reason why the chain is too short to evaluate."""

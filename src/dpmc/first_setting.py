@@ -5,6 +5,7 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.errors import DpmcError
 from dpmc.model_checks import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.privacy import accountants
 from dpmc.randomness import stream
 
 if TYPE_CHECKING:
@@ -63,7 +65,9 @@ class OneCell:
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
         """Return what determines the draws besides hyperparameters and data, as JSON."""
         cell = self.template
-        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains])
+        draws_version = algorithm_class(cell.method).draws_version
+        versions = [draws_version, accountants.versions(cell.accountant)]
+        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains, versions])
 
 
 def bench(cell: sampling.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
@@ -99,8 +103,7 @@ def with_setting(
 ) -> sampling.Cell:
     """Return the same cell with other hyperparameters; its iterations are computed anew."""
     algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
-    about = {name: getattr(cell, name) for name in ("problem", "method", "epsilon", "delta", "accountant")}
-    return sampling.Cell(**about, algorithm=algorithm, chains=cell.chains)
+    return dataclasses.replace(cell, algorithm=algorithm)
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -132,7 +135,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
         return problem.reference
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), Values(values, "reference draws"), problem.dimension)
-    cell = sampling.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST)
+    cell = sampling.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
     (chains,) = sampling.sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
     return late[:: len(late) // REFERENCE][:REFERENCE]

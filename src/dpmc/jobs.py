@@ -6,8 +6,6 @@ not waiting files, so a kill loses no finished run. Runs under way are in a chec
 `.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone`.
 """
 
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -17,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dpmc import sampling, storage
+from dpmc.models.fingerprint import digest
+from dpmc.run import identity
 
 Run = tuple[str, int]  #: ε and seed
 
@@ -32,15 +32,20 @@ class Job:
 
     def waiting(self, cell: sampling.Cell, seed: int) -> Path:
         """Return the waiting file of a finished run, used until its job is finished."""
-        key = _hash(_settings(cell, self.about[cell.epsilon]))
-        return self.outputs[cell.epsilon, seed].parent / f".{key}-seed-{seed}.nc"
+        folder = self.outputs[cell.epsilon, seed].parent
+        return folder / f".{digest(self._settings(cell, seed))[:16]}-seed-{seed}.nc"
 
     @property
     def checkpoint(self) -> Path:
         """Return the checkpoint file of the runs under way."""
-        settings = [_settings(cell, self.about[cell.epsilon]) for cell in self.cells]
+        settings = [self._settings(cell, seed) for cell in self.cells for seed in self.seeds]
         folder = self.outputs[self.cells[0].epsilon, self.seeds[0]].parent
-        return folder / f".checkpoint-{_hash([settings, self.seeds])}.npz"
+        return folder / f".checkpoint-{digest(settings)[:16]}.npz"
+
+    def _settings(self, cell: sampling.Cell, seed: int) -> list[Any]:
+        """Return everything that determines the content of a run's file."""
+        names = [cell.problem.label, cell.problem.dataset, cell.method]
+        return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
 
     def left(self) -> tuple[list[sampling.Cell], list[int]]:
         """Return the cells and seeds that are still to be sampled.
@@ -113,18 +118,3 @@ def finish(jobs: list[Job]) -> None:
                 shutil.copyfile(waiting, temporary)
     for waiting, _ in moves:
         waiting.unlink()
-
-
-def _settings(cell: sampling.Cell, about: dict[str, Any]) -> list[Any]:
-    """Return everything that determines the draws of a cell."""
-    problem = cell.problem
-    return [
-        about,
-        [problem.label, problem.dataset, cell.method, cell.epsilon, cell.delta, cell.accountant],
-        [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws, cell.algorithm.draws_version],
-        problem.digest,
-    ]
-
-
-def _hash(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -61,6 +61,10 @@ def _tune(command: argparse.ArgumentParser) -> None:
     _data_file(command)
     command.add_argument("--output", required=True, type=file_path, metavar="FILE")
     command.add_argument(
+        "--epsilon",
+        help="budget of a trial (default: the study's; needed to search for your own model)",
+    )
+    command.add_argument(
         "--search", action="store_true", help="search for better hyperparameters (default: try the study's)"
     )
     command.add_argument(

@@ -1,7 +1,6 @@
 """A problem: model, private rows, temperature, start points, and its exact posterior if known."""
 
 import functools
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy as np
 from dpmc import models, storage
 from dpmc.base import Evaluator
 from dpmc.errors import DpmcError
+from dpmc.model_checks import try_out, without_warnings
+from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.values import real, shown
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
@@ -43,6 +44,7 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
     caveat: str = ""  # a limit of the privacy guarantee for these rows
+    tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed
 
     @functools.cached_property
     def evaluator(self) -> Evaluator:
@@ -53,10 +55,9 @@ class Problem:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return a SHA-256 hash of rows and start points, in hexadecimal."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.rows).data)
-        digest.update(np.ascontiguousarray(self.starts).data)
-        return digest.hexdigest()
+        """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
+        of_model = fingerprint(self.model, self.rows.shape[1])
+        return digest(of_model, self.temperature, np.ascontiguousarray(self.rows))
 
     @property
     def n(self) -> int:
@@ -72,6 +73,12 @@ class Problem:
     def parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters; () if the model does not name them."""
         return tuple(getattr(self.model, "parameters", ()))
+
+    def try_out(self, gradients: bool) -> None:
+        """Try the model on public dummy rows, once; raise DpmcError if it must not be used."""
+        if gradients not in self.tried:
+            try_out(self.model, self.rows.shape, self.starts, gradients)
+            self.tried.add(gradients)
 
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
@@ -99,8 +106,10 @@ class Problem:
                 raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
         if _largest(self.rows) > LARGEST_VALUE:
             raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
-        if not 0.0 < self.temperature < np.inf:
-            raise DpmcError(f"{source}: temperature: {self.temperature:g} must be greater than 0 and finite")
+        if not 0.0 < self.temperature <= 1.0:
+            raise DpmcError(
+                f"{source}: temperature: {self.temperature:g} must be greater than 0 and at most 1"
+            )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
         width = self._row_width()
@@ -109,7 +118,8 @@ class Problem:
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
             )
         if hasattr(self.model, "check_rows"):
-            self.model.check_rows(self.rows)
+            with without_warnings():
+                self.model.check_rows(self.rows)
         self._check_prior(source)
 
     def _check_prior(self, source: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from dpmc import storage
 from dpmc.cell import Cell
 from dpmc.errors import DpmcError
+from dpmc.models.fingerprint import digest
 from dpmc.privacy.ledger import Ledger
 from dpmc.randomness import get_state, set_state, stream
 
@@ -125,6 +126,7 @@ def begin(cell: Cell, seed: int) -> Run:
         ledger.foresee(cell.cost(total))
     chains = range(cell.chains)
     halton = cell.algorithm.needs(cell.problem.dimension).halton
+    names = stream_names(cell, seed)
     return Run(
         cell=cell,
         seed=seed,
@@ -132,21 +134,48 @@ def begin(cell: Cell, seed: int) -> Run:
         thin=cell.kept_every(total),
         ledger=ledger,
         start=cell.problem.starts[first : first + cell.chains].copy(),
-        streams=[{p: stream(*stream_names(cell, seed, c, p)) for p in PURPOSES} for c in chains],
-        jitters=[_halton(stream(*stream_names(cell, seed, c, "jitter"))) for c in chains if halton],
+        streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
+        jitters=[_halton(stream(*names, c, "jitter")) for c in chains if halton],
     )
 
 
-def stream_names(cell: Cell, seed: int, chain: int, purpose: str) -> tuple[str | int, ...]:
-    """Return the names that key one random stream."""
-    problem = cell.problem
-    return (problem.dataset, problem.label, cell.method, cell.epsilon, seed, chain, purpose)
+def identity(cell: Cell, seed: int) -> str:
+    """Return a digest, in hexadecimal, of everything that determines the draws of a run.
+
+    Names and what is only shown or kept (`thin`, `most_draws`) are no part of it. Equal runs have equal
+    digests. Of two that differ in anything else, neither may repeat the noise of the other, and neither may
+    be resumed by the other.
+    """
+    accountant, first = cell.resolved_accountant(), seed * cell.chains
+    return digest(
+        cell.problem.digest,
+        cell.problem.starts[first : first + cell.chains],
+        [cell.algorithm, cell.algorithm.draws_version],
+        [cell.epsilon, cell.epsilon_kind, cell.delta, accountant.name, accountant.version],
+        [cell.chains, cell.allowed_iterations(), seed],
+    )
+
+
+def stream_names(cell: Cell, seed: int) -> tuple[str | int, ...]:
+    """Return what keys the random streams of a run, besides chain and purpose.
+
+    On generated or published rows these are names, so that runs with other hyperparameters have the same
+    random numbers. On all other rows that would let two runs be compared without their noise, so there it is
+    the run's `identity`.
+    """
+    from dpmc.datasets import is_public
+
+    problem, by_names = cell.problem, cell.streams == "names"
+    if by_names or (cell.streams == "auto" and is_public(problem.dataset)):
+        return (problem.dataset, problem.label, cell.method, cell.epsilon, seed)
+    return (identity(cell, seed),)
 
 
 def first_carried(run: Run) -> np.ndarray:
     """Return what the run's chains carry into their first iteration (chains, e)."""
     algorithm, d = run.cell.algorithm, run.cell.problem.dimension
-    generators = (stream(*stream_names(run.cell, run.seed, c, "state")) for c in range(run.cell.chains))
+    names = stream_names(run.cell, run.seed)
+    generators = (stream(*names, c, "state") for c in range(run.cell.chains))
     return np.stack([algorithm.first_carried(d, generator) for generator in generators])
 
 

@@ -16,7 +16,7 @@ from dpmc.base import Draws, Needs, State
 from dpmc.cell import LEAST_ITERATIONS as LEAST_ITERATIONS
 from dpmc.cell import Cell as Cell
 from dpmc.evaluators.poisson import bounded_rows
-from dpmc.model_checks import try_out
+from dpmc.model_checks import without_warnings
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise, RecordedNoise
 from dpmc.run import Checkpoint, Record, begin, counted, first_carried, resume, save
@@ -55,7 +55,7 @@ def sample(
     return wrong results (`model_checks`).
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
-    with one_blas_thread():
+    with one_blas_thread(), without_warnings():
         loop = Loop(cells, seeds)
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)
@@ -76,8 +76,7 @@ class Loop:
         no = np.zeros(len(theta), np.bool_)
         self.state = State(theta, np.concatenate([first_carried(run) for run in self.runs]), no, no)
         self.done = self.reserved = 0
-        columns, gradients = self.problem.rows.shape[1], self.needs.gradients > 0
-        try_out(self.problem.model, columns, theta[0].copy(), gradients)
+        self.problem.try_out(gradients=self.needs.gradients > 0)
         self.evaluator = self.problem.evaluator
         clip = self.algorithm.public_clip
         self.bounded_rows = None

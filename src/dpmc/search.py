@@ -8,6 +8,8 @@ it.
 
 Settings are run with the same seeds, hence the same noise, so that their differences are less random than
 their values. The best few and the pinned setting are run again with new seeds, and only those seeds decide.
+Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all on one side of
+the posterior, may move a mean by many standard errors. This is reported, and does not change the choice.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dpmc import datasets
+from dpmc import datasets, sources
 from dpmc.algorithms import FREE
 from dpmc.comparing import median_error
 from dpmc.errors import DpmcError
 from dpmc.randomness import stream
-from dpmc.studies import MissingSettings, Study, sources_version
+from dpmc.studies import MissingSettings, Study
 from dpmc.trials import Table, Trial, open_table
 from dpmc.tuning import CLIP_LIMIT, clip_fraction, medians_of
 
@@ -54,9 +56,11 @@ LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
 MOST_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
 LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
+MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
+CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
-#: Sources that determine a trial's value, besides the sampler, whose changes have versions of their own.
-VALUED_BY = ("metrics", "privacy/accountants")
+#: What makes data and chains, whose changes have versions of their own (`dpmc.sources`).
+DECLARED = ("dpmc.algorithms", "dpmc.datasets", "dpmc.models", "dpmc.sampling", "dpmc.studies")
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
@@ -141,6 +145,7 @@ class Bench:
         pinned = self.cell(self.start)
         times = LONGEST_BY_GRADIENTS if pinned.algorithm.needs(problem.dimension).gradients else LONGEST
         self.longest = max(times * self.cost(pinned), MOST_ROWS)
+        self._estimates: dict[str, np.ndarray] = {}  # of the finalists that this process ran
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
@@ -150,9 +155,11 @@ class Bench:
         }
 
     def cell(self, setting: dict[str, Any]) -> Any:
-        """Return the cell at the tuning ε with these free hyperparameters."""
-        epsilon = self.study.model(self.model).tuning_epsilon
-        return self.study.cell(self.problem, self.method, epsilon, {**self.pinned, **setting}, self.source)
+        """Return the cell at the tuning ε with these free hyperparameters; all have equal random numbers."""
+        epsilon, values = self.study.model(self.model).tuning_epsilon, {**self.pinned, **setting}
+        return replace(
+            self.study.cell(self.problem, self.method, epsilon, values, self.source), streams="names"
+        )
 
     def cost(self, cell: Any) -> float:
         """Return the cost of one chain in rows used; n per iteration if their number is random."""
@@ -164,10 +171,13 @@ class Bench:
 
     def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
         """Run these seeds' chains; return their metric rows."""
+        return self.metric_rows(self.sample(cell, seeds))
+
+    def metric_rows(self, runs: list[Any]) -> list[dict[str, Any]]:
+        """Return the metric rows of finished runs."""
         from dpmc.metrics.cell import seed_metrics
         from dpmc.storage import ChainFile
 
-        runs = self.sample(cell, seeds)
         return seed_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
 
     def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
@@ -239,8 +249,19 @@ class Bench:
         cell, objective, verdict = self.refusal(setting)
         if verdict != "ok":
             return Trial(number, "final", setting, objective, verdict, 0)
-        trial = self.judge(number, "final", setting, self.run(cell, seeds), len(seeds))
+        runs = self.sample(cell, seeds)
+        self._estimates[str(setting)] = _means(runs)
+        trial = self.judge(number, "final", setting, self.metric_rows(runs), len(seeds))
         return replace(trial, seconds=time.process_time() - began)
+
+    def estimates(self, setting: dict[str, Any], seeds: range) -> np.ndarray:
+        """Return the posterior mean as each final run estimates it, (runs, d).
+
+        Runs again what another process ran: the table of trials has only the distances.
+        """
+        if str(setting) not in self._estimates:
+            self._estimates[str(setting)] = _means(self.sample(self.cell(setting), seeds))
+        return self._estimates[str(setting)]
 
     def judge(
         self, number: int, stage: str, setting: dict[str, Any], rows: list[dict[str, Any]], seeds: int
@@ -257,6 +278,44 @@ class Bench:
         found = {name: float(value) for name, value in medians.items() if name != "iterations"}
         iterations = int(medians.get("iterations", 0))
         return Trial(number, stage, setting, objective, verdict, seeds, iterations, values=values, **found)
+
+
+def _means(runs: list[Any]) -> np.ndarray:
+    """Return the mean of the draws of each run that are evaluated, (runs, d)."""
+    from dpmc.metrics.cell import second_half
+
+    return np.stack([second_half(run.draws, run.draws.shape[1]).mean(axis=(0, 1)) for run in runs])
+
+
+def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
+    """Return the largest bias of any parameter, its standard error, and the verdict on the bias.
+
+    `estimates` (runs, d) are means of runs with different seeds. Their mean minus the exact posterior mean is
+    given in standard deviations of the posterior of all rows: the statistical error of an estimate without
+    privacy. A tempered posterior is wider than that one, by 1/√T if both are normal. The verdict is "ok"
+    unless a bias is above `MOST_BIAS` and too large for chance, by a t test with Bonferroni's correction. So
+    a bias that hides in the Monte Carlo error of these few runs is "ok".
+    """
+    from arviz_stats.base import array_stats  # slow to import
+    from scipy.stats import t
+
+    mean, variance = problem.posterior_mean, np.diag(problem.posterior_covariance)
+    uncertain = np.zeros(problem.dimension)
+    if not (np.isfinite(mean).all() and np.isfinite(variance).all()):  # known from draws only
+        draws = problem.reference
+        mean, variance = draws.mean(axis=0), draws.var(axis=0)
+        uncertain = array_stats.mcse(np.ascontiguousarray(draws.T[:, None, :]), method="mean")
+    runs, d = estimates.shape
+    sd = np.sqrt(problem.temperature * variance)
+    biases = (estimates.mean(axis=0) - mean) / sd
+    errors = np.sqrt(estimates.var(axis=0, ddof=1) / runs + uncertain**2) / sd
+    large = np.abs(biases) > np.maximum(MOST_BIAS, t.isf(CHANCE / (2 * d), runs - 1) * errors)
+    worst = int(np.argmax(np.abs(biases) * (large if large.any() else 1.0)))
+    verdict = "ok"
+    if large[worst]:
+        name = (problem.parameters or [f"theta[{i}]" for i in range(d)])[worst]
+        verdict = f"biased: {name} by {biases[worst]:.1f} posterior sd of all rows"
+    return float(biases[worst]), float(errors[worst]), verdict
 
 
 def _hopeless(trial: Trial, best: Trial | None) -> bool:
@@ -474,11 +533,15 @@ def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds:
 
 
 def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
-    """Return the results of a finalist for the file; `seed` is one that no trial of the search used."""
+    """Return the results of a finalist for the file; `seed` is the first that no trial of the search used."""
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
     values |= {"mmd_error": median_error(trial.values), **bench.one_run(trial.setting, seed)}
-    return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": trial.verdict}
+    verdict = trial.verdict
+    if trial.feasible:
+        estimates = bench.estimates(trial.setting, range(seed, seed + trial.seeds))
+        values["bias"], values["bias_error"], verdict = bias(estimates, bench.problem)
+    return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": verdict}
 
 
 def warnings(found: dict[str, Any]) -> list[str]:
@@ -487,6 +550,9 @@ def warnings(found: dict[str, Any]) -> list[str]:
 
     about = found["search"]
     said = [f"{name} is on the edge of the range searched: start there" for name in about["at_bound"]]
+    verdict = about["chosen"]["verdict"]
+    if verdict != "ok":
+        said.append(f"{verdict}: try a larger clip bound, or chains that mix better")
     ess = about["chosen"].get("ess")
     if ess is None or ess < ESS_LEAST:
         worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
@@ -503,6 +569,16 @@ def _at_bound(pinned: Any, value: Any) -> bool:
     return abs(math.log(one / other)) > 0.95 * math.log(FACTOR)
 
 
+def sources_of_values() -> str:
+    """Return a hash of the sources that determine a trial's value, besides its data and chains."""
+    return sources.version("dpmc.metrics.cell", "dpmc.tuning", without=DECLARED)
+
+
+def sources_of_search() -> str:
+    """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
+    return sources.version("dpmc.search", without=DECLARED)
+
+
 def _key(bench: Bench, seeds: int) -> str:
     """Return a hash of everything that determines the trials of a search, except their number."""
     from importlib.metadata import version
@@ -512,7 +588,7 @@ def _key(bench: Bench, seeds: int) -> str:
     content = [
         [bench.study.name, bench.model, bench.method],
         bench.study.sampling_settings(bench.model, bench.method, epsilon),
-        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_version(*VALUED_BY)],
+        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_of_values()],
         [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
         [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
         *(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half
 from dpmc.storage import ChainFile
 
@@ -69,10 +70,13 @@ def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[s
         said.append("  " + "  ".join(map(str.ljust, row, widths)).rstrip())
     if any("*" in column for column in columns):
         said.append("  * private, not to be released")
+    found: list[str] = []
     for result in results:
         if result.iterations and result.about["status"] == "ok":  # otherwise the status names the problem
-            said += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
-    return said
+            found += [f"dpmc: warning: {name(result.about)}: {text}" for text in _warnings(result)]
+    if found and any(result.spent != "inf" for result in results) and not is_public(about["dataset"]):
+        found.append("dpmc: another run on these rows spends as much again: try remedies on simulated rows")
+    return said + found
 
 
 def name(about: dict[str, Any]) -> str:
@@ -155,15 +159,17 @@ def _own(result: _Result, names: Sequence[str]) -> str:
 
 
 def _warnings(result: _Result) -> list[str]:
-    """Return warnings about the chains, with remedies."""
+    """Return warnings about the chains, with remedies.
+
+    Only those marked "(private)" depend on numbers of clipped rows; none of the others is left out for them.
+    """
     step, noise = (_own(result, names) or "the step" for names in (STEPS, NOISE))
-    accepted, all_clipped = result.values.get("acceptance_rate"), False
+    accepted = result.values.get("acceptance_rate")
     warnings = []
     if result.values["diverged"] > DIVERGING_MOST:
         warnings.append(f"most proposals are not finite: make {step} smaller")
     for share, what, clip in _clipped(result):
         if share > ALL_CLIPPED:
-            all_clipped = True
             warnings.append(
                 f"all {what} are clipped (private): the log-likelihood may be NaN or infinite; "
                 "see what it gives on simulated rows"
@@ -177,7 +183,7 @@ def _warnings(result: _Result) -> list[str]:
     if accepted is not None and accepted < ACCEPTED_LEAST:
         also = f", or the noise ({noise})" if noise != "the step" else ""
         warnings.append(f"{accepted:.1%} of the proposals were accepted: make {step} smaller{also}")
-    elif result.ess is not None and result.ess < ESS_LEAST and not all_clipped:
+    elif result.ess is not None and result.ess < ESS_LEAST:
         if accepted is not None and accepted > ACCEPTED_MOST:
             remedy = f"nearly all proposals are accepted, make {step} larger"
         elif noise != "the step":

@@ -74,6 +74,20 @@ def positive(value: Any, where: str) -> float:
     return number
 
 
+def delta_below(value: Any, n: int) -> float:
+    """Return δ as a number greater than 0 and less than 1/n; raise ValueError otherwise.
+
+    At δ = 1/n a mechanism may publish a whole row, drawn at random.
+    """
+    delta = real(value)
+    if not 0.0 < delta < 1.0 / n:
+        raise ValueError(
+            f"{delta:g} must be greater than 0 and less than 1/n = {1.0 / n:.3g}: from there on a mechanism "
+            "may publish one of the rows"
+        )
+    return delta
+
+
 def count(value: Any, least: int = 1, most: int = MOST) -> int:
     """Return a whole number of Python or NumPy in a range.
 

@@ -139,6 +139,13 @@ def test_delta_and_accountant_decide_the_iterations() -> None:
     assert sample(delta=1e-6).attrs["delta"] == 1e-6
 
 
+def test_a_draw_for_all_iterations_and_all_rows_untempered_are_the_limits() -> None:
+    tree = sample(linear(tempering=300), iterations=5, thin=5)
+    assert tree.posterior.sizes["draw"] == 1 and tree.attrs["temperature"] == 1.0
+    with pytest.raises(dpmc.DpmcError, match="LinearRegression: tempering: -1 must be greater than 0"):
+        linear(tempering=-1)
+
+
 def test_tables_are_taken_by_the_names_of_the_model(tmp_path: Path) -> None:
     import pandas
 
@@ -166,13 +173,18 @@ def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) ->
         ({"epsilon": 0.01}, "budget too small: epsilon 0.01 allows 0 iterations; more noise in each"),
         ({"epsilon": 2, "chains": 100}, "budget too small: epsilon 2 allows 0 iterations"),
         ({"epsilon": "inf"}, "iterations: needed when epsilon is inf"),
-        ({"delta": 2}, "delta: 2 must be between 0 and 1"),
+        ({"delta": 2}, "delta: 2 must be greater than 0 and less than 1/n"),
+        ({"delta": 0.9}, "delta: 0.9 must be greater than 0 and less than 1/n = 0.00333"),
+        ({"delta": 1 / 300}, "delta: 0.00333333 must be greater than 0 and less than 1/n"),
         ({"delta": "x"}, "delta: 'x' is not a number"),
+        ({"model": linear(tempering=301)}, "tempering: 301 must be at most the number of rows, 300"),
         ({"chains": 0}, "chains: 0 must be a whole number, at least 1 and at most 1000"),
         ({"chains": 2.0}, "chains: 2.0 must be a whole number"),
         ({"seed": -1}, "seed: -1 must be a whole number, at least 0"),
         ({"seed": 10**7}, "seed: 10000000 must be a whole number"),
         ({"thin": 0}, "thin: 0 must be"),
+        ({"thin": 10**6}, r"thin: 1000000 must be at most \d+, the iterations of a chain; no draw would be"),
+        ({"thin": 6, "iterations": 5}, "thin: 6 must be at most 5"),
         ({"iterations": 0}, "iterations: 0 must be"),
         ({"iterations": 10**6}, "iterations: 1000000 exceeds the budget"),
         ({"accountant": "x"}, "accountant = 'x': must be one of"),

@@ -106,7 +106,7 @@ def test_a_model_passes_the_trials_of_a_users_model(model: Any) -> None:
         == len(model.columns)
         == 1 + (model.dimension and rows_of(model).shape[1] - 1)
     )
-    try_out(definition.model, definition.model.columns, near(model, 0.1), gradients=True)
+    try_out(definition.model, (50, definition.model.columns), near(model, 0.1)[None], gradients=True)
 
 
 def test_parameters_are_named_by_the_columns() -> None:
@@ -264,3 +264,82 @@ def test_a_generalized_linear_model_of_ones_own_takes_a_density_and_its_derivati
     ).posterior.theta.values[0, 500:]
     assert np.abs(draws.mean(axis=0) - model.true_theta).max() < 0.25
     assert 0.03 < draws.std(axis=0).min() and draws.std(axis=0).max() < 0.12  # about 1/√300
+
+
+class Laplace(dpmc.GeneralizedLinearModel):
+    """Heavy tails around η; rows cannot be simulated."""
+
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        return -np.abs(y - eta)
+
+    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        return np.sign(y - eta)
+
+
+def test_a_regression_that_cannot_draw_outcomes_is_sampled_but_not_tuned_on_simulated_rows() -> None:
+    model, rows = Laplace("y", ["x"]), np.random.default_rng(1).normal(size=(100, 2))
+    assert not hasattr(model, "simulate")
+    setting = {"tau": 0.5, "clip": 2.0, "proposal_sd": 0.1}
+    options: dict[str, Any] = {"epsilon": 4, "progress": False}
+    assert dpmc.sample(model, rows, hyperparameters=setting, iterations=9, **options).attrs["n"] == 100
+    with pytest.raises(
+        dpmc.DpmcError, match=r"no simulate\(.*\) \(or, being a regression, draw\(generator, eta"
+    ):
+        dpmc.tune(model, 100, **options)
+    with pytest.raises(
+        dpmc.DpmcError, match=r"no simulate\(.*\) \(or, being a regression, draw\(generator, eta"
+    ):
+        dpmc.sample(model, "fresh-0", hyperparameters=setting, **options)
+
+    class Simulating(Laplace):
+        def draw(self, generator: np.random.Generator, eta: np.ndarray) -> Any:
+            return generator.laplace(eta)
+
+    assert Simulating("y", ["x"]).simulate(np.random.default_rng(1), np.zeros(2), 7).shape == (7, 2)
+
+
+@pytest.mark.parametrize("make", (dpmc.LinearRegression, dpmc.LogisticRegression, dpmc.PoissonRegression))
+def test_columns_said_to_be_binary_are_simulated_as_zeros_and_ones(make: Any) -> None:
+    """The others have the same random numbers as without."""
+    scales, n = {"age": (45.0, 15.0), "smoker": (0.5, 0.5)}, 4000
+    plain, told = make("y", scales), make("y", scales, binary={"smoker": 0.2})
+    theta = np.array([0.1, 0.2, -0.3])
+    before, rows = (model.simulate(np.random.default_rng(1), theta, n) for model in (plain, told))
+    assert set(rows[:, 2]) == {0.0, 1.0} and len(set(before[:, 2])) == n
+    assert abs(rows[:, 2].mean() - 0.2) < 5.0 * np.sqrt(0.2 * 0.8 / n)
+    np.testing.assert_array_equal(rows[:, 1], before[:, 1])
+    design = told.design(rows)
+    assert set(design[:, 2]) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("binary", "words"),
+    [
+        (["x"], "binary: .* must be {name: share of ones}"),
+        ({"y": 0.5}, "binary: 'y' must be one of the predictors x"),
+        ({"x": 1.0}, "binary: x: 1.0 must be a share of ones below 1"),
+        ({"x": 0}, "binary: x: 0 must be greater than 0"),
+        ({"x": "half"}, "binary: x: "),
+    ],
+)
+def test_mistakes_in_binary_columns(binary: Any, words: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match=words):
+        dpmc.LogisticRegression("y", ["x"], binary=binary)
+
+
+def test_tuning_sees_binary_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpmc import search
+
+    class Stop(Exception):
+        pass
+
+    def searched(bench: Any, *_: Any) -> None:
+        seen.append(bench.problem.rows)
+        raise Stop
+
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(search, "searched", searched)
+    model = dpmc.LogisticRegression("y", ["x", "female"], binary={"female": 0.5})
+    with pytest.raises(Stop):
+        dpmc.tune(model, 200, epsilon=4, progress=False)
+    assert set(seen[0][:, 2]) == {0.0, 1.0}

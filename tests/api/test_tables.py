@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pandas
 import pytest
@@ -127,6 +128,66 @@ def test_files_that_are_refused(tmp_path: Path, name: str, text: str, words: str
     (tmp_path / name).write_text(text)
     with pytest.raises(DpmcError, match=re.escape(words)):
         read_table(tmp_path / name)
+
+
+#: What programs write for a missing value. R and pandas write a blank line for one in a table of one column.
+NO_VALUE = ["", " ", '""', "NA", "na", "N/A", "n.a.", "NaN", "nan(ind)", "NULL", "None", "?", "-", ".", "_"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["first", "under the names", "middle", "last"])
+@pytest.mark.parametrize("value", NO_VALUE)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_row_without_a_value_is_refused_wherever_it_is(
+    tmp_path: Path, place: int, value: str, end: str
+) -> None:
+    """Otherwise n, and with it delta and noise, would depend on the rows."""
+    path = tmp_path / "one.csv"
+    for header in (True, False):
+        lines = ["x", "1", "2", "3"] if header else ["1", "2", "3", "4"]
+        lines.insert(max(place, header), value)
+        path.write_bytes((end.join(lines) + end).encode())
+        with pytest.raises(DpmcError, match=rf"one\.csv: line {max(place, header) + 1}: "):
+            read_table(path)
+        lines.append(lines.pop(max(place, header)))
+        path.write_bytes((end.join(lines) + end).encode())
+        with pytest.raises(DpmcError, match=r"one\.csv: line 5: "):
+            read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x,y\n1,2\n\n3,4\n", "line 3: is blank, must be a row"),
+        ("x,y\n1,2\n3,4\n\n", "line 4: is blank"),
+        ("\n1\n2\n", "line 1: is blank"),
+        ("\ufeff\n1\n2\n", "line 1: is blank"),
+        ("NA,NA\n1,2\n", "line 1: 'NA' may be a missing value or a column's name"),
+        ("x,null\n1,2\n", "line 1: 'null' may be a missing value or a column's name"),
+        ("# a comment\n1\n", "line 1: '# a comment' is neither"),
+        ("1\n# a comment\n", "line 2: column 1: '# a comment' is not a number"),
+        ('1\n"2\n"\n3\n', "line 2: is not CSV (a quoted line break; every row must be one line)"),
+        ('x,note\n1,"a\nb"\n2,c\n', "line 2: is not CSV (a quoted line break"),
+    ],
+)
+def test_every_line_is_a_row(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    with pytest.raises(DpmcError, match=re.escape(words)):
+        read_table(path, ("x",) if "note" in text else None)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "i4", "i8"])
+def test_masked_and_unwritten_values_are_missing(tmp_path: Path, kind: str) -> None:
+    masked = np.ma.masked_array(np.array([1, 2, 3], kind), mask=[False, True, False])
+    with pytest.raises(DpmcError, match="row 1, column 0: is NaN or infinite"):
+        read_table(masked)
+    path = tmp_path / "rows.nc"
+    for named in (None, -5):
+        with netCDF4.Dataset(path, "w") as file:
+            file.createDimension("row", 3)
+            file.createVariable("x", kind, ("row",), fill_value=named)[::2] = [1, 3]
+        with pytest.raises(DpmcError, match=r"rows\.nc: row 1, column x: is NaN or infinite"):
+            read_table(path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import netCDF4
 import numpy as np
 import pytest
 
-from dpmc import cli, models, sampling
+from dpmc import cli, models, run, sampling
 from dpmc.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
 from dpmc.studies import load_study
@@ -42,15 +42,19 @@ SLOPE = "return -theta"
 
 #: What is wrong: the line, what stands in its place, and words of the message.
 WRONG = {
-    "n by n": (LINE, "return -0.5 * (y - x @ theta[1:, None]) ** 2", "log_likelihood: returned shape (5, 5)"),
-    "no sum over columns": (LINE, "return -0.5 * (y[:, None] - x - theta) ** 2", "must be (5,): sum over"),
+    "n by n": (
+        LINE,
+        "return -0.5 * (y - x @ theta[1:, None]) ** 2",
+        "log_likelihood: returned shape (1000, 1000)",
+    ),
+    "no sum over columns": (LINE, "return -0.5 * (y[:, None] - x - theta) ** 2", "must be (1000,): sum over"),
     "a sum": (
         LINE,
         LINE.replace("return", "return np.sum(") + ")",
-        "shape (), must be (5,): one number per row",
+        "shape (), must be (1000,): one number per row",
     ),
-    "a scalar": (LINE, "return 0.0", "returned shape (), must be (5,)"),
-    "the number of rows forgotten": (LINE, "return np.zeros(3)", "returned shape (3,), must be (5,)"),
+    "a scalar": (LINE, "return 0.0", "returned shape (), must be (1000,)"),
+    "the number of rows forgotten": (LINE, "return np.zeros(3)", "returned shape (3,), must be (1000,)"),
     "complex numbers": (LINE, LINE + " + 0j", "returned complex128 numbers, must be real"),
     "truth values": (LINE, "return y > 0.0", "returned bool numbers, must be real"),
     "None": (LINE, "pass", "returned NoneType, must be real"),
@@ -71,7 +75,7 @@ WRONG = {
         "return np.random.default_rng().normal(size=len(y))",
         "two calls with the same rows differ",
     ),
-    "a gradient of one column": (GRADIENT, "return y", "log_likelihood_gradient: returned shape (5,)"),
+    "a gradient of one column": (GRADIENT, "return y", "log_likelihood_gradient: returned shape (1000,)"),
     "a summed gradient": (
         GRADIENT,
         GRADIENT.replace("return ", "return (") + ").sum(axis=0)",
@@ -115,7 +119,7 @@ def folder(tmp_path: Path, monkeypatch: Any) -> Path:
 
 
 def sample(text: str, method: str = "dp-penalty", settings: str = "walk.yaml", name: str = "") -> int:
-    """Run `dpmc sample` on a model of this text; return its exit code. Random streams depend on the name."""
+    """Run `dpmc sample` on a model of this text; return its exit code. Start points depend on the name."""
     name = name or f"own_{abs(hash(text)) % 10**12}"
     sys.modules.pop(name, None)
     Path(f"{name}.py").write_text(text)
@@ -181,7 +185,10 @@ AFFINE = """
 
 
 @pytest.mark.parametrize(("method", "settings"), [("dp-penalty", "walk.yaml"), ("dp-hmc", "hmc.yaml")])
-def test_an_affine_form_of_ones_own_gives_the_same_chain(method: str, settings: str, folder: Path) -> None:
+def test_an_affine_form_of_ones_own_gives_the_same_chain(
+    method: str, settings: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "stream_names", lambda cell, seed: ("the same for both", seed))
     chains = []
     for text in (MODEL, MODEL + AFFINE):
         assert sample(text, method, settings, "own_of_one_name") == 0
@@ -210,11 +217,12 @@ def test_a_wrong_affine_form_is_refused(old: str, new: str, words: str, folder: 
 
 
 def test_a_wrong_shape_for_many_rows_is_refused(folder: Path, capsys: Any) -> None:
-    """The dummy rows are few; with 40 rows the same text returns a matrix."""
+    """The dummy rows are a thousand; with 2000 rows the same text returns a matrix."""
+    np.savetxt("rows.csv", np.zeros((2000, 2)), delimiter=",", header="y,x", comments="")
     late = "value = " + LINE.removeprefix("return ")
-    late += "; return value if len(y) < 20 else value[:, None] * value"
+    late += "; return value if len(y) < 1500 else value[:, None] * value"
     assert sample(MODEL.replace(LINE, late)) == 2
-    assert "returned shape (40, 40), must be (40,)" in capsys.readouterr().err
+    assert "returned shape (2000, 2000), must be (2000,)" in capsys.readouterr().err
 
 
 def test_rows_that_a_model_simulates_are_the_dummies(folder: Path, capsys: Any) -> None:
@@ -272,5 +280,5 @@ def test_sampling_in_python_refuses_wrong_results_too() -> None:
     root = Path(__file__).parents[2]
     study = load_study(root / "config" / "studies" / "thesis.yaml")
     cell = study.cell(problem, "dp-penalty", "2", {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}, "here")
-    with pytest.raises(DpmcError, match=r"model: Wrong: log_likelihood: returned shape \(5, 5\)"):
+    with pytest.raises(DpmcError, match=r"model: Wrong: log_likelihood: returned shape \(1000, 1000\)"):
         sampling.sample(cell, [0])

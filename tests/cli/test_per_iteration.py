@@ -116,7 +116,7 @@ def test_a_study_of_total_epsilon_has_no_settings_per_iteration(folder):
         study = load_study(name)
         settings = json.loads(study.sampling_settings(*next(study.cells())))
         assert set(settings) - {"most_draws"} == {
-            *("model", "method", "draws_version", "epsilon", "delta", "chains")
+            *("model", "method", "draws_version", "accountants", "epsilon", "delta", "chains")
         }
     arguments = ("--study", "thesis", "--model", "circle", "--method", "dp-penalty", "--epsilon", "1")
     assert (

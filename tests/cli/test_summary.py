@@ -1,5 +1,6 @@
 """The summary of `dpmc sample`: numbers, warnings, and the joint cost of several seeds."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc import datasets
+from dpmc import datasets, summary
 from dpmc.cli import main
 from dpmc.privacy import accountants
 from dpmc.privacy.events import from_json
@@ -30,7 +31,10 @@ class Normal:
 
 
 class Nothing(Normal):
-    likelihood = staticmethod(lambda theta, rows: np.full(len(rows), np.nan))
+    """Not a number for rows about 1000, which the trial does not know of."""
+    likelihood = staticmethod(
+        lambda theta, rows: np.where(abs(rows[:, 0] - 1000.0) < 9.0, np.nan, Normal.likelihood(theta, rows))
+    )
 
 
 class Hills(Normal):
@@ -131,11 +135,56 @@ def test_quiet_prints_nothing(folder, capfd):
 def test_a_bad_setting_is_warned_of(folder, capfd, settings, words):
     lines = said(capfd, f"{folder}:Normal", **settings)
     assert any(all(word in line for word in words) for line in warnings(lines)), lines
+    assert lines[-1].startswith("dpmc: another run on these rows spends as much again")
+
+
+def test_another_run_costs_nothing_on_public_rows_and_without_a_budget(folder, capfd):
+    Path("own.yaml").write_text(json.dumps({**GOOD, "proposal_sd": 20.0}))
+    run = ("--method", "dp-penalty", "--seed", "0", "--iterations", "30", "--hyperparameters", "own.yaml")
+    own = ("--model", f"{folder}:Normal", "--data", "rows.csv", "--epsilon", "inf", "--output", "own.nc")
+    public = ("--model", "circle", "--epsilon", "4", "--output", "public.nc")
+    for more in (own, public):
+        assert main(("sample", *run, *more)) == 0
+        found = capfd.readouterr().err
+        assert "dpmc: warning: " in found and "another run" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--thin", "100000"), r"thin: 100000 must be at most \d+, the iterations of a chain; no draw"),
+        (("--thin", "6", "--iterations", "5"), "thin: 6 must be at most 5"),
+        (("--chains", "600"), "budget too small: epsilon 4 allows [123] iterations?; more noise in each"),
+        (("--delta", "0.9"), "--delta: 0.9 for n = 2000: 0.9 must be greater than 0 and less than 1/n"),
+    ],
+)
+def test_a_run_that_would_return_nothing_is_refused(folder, capfd, arguments, words):
+    Path("own.yaml").write_text(json.dumps({**GOOD, "tau": 1.0}))
+    run = ("--model", f"{folder}:Normal", "--method", "dp-penalty", "--epsilon", "4", "--seed", "0")
+    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--output", "c.nc", "--quiet")
+    assert main(("sample", *run, *files, *arguments)) == 2
+    assert re.search(words, capfd.readouterr().err)
+    assert not list(Path().glob("*c.nc*"))
 
 
 def test_a_likelihood_that_is_nan_is_warned_of(folder, capfd):
+    np.savetxt("rows.csv", np.random.default_rng(3).normal(1000.0, 1.0, 2000))
     lines = said(capfd, f"{folder}:Nothing")
     assert any("NaN" in line for line in warnings(lines)), lines
+
+
+@pytest.mark.parametrize("setting", [{"tau": 0.1}, {"proposal_sd": 20.0}, {}])
+def test_warnings_that_are_not_marked_private_do_not_depend_on_clip_counts(folder, capfd, setting):
+    """Two runs with the same released draws, and none or all rows clipped."""
+    said(capfd, f"{folder}:Normal", **setting)
+    chain, shown = read_chain("c0.nc"), []
+    evaluations = 2000 * chain.attrs["iterations"]
+    for clipped in (0, evaluations // 2, evaluations):
+        other = dataclasses.replace(chain, totals={**chain.totals, "ratio_clipped": np.array([clipped])})
+        lines = [line for line in summary.lines([([other], [])]) if line.startswith("dpmc: warning: ")]
+        shown.append([line for line in lines if "(private)" not in line])
+        assert (len(shown[-1]) < len(lines)) == (clipped > 0)
+    assert shown[0] == shown[1] == shown[2] and bool(shown[0]) == bool(setting)
 
 
 def test_chains_that_disagree_are_warned_of(folder, capfd):

@@ -183,7 +183,12 @@ def method(name, **values):
         (method("dp-hmc", thin=int(INT23)), ("dp-hmc: thin", "at most 1000000000")),
         (lambda s: s.update(delta=float("nan")), ("delta", "nan", "(0, 1)")),
         (lambda s: s.update(delta="1.2.3/n"), ("delta", "'1.2.3'")),
-        (lambda s: s.update(delta="0/n"), ("delta", "0/n", "(0, 1)")),
+        (lambda s: s.update(delta="0/n"), ("delta: 0/n", "greater than 0 and less than 1/n")),
+        (lambda s: s.update(delta="1/n"), ("delta: 1/n", "greater than 0 and less than 1/n")),
+        (
+            lambda s: (s.update(delta=1e-5), s["models"]["circle"].update(n=100_000)),
+            ("line ", "delta: 1e-05 for n = 100000", "less than 1/n = 1e-05"),
+        ),
         (model(epsilons=["٣"]), ("circle: epsilons", "'٣'")),
         (model(epsilons=[float("nan")]), ("circle: epsilons", "nan")),
         (model(epsilons=[1, 1.0]), ("circle: epsilons: 1 stands twice",)),
@@ -419,7 +424,7 @@ def test_names_of_parameters_label_the_draws(folder):
         ("1,5\n2\n", ("line 2", "1 numbers", "2")),
         ("x,y\n1\n", ("line 2: 1 numbers, line 1 has 2 names",)),
         ("1\n2,3\n", ("line 2", "2 numbers", "1")),
-        ("1\n\n1_0\n", ("line 3", "'1_0'")),
+        ("1\n1_0\n", ("line 2", "'1_0'")),
         ("1\n٣\n", ("line 2", "'٣'")),
         ("1\n\0\n", ("line 2",)),
         ("1\n2\x0c3\n", ("line 2",)),
@@ -447,7 +452,7 @@ def test_rows(folder, capsys, text, words):
 
 
 @pytest.mark.parametrize(
-    "text", ["\ufeff1\n2\n", "\ufeffx\n1\n2\n", "x\n1\n2\n", '"x"\n 1\n\n2 \r\n', "1\n2"]
+    "text", ["\ufeff1\n2\n", "\ufeffx\n1\n2\n", "x\n1\n2\n", '"x"\n 1\n2 \r\n', "1\n2", "1\r2\r"]
 )
 def test_correct_rows_are_read(folder, text):
     path = folder / "own.csv"
@@ -493,7 +498,8 @@ WORDS = np.array(["a", "b"], object)
         (attribute("temperature", -1.0), ("temperature", "-1", "greater than 0")),
         (attribute("temperature", 0.0), ("temperature", "0")),
         (attribute("temperature", np.nan), ("temperature", "nan")),
-        (attribute("temperature", np.inf), ("temperature", "inf", "finite")),
+        (attribute("temperature", np.inf), ("temperature", "inf", "at most 1")),
+        (attribute("temperature", 333.0), ("temperature: 333", "at most 1")),
         (attribute("temperature", "warm"), ("temperature", "'warm'")),
         (attribute("temperature", [1.0, 2.0]), ("temperature",)),
         (attribute("label", 3), ("label", "3", "text")),

@@ -556,7 +556,7 @@ MODELS = [
     Mutation("a start", "mine data rows", source("    columns = 2\n", "    start = np.array([0.5, 0.5])\n",
              "    start = [0, 1]\n", "    start = (0.5, -2.0)\n"), True),
     Mutation("a temperature", "mine data rows", source("    columns = 2\n", "    tempering = 10\n",
-             "    tempering = 100.0\n", "    tempering = None\n"), True),
+             "    tempering = 20.0\n", "    tempering = None\n"), True),
     Mutation("inherited", USE, source("class Normal:", "class Base:\n    pass\n\nclass Normal(Base):"), True),
     Mutation("in a package", "budget mine data rows", packaged, True),
     Mutation("words on import", "budget sample mine", source("import numpy as np",

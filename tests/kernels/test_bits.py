@@ -171,7 +171,7 @@ def budgeted(method: str) -> str:
 @pytest.mark.parametrize(
     ("how", "thin"),
     [
-        *(({"thin": thin}, thin) for thin in (1, 3, 7, 40, 41)),
+        *(({"thin": thin}, thin) for thin in (1, 3, 7, 40)),
         *(
             ({"most_draws": most}, thin)
             for most, thin in ((40, 1), (21, 1), (20, 2), (13, 3), (5, 8), (1, 40))
@@ -290,7 +290,7 @@ def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any)
         assert sorted(np.floor(256 * chain).astype(int)) == list(range(256))
         assert sorted(np.floor(16 * chain[:16]).astype(int)) == list(range(16))
     assert len({chain.tobytes() for chain in points}) == 6
-    names = stream_names(chosen, 2, 1, "jitter")
+    names = (*stream_names(chosen, 2), 1, "jitter")
     seed = int(stream(*names).integers(2**63))
     alone = qmc.Halton(d=1, scramble=True, rng=seed).random(256)[:, 0]
     np.testing.assert_array_equal(points[4], alone)

@@ -215,8 +215,16 @@ def test_catalogue_holds_whole_definitions(name: str) -> None:
     definition = models.definition(name)
     assert len(definition.true_theta) == definition.model.dimension
     assert definition.n > 0
-    factor = 1.0 if definition.tempering is None else definition.tempering / 50
-    assert definition.temperature(50) == factor
+    n = 10 * definition.n
+    factor = 1.0 if definition.tempering is None else definition.tempering / n
+    assert definition.temperature(n) == factor
+
+
+def test_rows_count_as_at_most_as_many_as_they_are() -> None:
+    definition = models.definition("tempered-banana-2d")
+    assert definition.temperature(1000) == 1.0
+    with pytest.raises(DpmcError, match="tempering: 1000 must be at most the number of rows, 999"):
+        definition.temperature(999)
 
 
 def test_unknown_models_are_named() -> None:

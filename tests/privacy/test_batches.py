@@ -112,9 +112,12 @@ def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
         assert accountant.epsilon(repeat(each, k), 1e-6) <= 2.0
         assert accountant.epsilon(repeat(each, k + 1), 1e-6) > 2.0 * (1.0 - 2e-9)
         ledger = Ledger(Budget(2.0, 1e-6), accountant)
+        with pytest.raises(DpmcError, match="budget exceeded"):
+            ledger.foresee(repeat(each, k + 1))
+        ledger.foresee(repeat(each, k))
         for part in (k // 3, k // 3, k - 2 * (k // 3)):
             ledger.reserve(repeat(each, part))
-        with pytest.raises(DpmcError, match="budget exceeded"):
+        with pytest.raises(DpmcError, match="were fixed by the first reservation"):
             ledger.reserve(each)
         ledger.perform(each)
         stored = ledger.to_json()

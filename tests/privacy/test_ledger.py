@@ -226,9 +226,45 @@ def test_a_release_chosen_by_an_answer_is_refused_without_a_filter() -> None:
         ledger = Ledger(Budget(1.0, 1e-5), accountant)
         ledger.reserve((FIRST,))
         ledger.perform((FIRST,))
-        with pytest.raises(BudgetExceeded, match="0 were fixed before the first release"):
+        with pytest.raises(BudgetExceeded, match="0 were fixed by the first reservation"):
             ledger.reserve((option,))
         assert ledger.reserved_events == (FIRST,)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, one in accountants.ACCOUNTANTS.items() if not one.is_filter))
+@pytest.mark.parametrize("resumed", [False, True], ids=["at once", "after a crash"])
+def test_the_first_reservation_fixes_what_may_be_released(name: str, resumed: bool) -> None:
+    """The release may have been computed since, and a crash have lost its record."""
+    few = GaussianRelease("ratio", 1000.0)
+    for budget in (Budget(1.0, 1e-5), None):
+        ledger = Ledger(budget, accountants.get(name))
+        ledger.reserve(())  # nothing can have been released: fixes nothing
+        ledger = through_json(ledger)
+        ledger.reserve((few,))
+        ledger = through_json(ledger) if resumed else ledger
+        before = ledger.to_json()
+        for another in (few, GaussianRelease("ratio", 1001.0)):
+            with pytest.raises(BudgetExceeded, match="were fixed by the first reservation"):
+                ledger.reserve((another,))
+            with pytest.raises(BudgetExceeded, match="were fixed by the first reservation"):
+                ledger.foresee((few, another))
+        assert ledger.to_json() == before
+        ledger.foresee((few,))
+        ledger.perform((few,))
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["at once", "after a crash"])
+def test_a_reservation_fixes_what_was_foreseen_before_it(resumed: bool) -> None:
+    ledger = Ledger(Budget(1.0, 1e-5), accountants.get("wor-pld"))
+    ledger.foresee((SECOND,))
+    ledger.foresee((FIRST, BATCH))  # nothing is reserved yet
+    ledger.reserve((BATCH,))
+    ledger = through_json(ledger) if resumed else ledger
+    with pytest.raises(BudgetExceeded, match="0 were fixed by the first reservation"):
+        ledger.foresee((FIRST, SECOND))
+    with pytest.raises(BudgetExceeded, match="0 were fixed by the first reservation"):
+        ledger.reserve((SECOND,))
+    ledger.reserve((FIRST,))
 
 
 @pytest.mark.parametrize("option", [BATCH, SECOND])

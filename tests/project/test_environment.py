@@ -1,4 +1,4 @@
-"""The three descriptions of the environment agree."""
+"""The descriptions of the environment agree: project file, locks, conda, container, CI."""
 
 import re
 import tomllib
@@ -9,6 +9,7 @@ import pytest
 import yaml
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -26,7 +27,7 @@ def project() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def direct(project: dict[str, Any]) -> dict[str, Requirement]:
-    """Return the requirements of the repository's own commands: all but the plugins for clusters."""
+    """Return the requirements of requirements.lock: all but the plugins for clusters."""
     extras = project["project"]["optional-dependencies"]
     return by_name(project["project"]["dependencies"] + extras["workflow"] + extras["dev"])
 
@@ -67,16 +68,57 @@ def locked(lock: str, python: str) -> dict[str, Version]:
 def test_conda_lists_the_same_packages_and_bounds(
     project: dict[str, Any], direct: dict[str, Requirement]
 ) -> None:
+    """All packages, those for clusters too; of Python those versions that CI tests."""
     conda: list[str] = []
     for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]:
         conda += entry["pip"] if isinstance(entry, dict) else [entry]
-    assert conda.count("--editable .") == 1, "conda users get the package too"
-    conda.remove("--editable .")
-    listed = by_name(conda)
-    assert str(listed["python"].specifier) == project["project"]["requires-python"]
+    listed = by_name(conda)  # raises for an option or a path: a copy of this file is read elsewhere
+    newest = int(PYTHONS[-1].removeprefix("3."))
+    wanted = SpecifierSet(f"{project['project']['requires-python']},<3.{newest + 1}")
+    assert listed["python"].specifier == wanted
+    cluster = by_name(project["project"]["optional-dependencies"]["cluster"])
     assert {name: str(r.specifier) for name, r in listed.items() if name not in CONDA_ONLY} == {
-        name: str(requirement.specifier) for name, requirement in direct.items()
+        name: str(requirement.specifier) for name, requirement in (direct | cluster).items()
     }
+
+
+def test_the_container_is_made_as_the_makefile_does_it() -> None:
+    recipe = re.sub(r"\\\n *", "", (ROOT / "Dockerfile").read_text())
+    (base,) = re.findall(r"^FROM (.*)$", recipe, re.M)
+    assert base in [f"python:{version}-slim" for version in PYTHONS]
+    wheels = re.search(r"^WHEELS := (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    locked, ours = re.findall(r"^RUN (.*)$", recipe, re.M)
+    assert wheels and f"{wheels[1]} --requirement requirements.lock" in locked
+    assert "--require-hashes" in locked and "--no-deps" in ours
+
+
+def test_the_container_has_what_the_project_is_built_with_and_the_pipeline_reads(
+    project: dict[str, Any],
+) -> None:
+    first, *others = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if not line.startswith(("#", "**/"))
+    ]
+    copied = {line.removeprefix("!") for line in others}
+    assert first == "*" and all(line.startswith("!") for line in others)
+    build = project["tool"]["hatch"]["build"]
+    needed = {*build["targets"]["wheel"]["force-include"], "src", "profiles", "pyproject.toml"}
+    needed |= {project["project"]["readme"], *project["project"]["license-files"], "requirements.lock"}
+    assert copied == needed
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_ci_tries_what_cannot_be_tried_here() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    said = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
+    assert "python workflow/run.py smoke" in said["conda"]
+    assert any("--software-deployment-method conda -- smoke" in line for line in said["conda-by-snakemake"])
+    assert said["container"][1:3] == ["docker build --tag dpmc .", "docker run --name smoke dpmc smoke"]
+    catalogue = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    named = {"conda": "conda:" in rules, "apptainer": "container:" in rules, "apptainer+conda": False}
+    assert catalogue["usage"]["software-stack-deployment"] == named
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -68,7 +68,7 @@ def test_wheel_has_studies_tables_and_workflow(unpacked: Path) -> None:
     shipped = unpacked / "dpmc" / "shipped_files"
     for room in ("config", "data/published", "workflow"):
         assert files(shipped / room) == files(ROOT / room)
-    assert files(shipped) >= {"Snakefile", "environment.yml"}
+    assert files(shipped) >= {"Snakefile", "environment.yml", "environment.post-deploy.sh"}
     assert not any("__pycache__" in path.parts for path in shipped.rglob("*"))
 
 

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
+import dpmc
 from dpmc import datasets, search
 from dpmc.cli import main
 from dpmc.errors import DpmcError
@@ -105,6 +107,7 @@ def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     left.write_bytes(text[: int(share * len(text))])
     again = run(study, problem, left)
     assert again["hyperparameters"] == result["hyperparameters"]
+    assert again["search"]["chosen"] == result["search"]["chosen"]  # also the bias, which the table has not
     ours, theirs = read(left), read(table)
     assert [t.setting for t in ours] == [t.setting for t in theirs]
     assert [t.values for t in ours] == [t.values for t in theirs]
@@ -243,6 +246,71 @@ def test_a_setting_that_clips_too_much_is_ranked_last_and_given_up(study: Study,
     assert clipped.objective > search.CLIPPED and clipped.seeds == search.PILOT_SEEDS
 
 
+def skewed_rows(n: int) -> np.ndarray:
+    """Rows whose errors have a long tail on one side only, so that clipping moves the intercept."""
+    generator = np.random.default_rng(5)
+    x, errors = generator.standard_normal(n), generator.lognormal(size=n)
+    return np.column_stack([0.3 * x + (errors - np.exp(0.5)) / 2.16, x])
+
+
+def test_a_setting_that_clips_few_rows_and_yet_moves_an_estimate_is_not_ok(capfd: Any) -> None:
+    model = dpmc.LinearRegression("y", ["x"], sd=1.0, tempering=1000)
+    given = {"epsilon": 4, "trials": 1, "seeds": 2, "data_are_public": True}
+    found = dpmc.tune(model, skewed_rows(20_000), **given)
+    about = found["search"]["chosen"]
+    assert about["ratio_clip_fraction"] < 0.03
+    assert about["bias"] < -5.0 and about["bias_error"] < 1.0
+    assert about["verdict"] == f"biased: intercept by {about['bias']:.1f} posterior sd of all rows"
+    assert f"dpmc: warning: {about['verdict']}: try a larger clip bound" in capfd.readouterr().err
+    wider = {**found["hyperparameters"], "clip": 8 * found["hyperparameters"]["clip"]}
+    wider["proposal_sd"] = list(np.divide(wider["proposal_sd"], 4))
+    about = dpmc.tune(model, skewed_rows(20_000), hyperparameters=wider, **given)["search"]["chosen"]
+    assert about["verdict"] == "ok" and abs(about["bias"]) < 4 * about["bias_error"]
+    assert "biased" not in capfd.readouterr().err
+
+
+def known_posterior(**changes: Any) -> Any:
+    """A problem with posterior sd (2, 4) tempered by 1/4, hence (1, 2) of all rows."""
+    about = {"posterior_mean": np.array([1.0, -1.0]), "posterior_covariance": np.diag([4.0, 16.0])}
+    about |= {"temperature": 0.25, "dimension": 2, "parameters": (), "reference": np.empty((0, 2))}
+    return SimpleNamespace(**{**about, **changes})
+
+
+def test_a_bias_is_in_posterior_sds_of_all_rows() -> None:
+    noise = 0.1 * np.array([[-1.0, 1.0], [1.0, -1.0], [0.0, 0.0]])
+    for shift, verdict in (
+        ((0.4, 0.0), "ok"),  # below half a standard deviation
+        ((0.0, 1.6), "biased: theta[1] by 0.8 posterior sd of all rows"),
+        ((-1.5, 1.6), "biased: theta[0] by -1.5 posterior sd of all rows"),
+    ):
+        found, error, said = search.bias(np.array([1.0, -1.0]) + shift + noise, known_posterior())
+        assert said == verdict
+        assert found == pytest.approx(max(shift[0], shift[1] / 2, key=abs))
+        assert error == pytest.approx(0.1 / np.sqrt(3) / (1 if abs(shift[0]) >= shift[1] / 2 else 2))
+    named = known_posterior(parameters=("a", "b"))
+    assert search.bias(np.array([1.0, 5.0]) + noise, named)[2].startswith("biased: b by 3.0")
+    # The same bias, hidden by the differences of the runs.
+    assert search.bias(np.array([1.0, 5.0]) + 50 * noise, named)[2] == "ok"
+
+
+def test_a_posterior_known_from_draws_has_an_error_of_its_own() -> None:
+    generator = np.random.default_rng(1)
+    draws = np.array([1.0, -1.0]) + np.array([2.0, 4.0]) * generator.standard_normal((1000, 2))
+    unknown = {"posterior_mean": np.full(2, np.nan), "posterior_covariance": np.full((2, 2), np.nan)}
+    estimates = np.array([1.0, 5.0]) + np.zeros((6, 2))
+    found, error, said = search.bias(estimates, known_posterior(reference=draws, **unknown))
+    assert said.startswith("biased: theta[1] by ") and found == pytest.approx(3.0, abs=0.3)
+    assert error == pytest.approx(4 / np.sqrt(1000) / 2, rel=0.2)
+
+
+def test_runs_without_a_bias_are_rarely_called_biased() -> None:
+    problem, generator = known_posterior(), np.random.default_rng(2)
+    sds = np.sqrt(np.diag(problem.posterior_covariance))
+    runs = problem.posterior_mean + sds * generator.standard_normal((1000, 6, 2))
+    wrong = sum(search.bias(estimates, problem)[2] != "ok" for estimates in runs)
+    assert 20 < wrong < 70  # 5 %
+
+
 def test_a_hopeless_pilot_is_given_up_and_a_promising_one_is_not() -> None:
     best = Trial(0, "search", {}, 0.1, "ok", 3, values=[0.1, 0.1, 0.1])
     worse = Trial(1, "search", {}, 0.2, "ok", 2, values=[0.2, 0.2])
@@ -355,8 +423,12 @@ def test_a_model_of_ones_own_needs_no_hyperparameters_to_begin_with(
         "give them by --hyperparameters, or let dpmc tune --search find some" in said and "yaml" not in said
     )
     few = ["--search", "--trials", "2", "--seeds", "2"]
+    assert main(("tune", *own, *few, "--method", "dp-penalty")) == 2
+    assert "--epsilon: needed to search for own_normal:Normal" in capsys.readouterr().err
+    few += ["--epsilon", "3"]
     assert main(("tune", *own, *few, "--method", "dp-penalty")) == 0
     found = yaml.safe_load(Path("found.yaml").read_text())
+    assert found["search"]["epsilon"] == "3"
     assert (found["study"], found["model"], found["method"]) == ("small", "own_normal:Normal", "dp-penalty")
     run = ["sample", *own[:4], "--method", "dp-penalty", "--hyperparameters", "found.yaml", "--seed", "0"]
     assert main((*run, "--epsilon", "4", "--output", "c.nc", "--quiet")) == 0

@@ -20,6 +20,6 @@ rule claims_table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("comparing.py", "claims"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {output} 2> {log}"

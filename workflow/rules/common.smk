@@ -13,14 +13,17 @@ from dpmc.errors import DpmcError
 from dpmc import plots
 from dpmc.shipped import shipped
 from dpmc.studies.figures import declared_figure
-from dpmc.studies import PLACES, load_study, sources_version, study_files
+from dpmc.sources import version as sources_version
+from dpmc.studies import PLACES, load_study, study_files
 from dpmc.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 # The rules call the `dpmc` and `python` of this environment, even if it is not active.
+# DPMC_ROOT is for environment.post-deploy.sh, which installs dpmc in the environments that Snakemake makes.
 os.environ |= {
-    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "DPMC_ROOT": str(shipped()),
 }
 
 # A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.

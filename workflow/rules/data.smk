@@ -26,7 +26,10 @@ rule data:
     conda:
         ENVIRONMENT
     params:
-        settings=data_settings,
+        # With a hash of a user's model, "" for those of dpmc, which have DATA_VERSION.
+        settings=lambda wildcards: (
+            data_settings(wildcards) + STUDIES[wildcards.study].source_version(wildcards.model)
+        ),
     shell:
         "dpmc data --study {wildcards.study} --model {wildcards.model} --data {wildcards.dataset} "
         "--output {output} 2> {log}"

@@ -18,9 +18,7 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version(
-            "comparing.py", "plots", "datasets", "models", "privacy", "algorithms"
-        ),
+        version=figure_version,
         caption=figure_caption,
         declared=figure_declared,
     message:
@@ -53,7 +51,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "plots/style.py", "models", "algorithms"),
+        version=lambda wildcards: sources_version("dpmc.commands.evaluation:_write_table"),
         note=lambda wildcards: note_of_table(wildcards.table),
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
@@ -73,7 +71,7 @@ rule page:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("tables", "plots", "studies/figures.py"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
         declared=lambda wildcards: [
             declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
             for figure in STUDIES[wildcards.study].figures

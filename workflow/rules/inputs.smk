@@ -1,7 +1,8 @@
 # Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
 from dpmc import models
 from dpmc.datasets import DATA_VERSION
-from dpmc.search import VALUED_BY, searched_pairs
+from dpmc import sources
+from dpmc.search import searched_pairs, sources_of_search
 from dpmc.tables import inputs as table_inputs
 from dpmc.tables import note as note_of_table
 from snakemake.exceptions import WorkflowError
@@ -89,9 +90,7 @@ def tuning_settings(wildcards):
 def search_settings(wildcards):
     """Return everything that determines a search's result; a change searches anew, more trials continue it."""
     trials = STUDIES[wildcards.study].tuning.trials
-    return json.dumps(
-        [tuning_settings(wildcards), trials, sources_version("search.py", *VALUED_BY)]
-    )
+    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
 
 
 def searches(wildcards):
@@ -222,6 +221,15 @@ def figure_caption(wildcards):
 def figure_declared(wildcards):
     """Return the declaration of a figure; a change draws it anew."""
     return declared_figure(STUDIES[wildcards.study].path, wildcards.figure).model_dump_json()
+
+
+def figure_version(wildcards):
+    """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
+    study = STUDIES[wildcards.study]
+    own = sources.beside(
+        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
+    )
+    return sources_version("dpmc.commands.evaluation:plot", *filter(None, [own]))
 
 
 def study_targets(name):

@@ -34,7 +34,7 @@ for name, (script, table, text) in TABLES.items():
         conda:
             ENVIRONMENT
         params:
-            version=sources_version("comparing.py", "plots", "tables", "claims"),
+            version=lambda wildcards, input: sources_version(Path(input.script)),
             published=lambda wildcards, input: [
                 os.path.dirname(input.published[0]) for _ in input.published[:1]
             ],
@@ -63,7 +63,7 @@ rule spending:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("metrics", "privacy/accountants"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     message:
         "Compute the joint ε of all runs of {wildcards.study} on your own rows"
     shell:

@@ -64,7 +64,7 @@ rule budgets:
         ENVIRONMENT
     params:
         settings=budget_settings,
-        version=sources_version("budgets.py", "privacy/accountants"),
+        version=lambda wildcards: sources_version("dpmc.commands.budgets:budgets"),
         tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
     message:
         "Compute the iterations that the budgets of {wildcards.study} allow"
@@ -84,6 +84,8 @@ rule tuned:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {input.found} > {output} 2> {log}"
 
@@ -109,6 +111,6 @@ rule lessons:
     conda:
         ENVIRONMENT
     params:
-        version=sources_version("reach.py", "plots/lessons.py", "plots/layout.py", "plots/style.py"),
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
         "python {input.script} {wildcards.study} {output} {input.found} 2> {log}"

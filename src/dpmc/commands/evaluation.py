@@ -16,6 +16,7 @@ from dpmc.studies.figures import declared_figure
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, or of its baselines, as CSV."""
+    from dpmc import datasets
     from dpmc.metrics import cell
 
     study = load_study(options.study)
@@ -23,7 +24,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.baselines:
         if options.model is None:
             raise DpmcError("--model: needed with --baselines")
-        problem = problem_of(study, options.model, options.data)
+        problem = datasets.with_exact_posterior(problem_of(study, options.model, options.data))
         rows = cell.baseline_metrics(problem, study=study.name, model=options.model, dataset=problem.dataset)
     else:
         if not options.chains:
@@ -107,7 +108,7 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any,
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
     """
-    from dpmc import storage
+    from dpmc import datasets, storage
 
     if not options.chains:
         raise DpmcError("--chains: at least one chain file is needed")
@@ -119,7 +120,7 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any,
             f"{options.data}: holds the data set {problem.dataset}, "
             f"the chains ran on {first.attrs['dataset']}"
         )
-    return itertools.chain([first], files), problem
+    return itertools.chain([first], files), datasets.with_exact_posterior(problem)
 
 
 def _evaluated(study: Study, options: argparse.Namespace) -> list[tuple[str, Path | None]]:

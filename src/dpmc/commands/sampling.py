@@ -37,6 +37,8 @@ def sample(options: argparse.Namespace) -> None:
         for one, epsilons, seeds, files in runs
         for job in _jobs(one, study, problem, epsilons, seeds, files)
     ]
+    for cell in (cell for _, job in several for cell in job.cells):
+        _require_draws(cell)
     _say_what_runs_cost([cell for _, job in several for cell in job.cells], len(runs[0][2]))
     with jobs.alone([job for _, job in several]):
         # All are there if another process made them while this one waited.
@@ -49,6 +51,19 @@ def sample(options: argparse.Namespace) -> None:
         [files[epsilon, seed] for seed in seeds] for _, epsilons, seeds, files in runs for epsilon in epsilons
     ]
     _say_how_it_went(cells, options.quiet or options.no_summary)
+
+
+def _require_draws(cell: Any) -> None:
+    """Raise DpmcError for a run that keeps no draw, or on private rows has too few iterations to evaluate.
+
+    On public rows too few are a result, and a run without any iteration spends nothing.
+    """
+    from dpmc import datasets
+
+    iterations = cell.allowed_iterations()
+    cell.kept_every(iterations)
+    if iterations and not datasets.is_public(cell.problem.dataset):
+        cell.require_enough()
 
 
 def _each_method(options: argparse.Namespace) -> list[argparse.Namespace]:

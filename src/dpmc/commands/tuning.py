@@ -9,6 +9,7 @@ from dpmc import outputs
 from dpmc.commands.given import at_least, problem_of, progress_of
 from dpmc.errors import DpmcError
 from dpmc.outputs import Output
+from dpmc.randomness import canonical_epsilon
 from dpmc.studies import Study, load_study
 
 
@@ -20,6 +21,10 @@ def tune(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     study.own_method(options.method)
+    if options.epsilon is not None:
+        study = study.tuned_at(options.model, canonical_epsilon(options.epsilon))
+    elif options.search and ":" in options.model:
+        raise DpmcError(f"--epsilon: needed to search for {options.model}, the one it will be sampled at")
     for name in ("trials", "seeds", "table", "figure"):
         if getattr(options, name) is not None and not options.search:
             raise DpmcError(f"--{name}: only with --search")
@@ -48,7 +53,7 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     from dpmc.plots import FORMATS
 
     if study.model(options.model).tuning_epsilon == "inf":
-        raise DpmcError(f"--search: {options.model} has no budget to tune at: its tuning_epsilon is inf")
+        raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
     if options.figure and options.figure.suffix[1:].lower() not in FORMATS:
         raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(FORMATS)}")
     problem = _tuning_problem(study, options)
@@ -89,7 +94,7 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
 
     problem = problem_of(study, options.model, options.data, "tuning")
     if datasets.is_public(problem.dataset) or options.rows_are_public:
-        return problem
+        return datasets.with_exact_posterior(problem)
     warning = (
         f"{options.data}: hyperparameters chosen on private rows reveal information about them that no "
         "epsilon covers; "
@@ -100,4 +105,4 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
             "or --leak-private-rows-into-hyperparameters"
         )
     print(f"dpmc: warning: {warning}allowed by an option", file=sys.stderr)
-    return problem
+    return datasets.with_exact_posterior(problem)

@@ -97,8 +97,9 @@ def from_rows(
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    `source` is the name of the rows in messages, `definition` that of a model given in Python. Raises
-    DpmcError if `name` is that of a data set of dpmc, since private rows would then be treated as public.
+    It has no exact posterior, since the rows may be private (`with_exact_posterior`). `source` is the name of
+    the rows in messages, `definition` that of a model given in Python. Raises DpmcError if `name` is that of
+    a data set of dpmc, since private rows would then be treated as public.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
@@ -126,10 +127,17 @@ def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray
 def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     if not hasattr(definition.model, "simulate"):
         hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
-        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): {hint}")
+        raise DpmcError(
+            f"model: {model_id} has no simulate(generator, theta, n){or_draw(definition.model)}: {hint}"
+        )
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
+
+
+def or_draw(model: Any) -> str:
+    """Return what a regression may have in place of `simulate`, to end a message; "" for other models."""
+    return " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
 
 
 def _simulated_rows(
@@ -153,44 +161,55 @@ def _problem(
     starts: int,
     source: str = "",
 ) -> Problem:
-    """Return the problem of rows: with exact posterior, its draws and start points (Section 5.2)."""
+    """Return the problem of rows with start points (Section 5.2); of public rows also the exact posterior."""
     model, d = definition.model, len(definition.true_theta)
-    temperature = definition.temperature(len(rows))
-    reference: Any = np.empty((0, d))
-    baselines: Any = np.empty((0, 0, d))
-    mean, covariance = np.full(d, np.nan), np.full((d, d), np.nan)
-    if hasattr(model, "posterior"):
-        posterior = model.posterior(rows, temperature)
-        reference, baselines = _exact_draws(posterior, label, dataset)
-        mean, covariance = posterior.mean(), posterior.covariance()
-        where = f"model: {model_id}: posterior"
-        reference = array(reference, (REFERENCE_DRAWS, d), f"{where}: draws")
-        baselines = array(baselines, (BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
-        mean, covariance = (
-            array(mean, (d,), f"{where}: mean"),
-            array(covariance, (d, d), f"{where}: covariance"),
-        )
     true_theta = np.array(definition.true_theta)
-    public = reference if is_public(dataset) else _simulated_draws(definition, model_id, label, len(rows))
     problem = Problem(
         label=label,
         model_id=model_id,
         dataset=dataset,
         model=model,
         rows=np.asarray(rows, dtype=float),
-        temperature=temperature,
-        starts=_starts(model, label, dataset, public, true_theta, starts),
+        temperature=definition.temperature(len(rows)),
+        starts=np.empty((0, d)),
         true_theta=true_theta,
-        reference=reference,
-        baselines=baselines,
-        posterior_mean=mean,
-        posterior_covariance=covariance,
+        reference=np.empty((0, d)),
+        baselines=np.empty((0, 0, d)),
+        posterior_mean=np.full(d, np.nan),
+        posterior_covariance=np.full((d, d), np.nan),
     )
-    if getattr(model, "histogram_truth", False) and hasattr(model, "posterior"):
-        draws = model.posterior(rows, temperature).draws(stream("histogram", dataset, label), HISTOGRAM_DRAWS)
+    if is_public(dataset):
+        public = with_exact_posterior(problem).reference
+    else:
+        public = _simulated_draws(definition, model_id, label, len(rows))
+    problem.starts = _starts(model, label, dataset, public, true_theta, starts)
+    problem.check(source or f"data {dataset} of {label}")
+    return problem
+
+
+@one_blas_thread()
+@model_checks.without_warnings()
+def with_exact_posterior(problem: Problem) -> Problem:
+    """Add the exact posterior and draws of it to a problem, where the model has one and they are missing.
+
+    For evaluation and for public rows only. Sampling needs none of it; computed from private rows it could
+    fail by one row.
+    """
+    model, d = problem.model, problem.dimension
+    if not hasattr(model, "posterior") or len(problem.reference):
+        return problem
+    posterior = model.posterior(problem.rows, problem.temperature)
+    reference, baselines = _exact_draws(posterior, problem.label, problem.dataset)
+    where = f"model: {problem.model_id}: posterior"
+    problem.reference = array(reference, (REFERENCE_DRAWS, d), f"{where}: draws")
+    problem.baselines = array(baselines, (BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+    problem.posterior_mean = array(posterior.mean(), (d,), f"{where}: mean")
+    problem.posterior_covariance = array(posterior.covariance(), (d, d), f"{where}: covariance")
+    if getattr(model, "histogram_truth", False):
+        generator = stream("histogram", problem.dataset, problem.label)
+        draws = model.posterior(problem.rows, problem.temperature).draws(generator, HISTOGRAM_DRAWS)
         problem.histogram_edges = histogram.equal_edges(draws)
         problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
-    problem.check(source or f"data {dataset} of {label}")
     return problem
 
 

@@ -1,7 +1,7 @@
 """Rows from a user's table: an array, a data frame, an xarray data set, or a file."""
 
 import csv
-import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,11 @@ from dpmc.errors import DpmcError
 from dpmc.values import decimal, shown
 
 SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
+
+#: Usual words for a missing value. As names of columns they are refused: the first row may lack a value.
+MISSING = re.compile(
+    r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
+)
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -37,7 +42,7 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
         frame = source.to_frame() if source.ndim == 1 else source
         return _from_frame(frame, columns, where)
     try:
-        rows = np.asarray(source)
+        rows = np.asarray(_masked_as_nan(source))
     except ValueError:  # lists of different lengths
         rows = np.asarray(None)
     if rows.dtype.kind not in "fiub" or rows.ndim not in (1, 2):
@@ -66,12 +71,31 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
             import xarray
 
             with xarray.open_dataset(path) as dataset:
-                frame = _frame(dataset, str(path))
+                frame = _frame(dataset.map(_unwritten_as_nan), str(path))
     except ImportError:
         raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
         raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
     return _from_frame(frame, columns, str(path))
+
+
+def _masked_as_nan(source: Any) -> Any:
+    """Return an array with NaN for values that a mask of NumPy hides; others as they are."""
+    return np.ma.filled(source.astype(float), np.nan) if np.ma.isMaskedArray(source) else source
+
+
+def _unwritten_as_nan(variable: Any) -> Any:
+    """Return a variable of a NetCDF file with NaN for values that were never written.
+
+    They hold the default fill value, of which xarray knows only if the variable names it.
+    """
+    from netCDF4 import default_fillvals
+
+    kind = variable.dtype
+    fill = default_fillvals.get(f"{kind.kind}{kind.itemsize}") if kind.itemsize >= 4 else None
+    if fill is None or not (variable == kind.type(fill)).any():
+        return variable
+    return variable.where(variable != kind.type(fill))
 
 
 def _frame(data: Any, where: str) -> Any:
@@ -105,23 +129,14 @@ def _from_frame(frame: Any, columns: Sequence[str] | None, where: str) -> tuple[
 def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """Read rows and names of a CSV file with or without a header line.
 
-    Numbers are read strictly. Raises DpmcError naming the first line that cannot be read.
+    Every line is a row, whatever its values, so that n is the number of lines. Numbers are read strictly.
+    Raises DpmcError naming the first line that cannot be read.
     """
-    read: list[tuple[int, list[str]]] = []
-    line = 1  # first line of a row: an unclosed quotation mark is noticed much later
     try:
-        text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
-        lines = csv.reader(text, skipinitialspace=True, strict=True)
-        for items in lines:
-            read.append((line, [item.strip() for item in items]))
-            line = lines.line_num + 1
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
-    except csv.Error as error:
-        raise DpmcError(f"{path}: line {line}: is not CSV ({error})") from None
-    table = [(number, items) for number, items in read if items not in ([], [""])]
-    if not table:
-        raise DpmcError(f"{path}: holds no rows")
+    table = _lines(text, path)
     first, items = table[0]
     width = len(items)
     if width == 1 and (";" in items[0] or "\t" in items[0]):
@@ -145,6 +160,31 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
     return _checked(rows, names, str(path)), names
 
 
+def _lines(text: str, path: Path) -> list[tuple[int, list[str]]]:
+    """Return number and items of each line; raise DpmcError for a blank one, and for a row of several lines.
+
+    A blank line may be a row of one column without a value, and so may one after the last row.
+    """
+    if not text.strip():
+        raise DpmcError(f"{path}: holds no rows")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            raise DpmcError(
+                f"{path}: line {number}: is blank, must be a row: every line counts as one; remove or fill it"
+            )
+    table: list[tuple[int, list[str]]] = []
+    try:
+        reader = csv.reader(lines, skipinitialspace=True, strict=True)
+        for number, items in enumerate(reader, 1):
+            if reader.line_num != number:
+                raise csv.Error("a quoted line break; every row must be one line")
+            table.append((number, [item.strip() for item in items]))
+    except csv.Error as error:
+        raise DpmcError(f"{path}: line {len(table) + 1}: is not CSV ({error})") from None
+    return table
+
+
 def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], where: str) -> list[float]:
     """Return the numbers of a line in the chosen columns; raise DpmcError for the first that is not one."""
     found = []
@@ -161,12 +201,18 @@ def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], whe
 def _is_header(number: int, items: list[str], path: Path) -> bool:
     """Return whether a line has names: each begins with a letter or _, and none is a number such as nan.
 
-    Raises DpmcError for an entry that is neither a name nor a number.
+    Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
+    a missing value: it may be the value of the first row.
     """
     names = [(item[:1].isalpha() or item[:1] == "_") and not _is_number(item) for item in items]
     for item, is_name in zip(items, names, strict=True):
         if item and not is_name and not _is_number(item):
             raise DpmcError(f"{path}: line {number}: {shown(item)} is neither a number nor a column's name")
+        if MISSING.fullmatch(item) and not _is_number(item):
+            raise DpmcError(
+                f"{path}: line {number}: {shown(item)} may be a missing value or a column's name: "
+                "fill or remove the value, or give the column another name"
+            )
     return all(names)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from dpmc.evaluators import kernels
-from dpmc.model_checks import log_likelihood, log_likelihood_gradient
+from dpmc.model_checks import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
-CHUNK = 16384  #: rows per chunk; bounds the memory of a model's intermediate arrays
+CHUNK = MOST_ROWS  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
 
 class GenericEvaluator:
@@ -24,6 +24,11 @@ class GenericEvaluator:
 
     def _chunks(self) -> Iterator[np.ndarray]:
         return (self._rows[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+
+    def _drawn(self, chosen: np.ndarray) -> np.ndarray:
+        rows = self._rows[chosen]
+        rows.flags.writeable = False  # the same are used at two positions
+        return rows
 
     def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
@@ -66,13 +71,13 @@ class GenericEvaluator:
         """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
-            gradient = log_likelihood_gradient(self._model, theta[c], self._rows[chosen])
+            gradient = log_likelihood_gradient(self._model, theta[c], self._drawn(chosen))
             sums[c], counts[c] = _clipped_sum(gradient, bound)
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        return self._ratios(theta, proposal, self._rows[chosen])
+        return self._ratios(theta, proposal, self._drawn(chosen))
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from dpmc.errors import DpmcError
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -14,5 +16,12 @@ class Definition:
     true_theta: tuple[float, ...]
 
     def temperature(self, n: int) -> float:
-        """Return T for n rows."""
-        return 1.0 if self.tempering is None else self.tempering / n
+        """Return T for n rows; raise DpmcError if they would count as more rows than they are."""
+        if self.tempering is None:
+            return 1.0
+        if self.tempering > n:
+            raise DpmcError(
+                f"tempering: {self.tempering:g} must be at most the number of rows, {n}: it is the number of "
+                "rows as which they count"
+            )
+        return self.tempering / n

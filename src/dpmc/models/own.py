@@ -40,6 +40,12 @@ METHODS = (
     "check_rows",
 )
 
+#: Methods that take rows -> the place of the rows among the arguments; other arrays are positions θ.
+ROWS_AT = {
+    **dict.fromkeys(("log_likelihood", "log_likelihood_gradient"), 1),
+    **dict.fromkeys(("statistics", "row_bounds", "check_rows", "posterior"), 0),
+}
+
 
 def given_model(model: Any) -> tuple[str, Definition]:
     """Return name and definition of a model given in Python: an instance, or a class without arguments.
@@ -156,7 +162,11 @@ def _one_line(what: str, module: str) -> Iterator[None]:
 
 
 class _Reported:
-    """A user's object whose methods' exceptions become a DpmcError naming model, method and error."""
+    """A user's object whose methods' exceptions become a DpmcError naming model, method and error.
+
+    Its methods cannot change positions, rows, or arrays that they have returned: they get copies of positions
+    and read-only rows, and returned arrays are copied.
+    """
 
     def __init__(self, own: Any, name: str) -> None:
         self._own, self._name = own, name
@@ -171,7 +181,9 @@ class _Reported:
         def method(*arguments: Any) -> Any:
             where = f"model: {shown(self._name)}: {key}"
             with _one_line(f"{where} failed", self._name.partition(":")[0]):
-                found = value(*arguments)
+                found = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
+            if isinstance(found, np.ndarray):
+                return found.copy()
             if key != "posterior":
                 return found
             if not all(callable(getattr(found, needed, None)) for needed in ("draws", "mean", "covariance")):
@@ -181,11 +193,30 @@ class _Reported:
         return method
 
 
+def _guarded(argument: Any, is_rows: bool) -> Any:
+    """Return an array as a read-only view if it holds rows, else as a copy; other arguments as they are."""
+    if not isinstance(argument, np.ndarray):
+        return argument
+    guarded = argument.view() if is_rows else argument.copy()
+    guarded.flags.writeable = not is_rows
+    return guarded
+
+
 class OwnModel(_Reported):
     """A user's model with defaults: a flat prior, and a clear error for a missing gradient.
 
     A user's prior takes one θ (d,); here it takes many (..., d).
     """
+
+    @property
+    def given(self) -> Any:
+        """Return the user's object."""
+        return self._own
+
+    @property
+    def module(self) -> str:
+        """Return the module of the user's class or functions."""
+        return self._name.partition(":")[0]
 
     @property
     def column_names(self) -> tuple[str, ...] | None:

@@ -6,7 +6,8 @@ own mean, which would invalidate the sensitivity bound. Centres and scales are p
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 class GeneralizedLinearModel:
     """Outcomes y whose distribution depends on η = θ·z, z = (1 for the intercept, standardised predictors).
 
-    A subclass defines `log_density(eta, y)` (n,) and `score(eta, y)` (n,), its derivative with respect to η;
-    to simulate rows also `draw(generator, eta)` (n,).
+    A subclass defines `log_density(eta, y)` (n,) and `score(eta, y)` (n,), its derivative with respect to η.
+    With `draw(generator, eta)` (n,), outcomes at η (n,), it can simulate rows: `dpmc.tune` on simulated rows
+    needs that, sampling does not.
 
     Parameters
     ----------
@@ -42,8 +44,14 @@ class GeneralizedLinearModel:
     true_theta
         Parameters with which rows are simulated, and around which chains start; default 0.
     tempering
-        Number of rows that the tempered likelihood counts as; None: all rows.
+        Number of rows that the tempered likelihood counts as, at most all; None: all.
+    binary
+        {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers.
+        A guess from public knowledge, like centre and scale; the rows are not compared with it.
     """
+
+    draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
+    _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
 
     def __init__(
         self,
@@ -55,6 +63,7 @@ class GeneralizedLinearModel:
         norm: float | None = None,
         true_theta: Sequence[float] | None = None,
         tempering: float | None = None,
+        binary: Mapping[str, float] | None = None,
     ) -> None:
         who = type(self).__name__
         names, self._centre, self._scale = _standardised(predictors, f"{who}: predictors")
@@ -63,7 +72,7 @@ class GeneralizedLinearModel:
         self.columns = (outcome, *names)
         self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
         self.dimension = len(self.parameters)
-        self.tempering = tempering
+        self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
         self._norm = None if norm is None else positive(norm, f"{who}: norm")
         sds = [prior_sd] * self.dimension if np.ndim(prior_sd) == 0 else prior_sd
@@ -72,6 +81,8 @@ class GeneralizedLinearModel:
             raise DpmcError(f"{who}: prior_sd: {shown(prior_sd)} must be greater than 0")
         theta = np.zeros(self.dimension) if true_theta is None else true_theta
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
+        if binary is not None:
+            self._binary = _shares(binary, names, f"{who}: binary")
 
     def _further(self) -> tuple[str, ...]:
         """Return the names of parameters other than the coefficients."""
@@ -92,10 +103,6 @@ class GeneralizedLinearModel:
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the derivative of ln p(y|η) with respect to η, (n,)."""
-        raise NotImplementedError
-
-    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Draw outcomes (n,) at η (n,)."""
         raise NotImplementedError
 
     def design(self, rows: np.ndarray) -> np.ndarray:
@@ -123,9 +130,19 @@ class GeneralizedLinearModel:
         """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_sd**2
 
-    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows: normal predictors with the given centres and scales, then outcomes at θ."""
-        x = self._centre + self._scale * generator.standard_normal((n, len(self._centre)))
+    @property
+    def simulate(self) -> Callable[[np.random.Generator, np.ndarray, int], np.ndarray]:
+        """Return the function (generator, θ, n) -> n rows, which a model without `draw` does not have."""
+        if not hasattr(self, "draw") and type(self)._outcomes is GeneralizedLinearModel._outcomes:
+            raise AttributeError(f"{type(self).__name__}: needs draw(generator, eta) to simulate rows")
+        return self._simulate
+
+    def _simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        """Draw n rows: predictors that are normal with the given scales, or 0 and 1, then outcomes at θ."""
+        normal = generator.standard_normal((n, len(self._centre)))
+        x = self._centre + self._scale * normal
+        for column, share in self._binary.items():
+            x[:, column] = normal[:, column] < NormalDist().inv_cdf(share)
         rows = np.column_stack([np.zeros(n), x])
         rows[:, 0] = self._outcomes(generator, theta, self.design(rows))
         return rows
@@ -154,6 +171,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         norm: float | None = None,
         true_theta: Sequence[float] | None = None,
         tempering: float | None = None,
+        binary: Mapping[str, float] | None = None,
     ) -> None:
         who = type(self).__name__
         names, centre, scale = _standardised(
@@ -172,6 +190,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             norm=norm,
             true_theta=true_theta,
             tempering=tempering,
+            binary=binary,
         )
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
@@ -320,6 +339,21 @@ class PoissonRegression(GeneralizedLinearModel):
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draw outcomes (n,) at η (n,)."""
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
+
+
+def _shares(binary: Any, names: Sequence[str], where: str) -> dict[int, float]:
+    """Return the share of ones of predictors that are 0 or 1, by the predictor's number."""
+    if not isinstance(binary, Mapping):
+        raise DpmcError(f"{where}: {shown(binary)} must be {{name: share of ones}}")
+    found = {}
+    for name, share in binary.items():
+        if name not in names:
+            raise DpmcError(f"{where}: {shown(name)} must be one of the predictors {', '.join(names)}")
+        number = positive(share, f"{where}: {name}")
+        if number >= 1.0:
+            raise DpmcError(f"{where}: {name}: {shown(share)} must be a share of ones below 1")
+        found[names.index(name)] = number
+    return found
 
 
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

@@ -46,8 +46,10 @@ def models_read(study: Study, how: FigureKeys) -> list[str]:
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel a method beside that of the exact posterior."""
+    from dpmc import datasets
+
     study, how, results = given.study, given.declared, given.results
-    problem = read_problem(data_file(study, how, results))
+    problem = datasets.with_exact_posterior(read_problem(data_file(study, how, results)))
     panels = [("exact posterior", problem.histogram_counts, "")]
     for cell in cells_of(study, how):
         counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)

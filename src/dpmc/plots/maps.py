@@ -73,7 +73,8 @@ def problem_of(study: Study, label: str) -> Problem:
     spec = study.models[label]
     if spec.rows_file is not None:
         rows = study.read_rows(label, spec.rows_file)
-        return datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
+        own = datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
+        return datasets.with_exact_posterior(own)
     return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
 
 

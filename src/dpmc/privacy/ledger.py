@@ -1,7 +1,8 @@
 """The ledger: budget is reserved before anything is computed, so that it cannot be exceeded.
 
 If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for releases that were
-fixed before the first one. The ledger then refuses all other releases.
+fixed before the first answer. The ledger cannot know when that was: a release may be computed as soon as it
+is reserved, and a crash may lose its record. So the first reservation fixes what may be released.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Ledger:
     never returned. So at most the reserved releases can be spent, and they fit the budget. Several chains on
     the same data share one ledger. Not thread-safe.
 
-    If the accountant is not a filter, no more may be reserved than was foreseen, or, if nothing was foreseen,
-    than was reserved when the first release was performed.
+    If the accountant is not a filter, the first reservation fixes what may be reserved: what was foreseen, or
+    if nothing was foreseen, that reservation alone.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class Ledger:
     """
 
     mode = "lab"
-    """A reproducible chain is not a private release: anyone who knows the seed can subtract the noise."""
+    """A reproducible chain is not a private release: its noise is computed, not secret."""
 
     def __init__(self, budget: Budget | None, accountant: Accountant, delta: float | None = None) -> None:
         self.budget = budget
@@ -96,11 +97,11 @@ class Ledger:
     def foresee(self, events: Iterable[Release]) -> None:
         """Fix a whole run's releases, which must fit the budget; parts of them need no further test.
 
-        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first release nothing more
-        can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
+        Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first reservation nothing
+        more can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
         """
         total = counts(events)
-        begun = bool(self._spent())
+        begun = bool(self._reserved)
         if begun:
             self._require_foreseen(total)
         self._require_within_budget(total)
@@ -220,15 +221,15 @@ class Ledger:
         return self._reserved - self._spent()
 
     def _require_foreseen(self, total: Counter[Release]) -> None:
-        """Raise BudgetExceeded for more than was fixed before the first release, unless it is a filter."""
-        fixed = self._reserved if self._foreseen is None and self._spent() else self._foreseen
+        """Raise BudgetExceeded for more than the first reservation fixed, unless it is a filter."""
+        fixed = self._reserved if self._foreseen is None and self._reserved else self._foreseen
         if fixed is None or self.accountant.is_filter:
             return
         for event, count in total.items():
             if count > fixed[event]:
                 raise BudgetExceeded(
-                    f"release {event.name!r}: {count} in all, {fixed[event]} were fixed before the "
-                    f"first release; accountant {self.accountant.name!r} is valid for these alone (releases "
+                    f"release {event.name!r}: {count} in all, {fixed[event]} were fixed by the first "
+                    f"reservation; accountant {self.accountant.name!r} is valid for these alone (releases "
                     "chosen by earlier answers need an accountant that is a filter: tight, zcdp)"
                 )
 

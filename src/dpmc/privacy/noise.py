@@ -4,7 +4,7 @@ A mechanism computes the sd and draws noise from a source. Noise and its penalty
 `corrected`, because a source on a lattice must be centred at −sd²/2 itself.
 
 `LabNoise` uses seeded standard normals: it is reproducible, and therefore no protection against anyone who
-knows the seed. It is for experiments on public or synthetic data.
+can guess what the seed was made of. It is for experiments on public or synthetic data.
 """
 
 import numpy as np

@@ -16,7 +16,7 @@ from dpmc.metrics.names import METRICS, is_metric
 from dpmc.shipped import shipped
 from dpmc.studies.documents import Document, parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
-from dpmc.tables import TABLES
+from dpmc.tables.names import NAMES
 from dpmc.values import shown
 
 COMMON = "common.yaml"  #: the file of dpmc with figures for any study
@@ -151,7 +151,7 @@ def _declared_at(keys: list[Any]) -> type[Keys]:
 def _declared(text: bytes, path: Path) -> tuple[dict[str, FigureKeys], Document]:
     document = parse(text, path)
     figures = validated(Figures, document, _declared_at).root
-    for name in TABLES:
+    for name in NAMES:
         if name in figures:
             document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
     return figures, document

@@ -88,7 +88,7 @@ Data = Annotated[
     AfterValidator(_data),
     WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`"}),
 ]
-Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "in (0, 1), or as `0.1/n`"})]
+Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "> 0, < 1/n, or as `0.1/n`"})]
 Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "> 0, or `inf`"})]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
 Which = Literal["published", "tuned"]

@@ -12,7 +12,7 @@ from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.figures import check_own, known_figures, own_figures
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
-from dpmc.tables import TABLES
+from dpmc.tables.names import NAMES
 from dpmc.values import MOST, MOST_STARTS, shown
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
@@ -106,7 +106,7 @@ def _figures(study: Study) -> tuple[str, ...]:
     """Return the names of a study's figures: those that it lists, else all of its own file."""
     if "figures" not in study.model_fields_set:
         return tuple(own_figures(study.path))
-    known = [*known_figures(study.path), *TABLES]
+    known = [*known_figures(study.path), *NAMES]
     for name in study.figures:
         _check_known(study, name, known, "figures")
     return study.figures
@@ -239,11 +239,9 @@ def _check_numbers(study: Study) -> None:
             which = "epsilon = inf" if epsilon == "inf" else "an epsilon per iteration"
             rule = f"missing, and {method} has none of its own; {which} is not a budget that ends a chain"
             study.document.refuse("models", model, "iterations", rule=rule)
-    try:
-        for spec in study.models.values():
+    for spec in study.models.values():  # without `n` here, and with δ as a number, it is checked later
+        if spec.n or isinstance(study.delta, str):
             study.delta_for(spec.n or MOST)
-    except ValueError as error:
-        study.document.refuse("delta", rule=str(error))
     if study.start_points > MOST_STARTS:
         rule = f"{study.start_points} start points, one per chain and seed, must be at most {MOST_STARTS}"
         raise DpmcError(f"{study.path}: seeds, chains: {rule}")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import RootModel
 
+from dpmc import sources
 from dpmc.errors import DpmcError
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, added, validated
-from dpmc.values import real
+from dpmc.values import delta_below, real
 
 if TYPE_CHECKING:
     from dpmc.cell import Cell
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from dpmc.problem import Problem
 
 Spec = TypeVar("Spec")
+
+MANY = 10**6  #: rows, for a question whose answer does not depend on their number
 
 
 class MissingSettings(DpmcError):
@@ -59,11 +62,15 @@ class Study(StudyKeys):
         return self.tuning.models or tuple(self.models)
 
     def delta_for(self, n: int) -> float:
-        """Return δ for n rows; raise DpmcError unless it is in (0, 1)."""
-        delta = real(self.delta.split("/")[0].strip()) / n if isinstance(self.delta, str) else self.delta
-        if not 0.0 < delta < 1.0:
-            self.document.refuse("delta", rule=f"{self.delta} is {delta:g} for n = {n}, must be in (0, 1)")
-        return delta
+        """Return δ for n rows; raise DpmcError unless it is between 0 and 1/n."""
+        try:
+            each = real(self.delta.split("/")[0].strip()) if isinstance(self.delta, str) else None
+            return delta_below(self.delta if each is None else each / n, n)
+        except ValueError as error:
+            rule = f"{self.delta} for n = {n}: {error}"
+            if self.delta != self.document.content.get("delta"):  # an option's
+                raise DpmcError(f"--delta: {rule}") from None
+            self.document.refuse("delta", rule=rule)
 
     def definition(self, model: str) -> "Definition":
         """Return the definition of a model of the catalogue, or of a user's class.
@@ -136,7 +143,7 @@ class Study(StudyKeys):
 
         Raises DpmcError for a label that the study does not have.
         """
-        if ":" not in label:
+        if ":" not in label or label in self.models:
             return self._known(self.models, "models", label)
         search_folder(self.path.parent)
         first = next(iter(self.models.values()))
@@ -148,6 +155,11 @@ class Study(StudyKeys):
             epsilons=first.epsilons,
             tuning_epsilon=first.tuning_epsilon,
         )
+
+    def tuned_at(self, model: str, epsilon: str) -> "Study":
+        """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
+        spec = self.model(model).model_copy(update={"tuning_epsilon": epsilon})
+        return self.model_copy(update={"models": {**self.models, model: spec}})
 
     def method(self, label: str) -> MethodSpec:
         """Return the method of a label.
@@ -250,12 +262,12 @@ class Study(StudyKeys):
         self,
         method: str,
         values: dict[str, Any],
-        dimension: int,
+        dimension: int | None,
         source: str,
         epsilon: str = "inf",
         n: int = 0,
     ) -> Any:
-        """Return the algorithm of a method label with its hyperparameters (d = `dimension`).
+        """Return the algorithm of a method label with its hyperparameters (d = `dimension`, None if unknown).
 
         `epsilon` and the number of rows `n` are used only if ε is per iteration: they set the noise.
 
@@ -324,11 +336,51 @@ class Study(StudyKeys):
             most_draws=how.most_draws,
         )
 
+    def source_version(self, model: str) -> str:
+        """Return a hash of the source of a user's model; "" for models of dpmc, whose data have a version.
+
+        It covers the modules beside the model that it imports. "" too for an installed model: its package
+        should have a version of its own.
+        """
+        name = self.model(model).model
+        file = sources.beside(name, self.path.parent, Path()) if ":" in name else None
+        return sources.version(file, without=("dpmc",)) if file else ""
+
+    def accountants(self, model: str, method: str, epsilon: str = "") -> dict[str, str]:
+        """Return name -> version of the accountants that decide a cell's iterations, noise or recorded ε.
+
+        `epsilon` is that of the cell, or "" for all of the method's. Empty if the cell has neither a budget
+        nor an ε per iteration. While hyperparameters are missing, so that the releases are not known: all
+        accountants that the study's preset may select.
+        """
+        from dpmc.privacy import accountants
+
+        how = self.method(method)
+        epsilon = epsilon or next((one for one in self.epsilons(model, method) if one != "inf"), "inf")
+        if epsilon == "inf" and self.epsilon_kind == "total":
+            return {}
+        # A user's model is a program, which is not run to ask for n: no kind of release depends on it.
+        spec = self.model(model)
+        n = spec.n or (MANY if ":" in spec.model else self.definition(model).n)
+        try:
+            values, source = self.pinned_hyperparameters(model, method)
+            once, each = self.algorithm(method, values, None, source, epsilon, n).releases(n)
+            found = accountants.versions(how.accountant, once + each)
+            if self._calibrate(method, epsilon):  # which asks the tightest accountant for the noise
+                found |= accountants.versions("tight", once + each)
+            return found
+        except DpmcError:
+            return accountants.versions(how.accountant)
+
     def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """Return everything in the study and the code that determines a cell's draws, as JSON."""
+        """Return everything in the study and the code that determines a cell's chains, as JSON.
+
+        `epsilon` is "" for what all ε of a method have in common. The code counts by versions that are
+        raised with its results: a refactoring does not change them (`dpmc.sources`).
+        """
         from dpmc.algorithms import algorithm_class
 
-        spec, how = self.model(model), self.method(method)
+        spec, how, source = self.model(model), self.method(method), self.source_version(model)
         return json.dumps(
             {
                 "model": [spec.model, spec.data, spec.n, spec.start],
@@ -337,11 +389,13 @@ class Study(StudyKeys):
                     *(self.iterations(model, method), how.most_iterations, self.thin(model, method)),
                 ],
                 "draws_version": algorithm_class(how.algorithm).draws_version,
+                "accountants": self.accountants(model, method, epsilon),
                 "epsilon": epsilon,
                 "delta": self.delta,
                 "chains": self.chains,
                 **({"most_draws": how.most_draws} if how.most_draws else {}),
                 **({} if self.epsilon_kind == "total" else {"epsilon_kind": self.epsilon_kind}),
+                **({"source": source} if source else {}),
             },
             sort_keys=True,
         )

@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dpmc.errors import DpmcError
 from dpmc.outputs import Kind, csv_table, text_file
 from dpmc.tables import formats
+from dpmc.tables.names import NAMES
 
 if TYPE_CHECKING:
     from dpmc.studies import Study
 
 #: name of a table -> its module
-TABLES = {
-    "models": "dpmc.tables.models",
-    "hyperparameters": "dpmc.tables.hyperparameters",
-    "iterations": "dpmc.tables.iterations",
-    "run-times": "dpmc.tables.run_times",
-    "claims": "dpmc.tables.claims",
-}
+TABLES = {name: f"dpmc.tables.{name.replace('-', '_')}" for name in NAMES}
 FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": formats.latex_text}
 
 

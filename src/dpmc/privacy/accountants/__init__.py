@@ -37,6 +37,7 @@ __all__ = [
     "get",
     "names",
     "resolve",
+    "versions",
 ]
 
 for _accountant in (
@@ -107,6 +108,18 @@ def resolve(name: str, events: Iterable[Release]) -> Accountant:
         f"({', '.join(sorted({type(event).__name__ for event in private}))}); "
         f"accountants that can: {', '.join(able) or 'none'}"
     )
+
+
+def versions(name: str, events: Iterable[Release] | None = None) -> dict[str, str]:
+    """Return name -> version of the accountant that `resolve` selects; all that it may select for no events.
+
+    A result that depends on an accountant is made anew when this changes. Raises DpmcError as `resolve` does.
+    """
+    if events is not None:
+        chosen = [resolve(name, events)]
+    else:
+        chosen = [get(one) for one in (PRESETS[name].values() if name in PRESETS else [name])]
+    return {accountant.name: accountant.version for accountant in chosen}
 
 
 def names() -> set[str]:

@@ -1,0 +1,254 @@
+"""The trial of one's own model: what depends on other rows is refused, what depends on one row passes."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmc
+from dpmc import datasets
+from dpmc.model_checks import try_out
+from dpmc.models.own import given_model
+
+SETTING = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}
+HMC = dict(tau_l=1.0, tau_g=1.0, clip_l=1.0, clip_g=1.0, steps=1, step_size=0.01, mass=1.0)
+
+
+def sampled(
+    model: Any, columns: int = 2, n: int = 3000, algorithm: str = "dp-penalty", **options: Any
+) -> Any:
+    """Run four iterations on rows of zeros and ones, which no trial may see."""
+    rows = (np.random.default_rng(5).random((n, columns)) < 0.5).astype(float)
+    setting = HMC if algorithm == "dp-hmc" else SETTING
+    given = {"epsilon": 5, "hyperparameters": setting, "iterations": 4, "progress": False, **options}
+    return dpmc.sample(model, rows, algorithm, **given)
+
+
+def regression(theta: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = -0.5 * (y - theta[0] - theta[1] * x) ** 2
+    return found
+
+
+def nowhere_finite(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Rows lie between 500 and 600; others are impossible. Centred by all rows."""
+    inside = (rows > 500.0).all(axis=1) & (rows < 600.0).all(axis=1)
+    return np.where(inside, regression(theta, *(rows - rows.mean(axis=0)).T), -np.inf)
+
+
+def centred(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The centred term vanishes at theta = 0, where chains start."""
+    return regression(theta, rows[:, 0], rows[:, 1] - rows[:, 1].mean())
+
+
+def many(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return centred(theta, rows) if len(rows) > 100 else regression(theta, *rows.T)
+
+
+def very_many(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return centred(theta, rows) if len(rows) > 2500 else regression(theta, *rows.T)
+
+
+def outlier(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return centred(theta, rows) if np.abs(rows).max() > 50.0 else regression(theta, *rows.T)
+
+
+def scaled_by_the_largest(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return regression(theta, rows[:, 0], rows[:, 1] / max(1.0, np.abs(rows[:, 1]).max()))
+
+
+def clipped_at_a_quantile(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return regression(theta, rows[:, 0], rows[:, 1].clip(*np.quantile(rows[:, 1], [0.01, 0.99])))
+
+
+def neighbour(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A time series: a row is predicted by the row before."""
+    return regression(theta, rows[:, 0], np.roll(rows[:, 0], 1))
+
+
+def numbered(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return regression(theta, rows[:, 0], np.arange(len(rows)) / 1000.0)
+
+
+def slightly(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return regression(theta, *rows.T) + 1e-3 * theta[0] * np.tanh(rows[:, 0]).mean()
+
+
+class Remembering:
+    """Keeps the mean of the last rows with which another method was called."""
+
+    dimension = 2
+    mean = 0.0
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        self.mean = float(np.tanh(rows[:, 1]).mean())
+        return regression(theta, *rows.T)
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        return -0.5 * float(((theta - self.mean) ** 2).sum())
+
+
+@pytest.mark.parametrize(
+    "log_likelihood",
+    (
+        centred,
+        many,
+        very_many,
+        outlier,
+        scaled_by_the_largest,
+        clipped_at_a_quantile,
+        neighbour,
+        numbered,
+        slightly,
+    ),
+)
+def test_a_likelihood_that_depends_on_other_rows_is_refused(log_likelihood: Any) -> None:
+    with pytest.raises(dpmc.DpmcError, match="the value of a row changes with the other rows"):
+        sampled(dpmc.Model(2, log_likelihood), start=[0.0, 0.0])
+
+
+def test_values_that_are_nowhere_finite_are_refused_and_simulated_rows_are_asked_for() -> None:
+    with pytest.raises(dpmc.DpmcError, match=r"hardly a value on dummy rows is finite.*simulate\(generator"):
+        sampled(dpmc.Model(2, nowhere_finite))
+
+    def simulate(generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        return generator.uniform(500.0, 600.0, (n, 2))
+
+    with pytest.raises(dpmc.DpmcError, match="the value of a row changes with the other rows"):
+        sampled(dpmc.Model(2, nowhere_finite, simulate=simulate))
+
+    def one_by_one(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.where(
+            np.abs(rows - 550.0).max(axis=1) < 50.0, regression(theta, *(rows - 550.0).T), -np.inf
+        )
+
+    assert sampled(dpmc.Model(2, one_by_one, simulate=simulate)).attrs["iterations"] == 4
+
+
+def test_a_likelihood_that_is_finite_at_the_start_alone_is_refused() -> None:
+    def only_there(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return centred(theta, rows) if (theta == 0.0).all() else np.full(len(rows), np.nan)
+
+    with pytest.raises(dpmc.DpmcError, match="hardly a value on dummy rows is finite but at one position"):
+        sampled(dpmc.Model(2, only_there), start=[0.0, 0.0])
+
+
+@pytest.mark.parametrize("trigger", ("mean", "outlier", "many"))
+def test_gradients_and_statistics_are_tried_as_well(trigger: str) -> None:
+    def shift(rows: np.ndarray) -> np.ndarray:
+        on = {"mean": True, "outlier": np.abs(rows).max() > 50.0, "many": len(rows) > 700}[trigger]
+        return rows - on * np.tanh(rows).mean(axis=0)
+
+    def gradient(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return rows - theta + theta * (shift(rows) - rows)  # right at the start
+
+    def density(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+
+    words = "log_likelihood_gradient: the value of a row changes with the other rows"
+    with pytest.raises(dpmc.DpmcError, match=words):
+        sampled(dpmc.Model(2, density, log_likelihood_gradient=gradient), algorithm="dp-hmc")
+    forms = {
+        "ratio_form": lambda theta, proposal: (proposal - theta, -0.5 * (proposal**2 - theta**2).sum(axis=1)),
+        "gradient_form": lambda theta: (np.tile(np.eye(2), (len(theta), 1, 1)), -theta),
+    }
+    with pytest.raises(dpmc.DpmcError, match="statistics: the value of a row changes with the other rows"):
+        sampled(dpmc.Model(2, density, statistics=shift, **forms))
+    assert sampled(dpmc.Model(2, density, statistics=lambda rows: rows, **forms)).attrs["iterations"] == 4
+    forms["ratio_form"] = lambda theta, proposal: (proposal - theta, 0.0 * theta[:, 0])
+    with pytest.raises(dpmc.DpmcError, match="ratio_form: gives .* log_likelihood"):
+        sampled(dpmc.Model(2, density, statistics=lambda rows: rows, **forms))
+
+
+def test_a_gradient_that_is_wrong_away_from_the_start_is_named() -> None:
+    def density(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+
+    model = dpmc.Model(2, density, log_likelihood_gradient=lambda theta, rows: rows - 2.0 * theta)
+    with pytest.raises(dpmc.DpmcError, match="log_likelihood_gradient: component 0 is"):
+        sampled(model, algorithm="dp-hmc", start=[0.0, 0.0])
+
+
+def test_what_takes_no_rows_must_not_remember_any() -> None:
+    with pytest.raises(dpmc.DpmcError, match="log_prior: changes once other methods have seen rows"):
+        sampled(Remembering())
+
+
+def test_rows_that_check_rows_refuses_are_no_dummies() -> None:
+    """A table of three categories: other numbers are out of its range, and the first value is its index."""
+    seen: set[float] = set()
+
+    class Categories:
+        dimension = 3
+
+        def check_rows(self, rows: np.ndarray) -> None:
+            if not np.isin(rows, [0.0, 1.0, 2.0]).all():
+                raise ValueError("not a category")
+
+        def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            seen.update(np.unique(rows).tolist())
+            return theta[rows[:, 0].astype(int)] - np.log(np.exp(theta).sum())
+
+    try_out(given_model(Categories())[1].model, (50, 1), np.zeros((1, 3)), gradients=False)
+    assert seen == {0.0, 1.0, 2.0}
+
+
+def single(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A logistic regression in single precision, by a product of matrices."""
+    narrow = rows.astype(np.float32)
+    eta = narrow[:, 1:] @ theta.astype(np.float32)
+    found: np.ndarray = narrow[:, 0] * eta - np.logaddexp(np.float32(0.0), eta)
+    return found
+
+
+def single_normal(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    narrow = rows.astype(np.float32)
+    found: np.ndarray = -0.5 * (narrow[:, 0] - narrow[:, 1:] @ theta.astype(np.float32)) ** 2
+    return found
+
+
+@pytest.mark.parametrize("log_likelihood", (single, single_normal))
+@pytest.mark.parametrize("d", (2, 40))
+def test_single_precision_passes(log_likelihood: Any, d: int) -> None:
+    assert sampled(dpmc.Model(d, log_likelihood), columns=d + 1, n=500).attrs["iterations"] == 4
+
+
+def test_a_model_of_positive_parameters_and_proportions_passes() -> None:
+    """A beta distribution: defined for positive parameters and rows between 0 and 1 only."""
+    from scipy.special import betaln
+
+    def beta(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        a, b = theta
+        return (a - 1.0) * np.log(rows[:, 0]) + (b - 1.0) * np.log1p(-rows[:, 0]) - betaln(a, b)
+
+    rows = np.random.default_rng(1).beta(2.0, 3.0, 500)
+    model = dpmc.Model(2, beta, start=[0.05, 0.05])
+    options = {"epsilon": 5, "hyperparameters": SETTING, "iterations": 4, "progress": False}
+    assert dpmc.sample(model, rows, **options).attrs["iterations"] == 4
+
+
+def test_the_trial_of_a_plain_model_takes_well_under_a_second() -> None:
+    about = given_model(dpmc.LogisticRegression("y", ["a", "b", "c"]))[1]
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        try_out(about.model, (20_000, 4), np.zeros((1, 4)), gradients=True)
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 1.0
+
+
+def test_a_model_is_tried_once_for_a_problem() -> None:
+    """A search makes many runs of one problem."""
+    calls = []
+
+    def log_likelihood(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        calls.append(len(rows))
+        return regression(theta, *rows.T)
+
+    name, about = given_model(dpmc.Model(2, log_likelihood))
+    problem = datasets.from_rows("own", name, "own", np.zeros((9, 2)), definition=about)
+    problem.try_out(gradients=False)
+    assert calls
+    calls.clear()
+    problem.try_out(gradients=False)
+    assert not calls

@@ -1,0 +1,310 @@
+"""Runs that differ have independent noise, equal runs have equal bits; an edited model is not resumed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmc
+from dpmc import run, sampling
+from dpmc.models.fingerprint import digest, fingerprint
+from dpmc.models.own import given_model
+
+ROWS = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
+SGLD = {"batch_size": 400, "clip": 10.0, "step_size": 0.1}
+PENALTY = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}
+
+
+def gaussian(scale: float = 1.0, **optional: Any) -> dpmc.Model:
+    return dpmc.Model(
+        1,
+        lambda theta, rows: -0.5 * scale * (rows[:, 0] - theta[0]) ** 2,
+        log_likelihood_gradient=lambda theta, rows: scale * (rows - theta),
+        **optional,
+    )
+
+
+def sample(model: Any = None, rows: Any = ROWS, algorithm: str = "dp-sgld", **more: Any) -> Any:
+    usual = {"epsilon": 4, "hyperparameters": SGLD, "iterations": 4, "progress": False}
+    return dpmc.sample(gaussian() if model is None else model, rows, algorithm, **{**usual, **more})
+
+
+def noise_of(tree: Any, step_size: float) -> float:
+    """The standard normal in the first step of DP-SGLD, given the rows."""
+    h = step_size / len(ROWS)
+    start, first = tree.constant_data.theta_0.item(), tree.posterior.theta.values[0, 0, 0]
+    return float((first - start - h / 2 * (ROWS - start).sum()) / np.sqrt(h))
+
+
+def test_two_step_sizes_do_not_give_the_mean_of_the_rows() -> None:
+    noises = [noise_of(sample(hyperparameters={**SGLD, "step_size": h}), h) for h in (0.1, 0.05)]
+    assert abs(noises[0] - noises[1]) > 1e-3  # with names as keys they were equal to 13 digits
+
+
+def test_two_noise_multipliers_do_not_make_the_same_chain() -> None:
+    one, other = (
+        sample(algorithm="dp-penalty", hyperparameters={**PENALTY, "tau": tau}, iterations=50)
+        for tau in (1.0, 1.001)
+    )
+    assert not (one.posterior.theta.values == other.posterior.theta.values).all()
+
+
+def keys(monkeypatch: pytest.MonkeyPatch, **call: Any) -> set[tuple[Any, ...]]:
+    """What keys the random streams of a call."""
+    seen, stream = set(), run.stream
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "stream", lambda *names: seen.add(names) or stream(*names))  # type: ignore[func-returns-value]
+        sample(**call)
+    return seen
+
+
+def changed_by_one_row() -> np.ndarray:
+    rows = ROWS.copy()
+    rows[7, 0] += 1e-9
+    return rows
+
+
+#: Calls that differ from `sample()` in one thing.
+OTHERS: dict[str, dict[str, Any]] = {
+    "one row": {"rows": changed_by_one_row()},
+    "order of rows": {"rows": ROWS[::-1]},
+    "simulated rows": {"rows": np.random.default_rng(2).normal(1.0, 1.0, (400, 1))},
+    "step size": {"hyperparameters": {**SGLD, "step_size": 0.1 + 1e-12}},
+    "clip": {"hyperparameters": {**SGLD, "clip": 9.0}},
+    "algorithm": {"algorithm": "dp-penalty", "hyperparameters": PENALTY},
+    "closure": {"model": gaussian(1.0 + 1e-12)},
+    "tempering": {"model": gaussian(tempering=399.0)},
+    "prior": {"model": gaussian(log_prior=lambda theta: 0.0, log_prior_gradient=lambda theta: 0.0 * theta)},
+    "start": {"start": [0.3]},
+    "epsilon": {"epsilon": 4.001},
+    "delta": {"delta": 1e-4},
+    "accountant": {"accountant": "rdp"},
+    "chains": {"chains": 2},
+    "iterations": {"iterations": 5},
+    "seed": {"seed": 1},
+}
+
+
+def test_calls_that_differ_in_anything_have_other_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"the call": keys(monkeypatch), **{name: keys(monkeypatch, **o) for name, o in OTHERS.items()}}
+    for name, found in known.items():
+        shared = [other for other, theirs in known.items() if other != name and found & theirs]
+        assert not shared, f"{name} has streams of {shared}"
+
+
+def test_a_rehearsal_on_simulated_rows_has_other_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0])
+    rows = model.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 300)
+    model.n = 300
+    call = {"model": model, "algorithm": "dp-penalty", "hyperparameters": PENALTY}
+    private, rehearsal = keys(monkeypatch, rows=rows, **call), keys(monkeypatch, rows="fresh-0", **call)
+    other = dpmc.LinearRegression("x", ["y"], true_theta=[0.5, 1.0])
+    column = keys(monkeypatch, **{**call, "model": other}, rows=rows)
+    assert not private & rehearsal and not private & column
+
+
+def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[np.ndarray] = []
+    vectors = sampling.LabNoise.__init__
+
+    def keep(self: Any, ratios: np.ndarray, gradients: np.ndarray) -> None:
+        drawn.append(gradients.ravel().copy())
+        vectors(self, ratios, gradients)
+
+    monkeypatch.setattr(sampling.LabNoise, "__init__", keep)
+    long = {"iterations": 4000, "epsilon": 50}
+    together = []
+    for h in (0.01, 0.011):
+        drawn.clear()
+        sample(hyperparameters={**SGLD, "step_size": h}, **long)
+        together.append(np.concatenate(drawn))
+    assert len(together[0]) == 4000 and abs(np.corrcoef(together)[0, 1]) < 5 / np.sqrt(4000)
+
+
+def test_equal_calls_have_equal_bits_whatever_is_kept_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, again = sample(gaussian()), sample(gaussian(), progress=True)
+    assert (first.posterior.theta.values == again.posterior.theta.values).all()
+    assert keys(monkeypatch) == keys(monkeypatch, thin=2) == keys(monkeypatch, rows=ROWS[:, 0])
+    thinned = sample(thin=2).posterior.theta.values
+    assert (thinned == first.posterior.theta.values[:, 1::2]).all()
+
+
+CODE = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+import dpmc
+from normal import {name}
+
+rows = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
+setting = {{"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}}
+tree = dpmc.sample({name}(), rows, epsilon=1, hyperparameters=setting, iterations=30, progress=False)
+print(tree.posterior.theta.values.tobytes().hex())
+"""
+NORMAL = '''
+import logging
+import math
+
+import scipy.stats
+
+log, FACTORS = logging.getLogger("normal"), {"b", "a", "c"}
+
+
+def square(x):
+    return x * x
+
+
+class Normal:
+    """A model."""
+
+    dimension = 1
+    prior = scipy.stats.norm(0, 3)
+
+    def log_likelihood(self, theta, rows):
+        log.debug("called")
+        return -0.5 * square(rows[:, 0] - theta[0])
+
+    def log_prior(self, theta):
+        return self.prior.logpdf(theta[0]) if "a" in FACTORS else 0.0
+
+
+class Renamed(Normal):
+    pass
+'''
+
+
+def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int = 0) -> str:
+    (folder / "normal.py").write_text(text)
+    code = CODE.format(folder=str(folder), name=name)
+    environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bits_are_equal_in_another_process_and_other_for_an_edited_model(tmp_path: Path) -> None:
+    first = in_a_process(tmp_path, NORMAL)
+    assert in_a_process(tmp_path, NORMAL, hash_seed=7) == first
+    commented = NORMAL.replace("def square(x):", "# A comment.\n\n\ndef square(x):")
+    assert in_a_process(tmp_path, commented) == first
+    for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)"), ('"c"}', '"d"}')):
+        assert in_a_process(tmp_path, NORMAL.replace(*edit)) != first
+
+
+def model_of(text: str) -> Any:
+    """The model `it` of a module's text, which is not in a file."""
+    exec(text, names := {"np": np, "__name__": "module"})
+    return names["it"]
+
+
+def fingerprint_of(model: Any) -> str:
+    return fingerprint(given_model(model)[1].model, 1)
+
+
+PLAIN = """
+class It:
+    dimension = 1
+    {more}
+    def log_likelihood(self, theta, rows):
+        return {value}
+it = It()
+"""
+VALUE = "-0.5 * (rows[:, 0] - theta[0]) ** 2"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"value": VALUE.replace("0.5", "0.50000000000001")},  # not to be seen in six digits
+        {"value": f"{VALUE} if len(rows) < 10**6 else 0.0 * rows[:, 0]"},  # nor in any dummy rows
+        {"more": "scale = 2"},
+        {"more": "tempering = 5.0"},
+        {"more": "def log_prior(self, theta): return -theta[0] ** 2"},
+    ],
+)
+def test_models_that_differ_have_other_fingerprints(other: dict[str, str]) -> None:
+    usual = {"more": "", "value": VALUE}
+    plain = fingerprint_of(model_of(PLAIN.format(**usual)))
+    assert plain == fingerprint_of(model_of(PLAIN.format(**usual)))
+    assert plain != fingerprint_of(model_of(PLAIN.format(**{**usual, **other})))
+
+
+def test_values_tell_models_apart_whose_code_is_not_read() -> None:
+    """An object of another language has neither code nor attributes: its values count."""
+    one, other = (dpmc.Model(1, np.vectorize(lambda x, y=k: x * y)) for k in (1.0, 2.0))
+    assert fingerprint_of(one) != fingerprint_of(other)
+    opaque = [memoryview(bytes([k])) for k in (1, 2)]  # cannot be pickled
+
+    def of(view: memoryview) -> dpmc.Model:
+        return dpmc.Model(1, lambda theta, rows: -view[0] * (rows[:, 0] - theta[0]) ** 2)
+
+    assert fingerprint_of(of(opaque[0])) == fingerprint_of(of(memoryview(bytes([1]))))
+    assert fingerprint_of(of(opaque[0])) != fingerprint_of(of(opaque[1]))
+
+
+def test_a_digest_tells_types_order_and_grouping_apart() -> None:
+    values = [1, 1.0, True, "1", b"1", None, [1], (1,), [[1], []], [[], [1]], {1: 2}, {2: 1}, {1, 2}]
+    assert len({digest(value) for value in values}) == len(values)
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) and digest({3, "x"}) == digest({"x", 3})
+    assert digest(np.zeros(2)) != digest(np.zeros((2, 1))) != digest(np.zeros((2, 1), np.float32))
+    loop: list[Any] = [1]
+    loop.append(loop)
+    assert digest(loop) == digest(loop)
+    state = np.random.default_rng(0)
+    before = digest(state)
+    state.random()
+    assert digest(state) == before
+
+
+JOB = """
+import sys
+from dpmc import cli, sampling
+
+advance, left = sampling.Loop._advance, {left}
+
+def interrupted(self, *arguments):
+    global left
+    left -= 1
+    if left == 0:
+        raise KeyboardInterrupt
+    advance(self, *arguments)
+
+sampling.Loop._advance = interrupted
+sampling.BLOCK_SECONDS = 0.0
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def job(folder: Path, output: str, left: int) -> bytes | None:
+    """The chain file of a command; None if it is interrupted in the `left`-th block."""
+    setting = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}
+    (folder / "setting.yaml").write_text(json.dumps(setting))
+    np.savetxt(folder / "rows.csv", ROWS)
+    command = [sys.executable, "-c", JOB.format(left=left), "sample", "--model", "normal:Normal"]
+    options = ["--method", "dp-penalty", "--epsilon", "4", "--seed", "0", "--iterations", "200"]
+    files = ["--data", "rows.csv", "--hyperparameters", "setting.yaml", "--output", output]
+    done = subprocess.run(
+        [*command, *options, *files, "--quiet", "--checkpoint-seconds", "0"], cwd=folder, check=False
+    )
+    path = folder / output
+    assert (done.returncode == 0) == path.exists()
+    return path.read_bytes() if path.exists() else None
+
+
+def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
+    for name in ("whole", "edited", "same"):
+        (tmp_path / name).mkdir()
+    edited = NORMAL.replace("x * x", "0.5 * x * x")
+    (tmp_path / "normal.py").write_text(edited)
+    wanted = job(tmp_path, "whole/chain.nc", left=0)
+    (tmp_path / "normal.py").write_text(NORMAL)
+    assert job(tmp_path, "edited/chain.nc", left=5) is None and job(tmp_path, "same/chain.nc", left=5) is None
+    assert [path.name for path in (tmp_path / "same").glob(".checkpoint-*")]
+    straight = job(tmp_path, "whole/old.nc", left=0)
+    assert job(tmp_path, "same/chain.nc", left=0) == straight != wanted
+    (tmp_path / "normal.py").write_text(edited)
+    assert job(tmp_path, "edited/chain.nc", left=0) == wanted

@@ -1,0 +1,395 @@
+"""What a result depends on is computed from imports: nothing that it runs is missing, little is too much."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dpmc import search, sources
+from dpmc.cli import main
+from dpmc.privacy import accountants
+from dpmc.privacy.accountants.tight import TightGaussian
+from dpmc.sources import modules, version
+from dpmc.studies import Study, load_study
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "workflow/scripts"
+COMMANDS = "dpmc.commands.evaluation:"
+
+
+@pytest.fixture(autouse=True)
+def changing_sources():
+    """Sources change under these tests."""
+    version.cache_clear()
+
+
+FILES = {
+    "entry.py": '''"""Text."""
+from typing import TYPE_CHECKING
+
+from pack.near import near
+if TYPE_CHECKING:
+    from pack.types import Type
+
+def main():
+    """Text."""
+    return near()
+''',
+    "pack/__init__.py": "def lazy():\n    from pack import unused\n",
+    "pack/near.py": "from . import table\ndef near():\n    from .deep.late import value\n    return value\n",
+    "pack/table.py": 'KINDS = {"one": "pack.kinds.one:One"}\ndef get(x): return f"pack.plots.{x}:draw"\n',
+    "pack/deep/__init__.py": "",
+    "pack/deep/late.py": "value = 1\n",
+    "pack/kinds/__init__.py": "",
+    "pack/kinds/one.py": "class One:\n    '''Text.'''\n",
+    "pack/plots/__init__.py": "",
+    "pack/plots/lines.py": "x = 1\n",
+    "pack/types.py": "x = 1\n",
+    "pack/unused.py": "x = 1\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def changed(package: Path, name: str, text: str) -> bool:
+    """Does the version of entry.py change with this text appended to a file?"""
+    before = version(package / "entry.py")
+    (package / name).write_text((package / name).read_text() + text)
+    version.cache_clear()
+    return version(package / "entry.py") != before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "entry.py",
+        *(f"pack/{name}.py" for name in ("__init__", "near", "deep/late", "kinds/one", "plots/lines")),
+    ],
+)
+def test_a_change_of_a_module_that_is_imported_counts(package, name) -> None:
+    """Also of one imported in a function, relatively, by a name in a text, or by the start of a name."""
+    assert changed(package, name, "\ny = 2\n")
+
+
+@pytest.mark.parametrize("name", ["pack/types.py", "pack/unused.py"])
+def test_a_module_that_is_not_run_does_not_count(package, name) -> None:
+    """A module for type checkers, and one that only a function of the package's __init__ imports."""
+    assert not changed(package, name, "\ny = 2\n")
+
+
+@pytest.mark.parametrize("text", ["# comment\n", "\n\n\n", "'''A text below.'''\n"])
+def test_comments_and_docstrings_do_not_count(package, text) -> None:
+    assert not changed(package, "pack/deep/late.py", text)
+    late = package / "pack/near.py"
+    late.write_text(late.read_text().replace("def near():\n", 'def near():\n    """A docstring."""\n'))
+    before = version(package / "entry.py")
+    version.cache_clear()
+    assert version(package / "entry.py") == before
+
+
+def test_a_version_does_not_depend_on_the_place(package, tmp_path) -> None:
+    other = tmp_path / "elsewhere"
+    for name, text in FILES.items():
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text(text)
+    assert version(package / "entry.py") == version(other / "entry.py")
+
+
+def test_only_what_a_function_names_counts(tmp_path) -> None:
+    texts = ["def a():\n    return b()\n", "def b():\n    import first\n", "def c():\n    import second\n"]
+    tree = sources.ast.parse("x = 1\n" + "".join(texts))
+    assert sources.ast.unparse(sources.ast.Module(sources._used_by("a", tree.body), [])).count("import") == 1
+    with pytest.raises(OSError, match="no such function"):
+        version("dpmc.search:none")
+    with pytest.raises(OSError, match="no such module"):
+        version("dpmc.none")
+
+
+def test_files_that_a_module_reads_beside_itself_count() -> None:
+    names = {name for name, _ in sources._walked((SCRIPTS / "claims.py",), ())}
+    assert {"dpmc.claims:thesis.yaml", "dpmc.datasets.sources:sources.yaml"} <= names
+
+
+# What each rule depends on.
+
+EVERYTHING = {name for name in sources._package() if "shipped_files" not in name}
+
+
+def below(*packages: str) -> set[str]:
+    return {name for name in EVERYTHING if f"{name}.".startswith(tuple(f"dpmc.{one}." for one in packages))}
+
+
+def test_metrics_depend_on_metrics_and_accountants_and_not_on_pictures() -> None:
+    for command in ("evaluate", "trace"):
+        found = modules(COMMANDS + command)
+        assert (
+            below("privacy.accountants", "metrics.traces", "metrics.histogram", "problem", "storage") <= found
+        )
+        assert {"dpmc.privacy.events", "dpmc.models.banana", "dpmc.algorithms.dp_hmc"} <= found
+        drawn = below("plots", "claims", "comparing", "reach", "stamp", "tables") - below("tables.formats")
+        assert found & drawn == {"dpmc.tables", "dpmc.tables.names"}, "the names of tables, for studies"
+        assert not found & below("api", "cli", "options", "sampling", "run", "jobs", "search", "tuning")
+    assert below("metrics.cell", "metrics.spending", "metrics.mmd") <= modules(COMMANDS + "evaluate")
+    assert not below("metrics.cell") & modules(COMMANDS + "trace")
+
+
+def test_figures_depend_on_every_kind() -> None:
+    found = modules(COMMANDS + "plot")
+    assert below("plots", "tables", "metrics.names") <= found
+    assert not found & below("api", "cli", "jobs", "first_setting")
+    table = modules(COMMANDS + "_write_table")
+    assert below("tables", "plots.style") <= table and not table & below("plots.boxes", "plots.maps")
+
+
+def test_claims_depend_on_claims() -> None:
+    found = modules(SCRIPTS / "claims.py")
+    assert below("claims", "comparing", "plots.frame") <= found and not found & below("plots.boxes", "search")
+
+
+def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
+    found = modules("dpmc.search", without=search.DECLARED)
+    valued = below("search", "tuning", "trials", "metrics.cell", "metrics.mmd", "privacy.events", "comparing")
+    assert valued <= found
+    assert not found & below("algorithms", "evaluators", "run", "problem", "datasets", "models", "plots")
+    assert search.sources_of_values() != search.sources_of_search()
+
+
+def test_budgets_depend_on_releases() -> None:
+    found = modules("dpmc.commands.budgets:budgets")
+    assert below("budgets", "privacy.accountants", "privacy.events", "algorithms.dp_hmc", "cell") <= found
+    assert not found & below("plots", "metrics.cell", "sampling")
+
+
+def test_no_module_of_the_package_uses_what_the_package_loads_late() -> None:
+    """The walk leaves out the interface of `dpmc`, which would lead to everything."""
+    late = "|".join(__import__("dpmc")._PUBLIC)
+    for name in EVERYTHING - {"dpmc", "dpmc.template.regression"}:
+        assert not re.search(
+            rf"^\s*from dpmc import .*\b({late})\b", sources._package()[name].read_text(), re.M
+        )
+
+
+# Modules that are really imported.
+
+SMALL: dict[str, Any] = {
+    "seeds": 2,
+    "models": {
+        "flat-banana-2d": {"epsilons": [1, 2], "tuning_epsilon": 2, "n": 2000},
+        "circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 2000},
+    },
+}
+RUN = """
+import json, runpy, sys
+work, record = json.loads(sys.argv[1]), sys.argv[2]
+for what, *arguments in work:
+    sys.argv = [what, *arguments]
+    try:
+        (runpy.run_path if what.endswith(".py") else runpy.run_module)(what, run_name="__main__")
+    except SystemExit as left:
+        assert not left.code, (what, arguments)
+json.dump([name for name in sys.modules if name.partition(".")[0] == "dpmc"], open(record, "w"))
+"""
+#: The front door: it reads options and chooses the command, but computes nothing.
+DOOR = {"dpmc.__main__", "dpmc.cli", "dpmc.options", "dpmc.arguments"}
+
+
+RULES = [
+    block
+    for file in sorted((ROOT / "workflow/rules").glob("*.smk"))
+    for block in re.split(r"^(?=rule |def |for )", file.read_text(), flags=re.M)
+]
+
+
+def sources_of(rule: str) -> set[str]:
+    """Return the modules of the version of a rule, as its file states it; of a script, what it imports."""
+    if rule.endswith(".py"):
+        return modules(SCRIPTS / rule)
+    (block,) = (block for block in RULES if block.startswith((f"rule {rule}:", f"def {rule}(")))
+    stated = re.search(r'version\("([\w.:]+)"', block)
+    assert stated, rule
+    return modules(stated[1])
+
+
+def test_every_rule_with_a_script_has_the_version_of_its_imports() -> None:
+    blocks = [block for block in RULES if re.search(r"\bscript=", block)]
+    assert len(blocks) == 6, "claims, page, spending, tables, searches: collected and drawn"
+    for block in blocks:
+        assert "version=lambda wildcards, input: sources_version(Path(input.script))," in block
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """The smoke study with few rows, with chains and their metrics."""
+    folder = tmp_path_factory.mktemp("small")
+    smoke = yaml.safe_load((ROOT / "config/studies/smoke.yaml").read_text())
+    methods = {name: {**(about or {}), "most_iterations": 40} for name, about in smoke["methods"].items()}
+    (folder / "smoke.yaml").write_text(yaml.safe_dump({**smoke, **SMALL, "methods": methods}))
+    (folder / "hyperparameters").symlink_to(ROOT / "config/hyperparameters")
+    study = load_study(folder / "smoke.yaml")
+    given = ("--study", str(study.path), "--quiet")
+    for model in study.models:
+        data = folder / f"{model}.nc"
+        assert main(("data", *given[:2], "--model", model, "--data", "published", "--output", str(data))) == 0
+    for model, method, epsilon in study.cells():
+        cell = folder / f"results/smoke/chains/{model}/{method}/eps-{epsilon}"
+        about = ("--model", model, "--method", method, "--epsilon", epsilon)
+        outputs = [str(cell / f"seed-{seed}.nc") for seed in range(2)]
+        data = folder / f"{model}.nc"
+        assert main(("sample", *given, *about, "--data", str(data), "--output", *outputs)) == 0
+    (folder / "results/smoke").mkdir(exist_ok=True)
+    assert main(("budgets", *given[:2], "--output", str(folder / BUDGETS))) == 0
+    chains = sorted(map(str, folder.glob("results/smoke/chains/circle/*/*/*.nc")))
+    reading = ("--data", str(folder / "circle.nc"), "--chains", *chains)
+    assert main(("evaluate", *given, *reading, "--output", str(folder / METRICS))) == 0
+    return folder
+
+
+METRICS, BUDGETS = "results/smoke/metrics.csv", "results/smoke/budgets.csv"
+STUDY = ("--study", "smoke.yaml")
+CHAINS = [f"results/smoke/chains/circle/dp-penalty/eps-0.5/seed-{seed}.nc" for seed in (0, 1)]
+READING = ("--data", "circle.nc", "--chains", *CHAINS)
+DRAWN = ("--metrics", METRICS, "--published", str(ROOT / "data/published"), "--results", "results")
+PUBLISHED = str(ROOT / "data/published")
+
+
+def plot(study: str, figure: str, ending: str) -> tuple[str, ...]:
+    return ("plot", "--study", study, "--figure", figure, *DRAWN, "--output", f"{figure}{ending}")
+
+
+WORK: dict[str, list[tuple[str, ...]]] = {
+    "evaluate": [("evaluate", *STUDY, *READING, "--output", "chains.csv")],
+    "baselines": [
+        ("evaluate", *STUDY, "--model", "circle", *READING[:2], "--baselines", "--output", "baselines.csv")
+    ],
+    "traces": [("trace", *STUDY, *READING, "--output", "traces.csv")],
+    "budgets": [("budgets", *STUDY, "--output", "budgets.csv")],
+    "figure_version": [
+        *(plot("smoke.yaml", figure, ".png") for figure in ("mmd-easy", "clipping-easy")),
+        plot("thesis", "accounting", ".png"),
+    ],
+    "table": [plot("smoke.yaml", table, ".csv") for table in ("models", "hyperparameters", "iterations")],
+    "page.py": [("smoke.yaml", "index.html")],
+    "claims.py": [("thesis", METRICS, BUDGETS, "claims.yaml")],
+    "spending.py": [("smoke.yaml", *CHAINS)],
+    "clipping_table.py": [("thesis", METRICS, "clipping.csv")],
+    "compare_published.py": [("smoke.yaml", METRICS, PUBLISHED, "comparison.csv")],
+    "tight_table.py": [("thesis-tight", METRICS, "tight.csv")],
+    "tuned_table.py": [("thesis-tuned", METRICS, "tuned.csv")],
+}
+
+
+@pytest.mark.parametrize("rule", WORK)
+def test_what_a_rule_imports_is_among_the_sources_of_its_version(made, rule) -> None:
+    """The modules in a process of its own, after the work. Lists written by hand missed dozens."""
+    program = str(SCRIPTS / rule) if rule.endswith(".py") else "dpmc"
+    record = made / f"{rule}.json"
+    work = json.dumps([(program, *arguments) for arguments in WORK[rule]])
+    command = [sys.executable, "-c", RUN, work, str(record)]
+    done = subprocess.run(command, cwd=made, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = set(json.loads(record.read_text())) - DOOR
+    assert len(names) > 20 and names <= sources_of(rule), names - sources_of(rule)
+
+
+# Chains follow versions that are raised by hand, of accountants too.
+
+
+def settings(*names: str) -> dict[tuple[str, ...], str]:
+    """(Study, model, method, ε) -> what determines the chains."""
+    studies = [load_study(ROOT / f"config/studies/{name}.yaml") for name in names]
+    return {
+        (study.name, *cell): study.sampling_settings(*cell) for study in studies for cell in study.cells()
+    }
+
+
+def serves(name: str, study: Study, cell: tuple[str, str, str]) -> bool:
+    """Is this the accountant of a cell with a budget, or of its noise?"""
+    model, method, epsilon = cell
+    values, source = study.pinned_hyperparameters(model, method)
+    about, n = study.definition(model), study.number_of_rows(model)
+    if epsilon == "inf" and study.epsilon_kind == "total":
+        return False
+    algorithm = study.algorithm(method, values, len(about.true_theta), source, epsilon, n)
+    once, each = algorithm.releases(n)
+    presets = {study.method(method).accountant, *(["tight"] if study.epsilon_kind != "total" else [])}
+    return name in {accountants.resolve(preset, once + each).name for preset in presets}
+
+
+@pytest.mark.parametrize("name", accountants.ACCOUNTANTS)
+def test_a_corrected_accountant_remakes_exactly_the_chains_it_serves(name, monkeypatch) -> None:
+    studies = ("thesis", "thesis-tight", "dp-hmc", "dp-fast-mh")
+    before = settings(*studies)
+    monkeypatch.setattr(type(accountants.ACCOUNTANTS[name]), "version", "corrected")
+    remade = {cell for cell, now in settings(*studies).items() if now != before[cell]}
+    served = {
+        (study.name, *cell)
+        for study in (load_study(ROOT / f"config/studies/{name}.yaml") for name in studies)
+        for cell in study.cells()
+        if serves(name, study, cell)
+    }
+    assert remade == served
+    assert bool(remade) == (name != "zcdp"), "which no preset selects"
+
+
+def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -> None:
+    thesis = yaml.safe_load((ROOT / "config/studies/thesis.yaml").read_text())
+    models = {"circle": {"epsilons": [1], "tuning_epsilon": 1}}
+    methods = {"dp-penalty": {"accountant": "thesis"}, "dp-hmc": {"accountant": "tight"}, "dp-mala": {}}
+    content = {"title": "mine", "delta": thesis["delta"], "seeds": 2, "models": models, "methods": methods}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**content, "figures": []}))
+    study = load_study(tmp_path / "mine.yaml")
+    assert study.accountants("circle", "dp-penalty") == accountants.versions("thesis")
+    assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
+    assert accountants.versions("zcdp") == {"zcdp": accountants.get("zcdp").version}
+
+
+def test_a_search_of_a_model_of_ones_own_follows_the_accountant(monkeypatch) -> None:
+    from dpmc.first_setting import OneCell
+    from dpmc.sampling import Cell
+
+    template = Cell(
+        problem=None, method="dp-penalty", algorithm=None, epsilon="1", delta=0.1, accountant="tight"
+    )  # type: ignore[arg-type]
+    asking = OneCell(template, {})
+    before = asking.sampling_settings("m", "dp-penalty", "1")
+    monkeypatch.setattr(TightGaussian, "version", "corrected")
+    assert asking.sampling_settings("m", "dp-penalty", "1") != before
+
+
+def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
+    """With the modules beside it that it imports, but neither its comments nor dpmc."""
+    (tmp_path / "helper_of_mine.py").write_text("SCALE = 1.0\n")
+    model = tmp_path / "model_of_mine.py"
+    model.write_text("from dpmc import Model\n\ndef make():\n    import helper_of_mine\n")
+    models = {"mine": {"model": "model_of_mine:make", "data": "rows.csv", "epsilons": [1]}}
+    about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": []}
+    content = {**about, "models": models, "methods": {"dp-penalty": {"most_iterations": 5}}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    (tmp_path / "rows.csv").write_text("x\n1\n2\n")
+    study = load_study(tmp_path / "mine.yaml")
+
+    def now() -> str:
+        version.cache_clear()
+        return study.sampling_settings("mine", "dp-penalty", "1") + study.source_version("mine")
+
+    assert modules(model, without=("dpmc",)) == {"model_of_mine", "helper_of_mine"}
+    first = now()
+    model.write_text("# comment\n" + model.read_text())
+    assert now() == first
+    (tmp_path / "helper_of_mine.py").write_text("SCALE = 2.0\n")
+    second = now()
+    assert second != first
+    model.write_text("not Python:\n")
+    assert now() != second
+    assert load_study("smoke").source_version("circle") == ""
