@@ -103,4 +103,4 @@ def test_a_project_written_by_the_wheel_is_planned(unpacked: Path, tmp_path: Pat
     run(unpacked, tmp_path, "-m", "dpmc", "init")
     planned = run(unpacked, tmp_path, "-m", "snakemake", "--cores", "1", "--dry-run")
     assert "sample_regression_regression" in planned
-    assert "rule figure" in planned
+    assert "Draw figure comparison of regression" in planned
