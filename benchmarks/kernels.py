@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from measuring import CHAINS, cpu_seconds, gradient_seconds, ratio_seconds, table, walk
 
-from dpmc import datasets
+from dpmc.data import datasets
 from dpmc.studies import load_study
 
 MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")

@@ -16,9 +16,10 @@ import pandas as pd
 from measuring import ROOT, table
 from pipeline import LAST
 
-from dpmc import models, plots
+from dpmc import models
+from dpmc.reports import plots
+from dpmc.reports.tables import TABLES
 from dpmc.studies import Study, load_study
-from dpmc.tables import TABLES
 
 START = 1.2  # CPU seconds of a `dpmc sample` that samples next to nothing
 SUBMIT = 0.012  # seconds of Snakemake itself for each job, one after the other

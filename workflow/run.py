@@ -101,8 +101,8 @@ def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
 
     With `all`, studies without searches are left out.
     """
-    from dpmc.errors import DpmcError
-    from dpmc.search import searched_pairs
+    from dpmc.common.errors import DpmcError
+    from dpmc.tuning.search import searched_pairs
 
     wanted = [study for study in studies if "all" in asked or study.name in asked]
     try:
@@ -120,7 +120,7 @@ def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
 
 def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> list[str]:
     """Fetch the image data that studies need; return a line for each model whose data are missing."""
-    from dpmc.datasets import images
+    from dpmc.data import images
 
     specs = [(study.name, spec) for study in studies for spec in study.models.values()]
     needed = {
@@ -151,7 +151,7 @@ def run_to_end(command: list[str], lock: int) -> int:
 
 def study_places(config: list[str]) -> Any:
     """Return files and folders of studies: `studies` of the command line, else of config/config.yaml."""
-    from dpmc.errors import DpmcError
+    from dpmc.common.errors import DpmcError
     from dpmc.studies import read_yaml
 
     given = dict(pair.partition("=")[::2] for pair in config).get("studies")
@@ -170,7 +170,7 @@ def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
     Before anything starts, refuses in one line an unknown study, a mistake in any study's file, and missing
     hyperparameters unless the run is to `tune` them.
     """
-    from dpmc.errors import DpmcError
+    from dpmc.common.errors import DpmcError
     from dpmc.studies import load_study, study_files
 
     try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dpmc.api import budget as budget
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
-    from dpmc.errors import DpmcError as DpmcError
+    from dpmc.common.errors import DpmcError as DpmcError
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
@@ -25,7 +25,7 @@ _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
-    "DpmcError": "dpmc.errors",
+    "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",
     "GeneralizedLinearModel": "dpmc.models.regression",

@@ -13,17 +13,17 @@ import numpy as np
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, describe_missing, read
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.common.progress import reporter
+from dpmc.common.streams import canonical_epsilon
+from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
 from dpmc.models import Definition
 from dpmc.models.own import given_model
-from dpmc.progress import reporter
-from dpmc.randomness import canonical_epsilon
-from dpmc.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
 
 if TYPE_CHECKING:
     import xarray
 
-    from dpmc.problem import Problem
+    from dpmc.data.problem import Problem
 
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
@@ -103,8 +103,9 @@ def sample(
     DpmcError
         If an argument is wrong or missing, before any budget is spent.
     """
-    from dpmc import sampling, storage
-    from dpmc.cell import described
+    from dpmc.data import chain_files
+    from dpmc.sampling import loop
+    from dpmc.sampling.cell import described
 
     chains, thin = _count("chains", chains, most=MOST_CHAINS), _count("thin", thin)
     seed = _count("seed", seed, least=0, most=MOST_STARTS // chains - 1)
@@ -113,7 +114,7 @@ def sample(
     if start is not None:
         problem.starts = np.tile(_starts(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
-    cell = sampling.Cell(
+    cell = loop.Cell(
         problem=problem,
         method=algorithm,
         algorithm=_algorithm(algorithm, values, problem.dimension),
@@ -127,13 +128,13 @@ def sample(
     )
     cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
-    (finished,) = sampling.sample(cell, [seed], progress=reporter(name) if progress else None)
+    (finished,) = loop.sample(cell, [seed], progress=reporter(name) if progress else None)
     finished.attributes |= described(cell, values, "", algorithm, {})
     if progress:
-        from dpmc import summary
+        from dpmc.metrics import summary
 
-        print(*summary.lines([([storage.ChainFile.of(finished, {})], [])]), sep="\n", file=sys.stderr)
-    return storage.tree(finished)
+        print(*summary.lines([([chain_files.ChainFile.of(finished, {})], [])]), sep="\n", file=sys.stderr)
+    return chain_files.tree(finished)
 
 
 def budget(
@@ -171,8 +172,8 @@ def budget(
     DpmcError
         Unless exactly one of `epsilon` and `iterations` is given.
     """
-    from dpmc import budgets
     from dpmc.privacy.events import repeat
+    from dpmc.reports.tables import budgets
 
     if (epsilon is None) == (iterations is None):
         raise DpmcError("epsilon, iterations: give one of them")
@@ -247,12 +248,13 @@ def tune(
     """
     from tempfile import TemporaryDirectory
 
-    from dpmc import first_setting, sampling, search
+    from dpmc.sampling import loop
+    from dpmc.tuning import first_setting, search
 
     chains = _count("chains", chains, most=MOST_CHAINS)
     trials, seeds = _count("trials", trials), _count("seeds", seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
-    cell = sampling.Cell(
+    cell = loop.Cell(
         problem=problem,
         method=algorithm,
         algorithm=None,
@@ -279,7 +281,7 @@ def tune(
 
 def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
     """Return a problem with simulated rows, or with given rows that the caller declares public."""
-    from dpmc import datasets
+    from dpmc.data import datasets
 
     if data is not None and not isinstance(data, Number):
         if not data_are_public:
@@ -311,7 +313,7 @@ def _definition(model: Any) -> tuple[str, str, Definition]:
 
 def _problem(model: Any, data: Any, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
-    from dpmc import datasets
+    from dpmc.data import datasets
 
     label, name, about = _definition(model)
     starts = max(starts, STARTS)

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.studies.documents import read_yaml
 from dpmc.studies.loading import load_study
 

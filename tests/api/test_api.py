@@ -11,13 +11,14 @@ import pytest
 import yaml
 
 import dpmc
-from dpmc import first_setting, search, summary
 from dpmc.__main__ import main
 from dpmc.algorithms import ALGORITHMS, algorithm_class
-from dpmc.datasets import build
+from dpmc.data.chain_files import read_chain
+from dpmc.data.datasets import build
+from dpmc.metrics import summary
 from dpmc.models.own import given_model
 from dpmc.privacy.events import from_json
-from dpmc.storage import read_chain
+from dpmc.tuning import first_setting, search
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTING = {"tau": 0.5, "clip": 5, "proposal_sd": 0.05}

@@ -10,7 +10,7 @@ from scipy import stats
 import dpmc
 from dpmc.evaluators import build
 from dpmc.evaluators.generic import GenericEvaluator
-from dpmc.model_checks import try_out
+from dpmc.models.checks import try_out
 from dpmc.models.own import given_model
 
 AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
@@ -328,7 +328,7 @@ def test_mistakes_in_binary_columns(binary: Any, words: str) -> None:
 
 
 def test_tuning_sees_binary_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmc import search
+    from dpmc.tuning import search
 
     class Stop(Exception):
         pass

@@ -10,8 +10,8 @@ import pandas
 import pytest
 import xarray
 
-from dpmc.datasets.tables import read_table
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data.tables import read_table
 
 FRAME = pandas.DataFrame({"y": [1.0, 2.0], "name": ["a", "b"], "x": [3, 4]})
 WANTED = [[3.0, 1.0], [4.0, 2.0]]

@@ -11,10 +11,10 @@ import pytest
 import xarray
 import yaml
 
-from dpmc import datasets
 from dpmc.cli import main
-from dpmc.options import COMMANDS
-from dpmc.storage import read_chain
+from dpmc.cli.options import COMMANDS
+from dpmc.data import datasets
+from dpmc.data.chain_files import read_chain
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmc import plots
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.reports import plots
 from dpmc.studies import load_study
 from dpmc.studies.figures import known_figures
 
@@ -151,7 +151,10 @@ def test_invalid_keys_are_refused_with_a_one_line_message(tmp_path, old, new, me
 
 @pytest.mark.parametrize(
     ("draw", "message"),
-    [("none_such:draw", "No module named 'none_such'"), ("dpmc.plots.boxes:drew", "has no function drew")],
+    [
+        ("none_such:draw", "No module named 'none_such'"),
+        ("dpmc.reports.plots.boxes:drew", "has no function drew"),
+    ],
 )
 def test_a_missing_drawing_function_is_refused(tmp_path, draw, message) -> None:
     study = load_study(write(tmp_path, "own_drawing:draw", draw))

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc import datasets
 from dpmc.cli import main
+from dpmc.data import datasets
+from dpmc.data.chain_files import read_chain
 from dpmc.privacy import accountants
 from dpmc.privacy.events import from_json
-from dpmc.storage import read_chain
 
 ROOT = Path(__file__).parents[2]
 MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
@@ -148,7 +148,7 @@ def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_
     """Runs that finished after the last checkpoint are made again; without one, finished cells stay."""
     job = ("--epsilon", "1", "4", "--seed", "0", "1", "2", "--checkpoint-seconds", checkpoint_seconds)
     run(*job, "--output", f"whole/{PATTERN}")
-    killed("dpmc.storage", "write_chains", written, *CELL, *job, "--output", f"killed/{PATTERN}")
+    killed("dpmc.data.chain_files", "write_chains", written, *CELL, *job, "--output", f"killed/{PATTERN}")
     assert not list(Path("killed").rglob("seed-*.nc"))
     waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-*.nc")}
     assert len(waiting) == written
@@ -226,7 +226,7 @@ def test_several_methods_are_bit_identical_to_each_alone_also_after_a_kill(folde
     assert main((*model, "--output", *(name.format("all") for name in names))) == 0
     assert chains("all") == chains("one") and len(set(chains("all").values())) == 4
     both = (*model, "--output", *(name.format("killed") for name in names))
-    killed("dpmc.storage", "write_chains", 3, *both)
+    killed("dpmc.data.chain_files", "write_chains", 3, *both)
     waiting = {path.stat().st_ino for path in Path("killed").rglob(".*-seed-?.nc")}
     assert main(both) == 0
     assert chains("killed") == chains("one")
@@ -236,7 +236,7 @@ def test_several_methods_are_bit_identical_to_each_alone_also_after_a_kill(folde
 def test_waiting_files_of_other_settings_are_not_used(folder):
     """Other hyperparameters: nothing of the killed job is taken."""
     job = ("--epsilon", "1", "4", "--seed", "0", "--output", PATTERN)
-    killed("dpmc.storage", "write_chains", 1, *CELL, *job)
+    killed("dpmc.data.chain_files", "write_chains", 1, *CELL, *job)
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
     told = json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])

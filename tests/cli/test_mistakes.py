@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc import datasets, studies
+from dpmc import studies
 from dpmc.cli import main
+from dpmc.data import datasets
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,10 @@ import netCDF4
 import numpy as np
 import pytest
 
-from dpmc import cli, models, run, sampling
-from dpmc.errors import DpmcError
+from dpmc import cli, models
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
+from dpmc.sampling import loop, run
 from dpmc.studies import load_study
 
 #: A regression of y on x, as it should be; what follows changes one of its lines.
@@ -250,7 +251,7 @@ def test_models_of_the_catalogue_depend_on_rows_one_by_one() -> None:
 
 def test_sampling_in_python_refuses_wrong_results_too() -> None:
     """Not only the command line: `sampling.sample` itself refuses."""
-    from dpmc.problem import Problem
+    from dpmc.data.problem import Problem
 
     class Wrong:
         dimension = 1
@@ -281,4 +282,4 @@ def test_sampling_in_python_refuses_wrong_results_too() -> None:
     study = load_study(root / "config" / "studies" / "thesis.yaml")
     cell = study.cell(problem, "dp-penalty", "2", {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}, "here")
     with pytest.raises(DpmcError, match=r"model: Wrong: log_likelihood: returned shape \(1000, 1000\)"):
-        sampling.sample(cell, [0])
+        loop.sample(cell, [0])

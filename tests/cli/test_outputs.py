@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc import datasets
 from dpmc.cli import main
+from dpmc.data import datasets
 
 ROOT = Path(__file__).parents[2]
 CELL = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty")
@@ -185,8 +185,8 @@ def test_foreign_figures_and_netcdf_files_are_not_overwritten(folder, capsys):
 
 
 def test_refusals_come_before_any_computation(folder, capsys, monkeypatch):
-    monkeypatch.setattr("dpmc.sampling.sample", lambda *_: pytest.fail("it samples"))
-    monkeypatch.setattr("dpmc.problem.read_problem", lambda *_: pytest.fail("it reads data"))
+    monkeypatch.setattr("dpmc.sampling.loop.sample", lambda *_: pytest.fail("it samples"))
+    monkeypatch.setattr("dpmc.data.problem.read_problem", lambda *_: pytest.fail("it reads data"))
     refused(capsys, folder, *SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
 
 

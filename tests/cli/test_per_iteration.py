@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc import datasets
 from dpmc.cli import main
-from dpmc.errors import DpmcError
-from dpmc.metrics import histogram, speed, traces
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets, histogram
+from dpmc.data.chain_files import read_chain
+from dpmc.metrics import traces
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease
-from dpmc.storage import read_chain
+from dpmc.sampling import speed
 from dpmc.studies import load_study
 
 ROOT = Path(__file__).parents[2]
@@ -176,7 +177,7 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
     rows = list(csv.DictReader(open("t.csv")))
     found = {(row["metric"], int(row["iteration"])): float(row["value"]) for row in rows}
     chain = read_chain("seed-0.nc")
-    from dpmc.problem import read_problem
+    from dpmc.data.problem import read_problem
 
     problem = read_problem("circle/fresh-0.nc")
     for iteration in (1, 501, 1001):
@@ -201,7 +202,7 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
 def test_accuracy_of_the_running_mean(folder):
     sample()
     chain = read_chain("seed-0.nc")
-    from dpmc.problem import read_problem
+    from dpmc.data.problem import read_problem
 
     problem = read_problem("circle/fresh-0.nc")
     generator = np.random.default_rng(3)
@@ -222,8 +223,8 @@ def test_speed_excludes_start_up(monkeypatch, folder):
         for done in (256, 756, cell.iterations):
             progress(done, cell.iterations)
 
-    monkeypatch.setattr("dpmc.sampling.sample", slow_start)
-    from dpmc.sampling import Cell
+    monkeypatch.setattr("dpmc.sampling.loop.sample", slow_start)
+    from dpmc.sampling.loop import Cell
 
     cell = Cell(None, "x", None, "inf", 1e-5, "tight", iterations=9)
     iterations, seconds = speed.seconds_per_iteration(cell, lambda: next(moments))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmc.datasets import DATASET_PATTERN
-from dpmc.datasets import tables as files
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data import tables as files
+from dpmc.data.datasets import DATASET_PATTERN
 from dpmc.studies import load_study
 from dpmc.studies.__main__ import tables
 from dpmc.studies.documents import read_document

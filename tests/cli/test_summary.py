@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc import datasets, summary
 from dpmc.cli import main
+from dpmc.data import datasets
+from dpmc.data.chain_files import read_chain
+from dpmc.metrics import summary
 from dpmc.privacy import accountants
 from dpmc.privacy.events import from_json
-from dpmc.storage import read_chain
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''

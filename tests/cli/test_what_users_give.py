@@ -12,8 +12,8 @@ import pytest
 import xarray
 import yaml
 
-from dpmc import datasets
 from dpmc.cli import main
+from dpmc.data import datasets
 
 ROOT = Path(__file__).parents[2]
 INT23 = "9" * 23

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.datasets import idx
+from dpmc.data import idx
 
 NAMES = [f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
 SIDE = 8

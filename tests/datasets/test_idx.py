@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from dpmc.datasets import idx
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data import idx
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 

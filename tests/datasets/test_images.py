@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from datasets import images as tiny
-from dpmc import datasets, models
+from dpmc import models
 from dpmc.cli import main
-from dpmc.datasets import idx, images, sources
-from dpmc.errors import DpmcError
-from dpmc.metrics.histogram import bin_counts
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets, idx, images, sources
+from dpmc.data.histogram import bin_counts
+from dpmc.data.problem import Problem, read_problem
 from dpmc.models.mixture import Mixture
-from dpmc.problem import Problem, read_problem
 
 ROOT = Path(__file__).parents[2]
 

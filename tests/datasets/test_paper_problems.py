@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpmc import datasets, models
-from dpmc.datasets import published
+from dpmc import models
+from dpmc.data import datasets, published
 from dpmc.models.gaussian import dp_hmc_covariance
 
 

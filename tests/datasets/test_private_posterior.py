@@ -9,9 +9,9 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc import datasets
 from dpmc.cli import main
-from dpmc.problem import read_problem
+from dpmc.data import datasets
+from dpmc.data.problem import read_problem
 
 MODEL = """
 import numpy as np

@@ -8,8 +8,8 @@ whose vector paths give them with errors up to about 1e-9, mostly one common shi
 import numpy as np
 import pytest
 
-from dpmc import threefry
-from dpmc.datasets import published
+from dpmc.common import threefry
+from dpmc.data import published
 from dpmc.models.gaussian import dp_hmc_covariance
 
 TRUE_THETA = np.array([0.0, 3.0])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from datasets import images as tiny
-from dpmc.datasets import archives, idx, sources
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data import archives, idx, sources
 
 FILES = tiny.pictures(train=40, test=20)
 FOLDER = "usr/share/datasets/tiny"

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpmc import datasets, models
+from dpmc import models
+from dpmc.data import datasets
 
 MODELS = (
     "flat-banana-2d",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from dpmc import threefry
+from dpmc.common import threefry
 
 
 @pytest.mark.parametrize(

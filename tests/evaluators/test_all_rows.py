@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmc import evaluators
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from evaluators import cases
 from evaluators.cases import MODELS, Straight
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.metrics import speed, traces
+from dpmc.metrics import traces
+from dpmc.sampling import speed
 from dpmc.studies import Study, load_study
 from figures.synthetic import COLUMNS
 

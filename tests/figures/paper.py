@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc import datasets
+from dpmc.data import datasets
+from dpmc.data.chain_files import Chains, write_chains
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
-from dpmc.plots.frame import Cell, files_of
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
-from dpmc.storage import Chains, write_chains
+from dpmc.reports.plots.frame import Cell, files_of
 from figures.synthetic import Method, Model, Study, Table
 
 BANANA, GAUSS, WIDE = "paper-banana", "paper-gauss", "paper-banana-wide"

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from dpmc.plots import style
+from dpmc.reports.plots import style
 
 
 def legend_texts(figure: Figure) -> list[Text]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpmc import plots
+from dpmc.reports import plots
 from dpmc.studies.figures import declared_figure
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc.errors import DpmcError
-from dpmc.plots import accounting
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots import accounting
 from dpmc.studies import Study, load_study
 from figures import synthetic
 from figures.reading import assert_readable

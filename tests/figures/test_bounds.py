@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc.comparing import clip_bounds
-from dpmc.errors import DpmcError
-from dpmc.plots import Given, marks, style
-from dpmc.plots import draw as draw_given
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots import Given, marks, style
+from dpmc.reports.plots import draw as draw_given
 from dpmc.studies.figures import Axis, declared_figure
+from dpmc.studies.pairs import clip_bounds
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, Method, Model, Study, metrics, study

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from dpmc import claims
-from dpmc.claims import Case, case, verdict
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.reports import claims
+from dpmc.reports.claims import Case, case, verdict
 from dpmc.studies.figures import known_figures
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 

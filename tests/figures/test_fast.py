@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc import datasets, plots
-from dpmc.errors import DpmcError
-from dpmc.metrics import speed
-from dpmc.metrics.histogram import bin_counts, symmetric_kl
-from dpmc.plots import density, lines, style, traces
-from dpmc.plots.frame import path_of
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets
+from dpmc.data.histogram import bin_counts, symmetric_kl
+from dpmc.reports import plots
+from dpmc.reports.plots import density, lines, style, traces
+from dpmc.reports.plots.frame import path_of
+from dpmc.sampling import speed
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic

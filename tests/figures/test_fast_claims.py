@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmc import claims
+from dpmc.reports import claims
 from figures.fast_tables import Values, metrics_of, real_study
 
 MINIBATCH, FAST = "dp-fast-mh", ("dp-fast-mh", "dp-fast-mh-full")

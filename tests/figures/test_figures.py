@@ -12,8 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 
-from dpmc.errors import DpmcError
-from dpmc.plots import marks, plot, style
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots import marks, plot, style
 from dpmc.studies.figures import known_figures
 from figures import synthetic
 from figures.reading import assert_readable
@@ -265,5 +265,5 @@ def test_every_figure_has_a_caption_for_a_page_and_a_text_for_the_report() -> No
 
 
 def test_the_registry_does_not_import_matplotlib() -> None:
-    code = "import dpmc.plots, sys; sys.exit('matplotlib' in sys.modules)"
+    code = "import dpmc.reports.plots, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmc.reports.tables import TABLES
 from dpmc.studies import load_study
-from dpmc.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 

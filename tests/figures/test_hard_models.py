@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.patches import PathPatch
 
-from dpmc.errors import DpmcError
-from dpmc.plots import marks, style
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots import marks, style
 from figures.reading import assert_readable
 from figures.synthetic import EASY, SIX, THREE, Method, Model, Study, draw, metrics, study
 

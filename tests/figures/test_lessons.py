@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dpmc import reach
-from dpmc.plots import lessons, marks, search
+from dpmc.reports.plots import lessons, marks, search
 from dpmc.studies import Study, load_study
-from dpmc.trials import Trial
+from dpmc.tuning import reach
+from dpmc.tuning.trials import Trial
 from figures.reading import assert_readable
 
 STUDY = """
@@ -132,7 +132,7 @@ def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
     import numpy as np
     from scipy.stats import norm
 
-    from dpmc import datasets
+    from dpmc.data import datasets
 
     problem = datasets.build("flat-banana-2d", "flat-banana-2d", "tuning", 2000, 4)
     sd = np.sqrt(np.diag(problem.posterior_covariance))

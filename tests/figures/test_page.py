@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc.plots import plot
+from dpmc.reports.plots import plot
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import metrics, study
 

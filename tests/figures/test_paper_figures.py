@@ -7,13 +7,13 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 
-from dpmc import datasets
-from dpmc.comparing import clip_bounds, clipping_models
-from dpmc.errors import DpmcError
-from dpmc.plots import chain_files, directions, paper_posteriors, plot, style
-from dpmc.plots.frame import Results, kept_draws, path_of
-from dpmc.plots.marks import MEDIAN
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets
+from dpmc.reports.plots import chain_files, directions, paper_posteriors, plot, style
+from dpmc.reports.plots.frame import Results, kept_draws, path_of
+from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
+from dpmc.studies.pairs import clip_bounds, clipping_models
 from figures import synthetic
 from figures.paper import (
     BANANA,

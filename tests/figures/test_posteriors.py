@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc import datasets
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets
 from dpmc.models.own import OwnModel
-from dpmc.plots import Given, maps, trajectory
-from dpmc.plots.maps import GRID, Surface, box_of, log_posterior
 from dpmc.privacy.accountants import get
+from dpmc.reports.plots import Given, maps, trajectory
+from dpmc.reports.plots.maps import GRID, Surface, box_of, log_posterior
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic

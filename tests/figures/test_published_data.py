@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc import threefry
-from dpmc.datasets import published
+from dpmc.common import threefry
+from dpmc.data import published
 from dpmc.metrics.mmd import published_mmd
-from dpmc.plots.frame import read_published
-from dpmc.plots.style import MODEL_TITLES, STYLES
+from dpmc.reports.plots.frame import read_published
+from dpmc.reports.plots.style import MODEL_TITLES, STYLES
 from dpmc.studies import load_study
 from dpmc.studies.figures import declared_figure
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc import stamp
-from dpmc.plots import inputs, plot
+from dpmc.reports.plots import inputs, plot, stamp
 from figures.synthetic import metrics, study
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from dpmc.plots.style import (
+from dpmc.reports.plots.style import (
     STYLES,
     context,
     contrast_with_black,

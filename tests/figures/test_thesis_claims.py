@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpmc import claims
-from dpmc.claims.numbers import ACCOUNTANTS
+from dpmc.reports import claims
+from dpmc.reports.claims.numbers import ACCOUNTANTS
 from dpmc.studies import load_study
 from figures.synthetic import COLUMNS
 

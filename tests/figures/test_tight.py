@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpmc.comparing import two_accountings
-from dpmc.errors import DpmcError
-from dpmc.plots import lines, marks, style
-from dpmc.plots.frame import Results
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots import lines, marks, style
+from dpmc.reports.plots.frame import Results
 from dpmc.studies import load_study
 from dpmc.studies.figures import declared_figure
+from dpmc.studies.pairs import two_accountings
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import COLUMNS, EASY, Method, Model, Study, study

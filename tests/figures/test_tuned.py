@@ -12,13 +12,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpmc import plots
-from dpmc.comparing import partners, tuned_pairs
-from dpmc.errors import DpmcError
-from dpmc.plots import boxes, style
-from dpmc.plots.frame import Results
-from dpmc.plots.marks import MEDIAN
+from dpmc.common.errors import DpmcError
+from dpmc.reports import plots
+from dpmc.reports.plots import boxes, style
+from dpmc.reports.plots.frame import Results
+from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import FigureKeys
+from dpmc.studies.pairs import partners, tuned_pairs
 from figures import synthetic
 from figures.reading import assert_readable, legend_texts
 from figures.synthetic import EASY, PUBLISHED, SIX, THREE, Method, Model, Study, metrics, study

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc.comparing import places
-from dpmc.errors import DpmcError
-from dpmc.plots.frame import Results
+from dpmc.common.errors import DpmcError
+from dpmc.reports.plots.frame import Results
+from dpmc.reports.tables.comparisons import places
 from figures.synthetic import COLUMNS, Method, Model, Study, Table
 
 ROOT = Path(__file__).parents[2]

@@ -11,16 +11,17 @@ import xarray
 from arviz_base import labels, xarray_sel_iter
 from arviz_stats.base import array_stats
 
-from dpmc import sampling, storage
+from dpmc.data import chain_files
 from dpmc.metrics.cell import convergence
+from dpmc.sampling import loop
 from kernels.cells import cell
 
 GROUPS = {"posterior", "sample_stats", "private_diagnostics", "constant_data"}
 
 
-def runs(method: str = "dp-penalty", **changes: Any) -> list[storage.Chains]:
+def runs(method: str = "dp-penalty", **changes: Any) -> list[chain_files.Chains]:
     """Two seeds of a cell, with two chains each."""
-    found = sampling.sample(cell(method, chains=2, **changes), [0, 1])
+    found = loop.sample(cell(method, chains=2, **changes), [0, 1])
     for run in found:
         run.attributes["study"] = "tests"
     return found
@@ -37,7 +38,7 @@ def arviz_labels(group: xarray.DataTree) -> list[str]:
 
 def test_xarray_reads_a_chain_file_and_arviz_its_labels(tmp_path: Path) -> None:
     run = runs("dp-fast-mh published", thin=3)[1]
-    storage.write_chains(tmp_path / "chain.nc", run)
+    chain_files.write_chains(tmp_path / "chain.nc", run)
     with xarray.open_datatree(tmp_path / "chain.nc") as tree:
         assert set(tree.children) == GROUPS
         assert arviz_labels(tree["posterior"]) == ["theta[0]", "theta[1]"]
@@ -46,27 +47,27 @@ def test_xarray_reads_a_chain_file_and_arviz_its_labels(tmp_path: Path) -> None:
         diverging = tree["sample_stats/diverging"]
         assert diverging.dtype == bool and diverging.dims == ("chain", "draw")
         np.testing.assert_array_equal(diverging, run.diverging > 0)
-        for name, counts in zip(storage.RANDOM_ROWS, run.random_rows, strict=True):
+        for name, counts in zip(chain_files.RANDOM_ROWS, run.random_rows, strict=True):
             np.testing.assert_array_equal(tree["sample_stats"][name], counts)
         np.testing.assert_array_equal(tree["constant_data/theta_0"], run.start)
         assert tree["private_diagnostics"].attrs["releasable"] == 0
-        assert tree.identical(storage.tree(run))
+        assert tree.identical(chain_files.tree(run))
 
 
 def test_parameters_are_labelled_by_their_names(tmp_path: Path) -> None:
     run = replace(runs()[0], parameters=("slope", "größe"))
-    storage.write_chains(tmp_path / "chain.nc", run)
+    chain_files.write_chains(tmp_path / "chain.nc", run)
     with xarray.open_datatree(tmp_path / "chain.nc") as tree:
         assert arviz_labels(tree["posterior"]) == ["theta[slope]", "theta[größe]"]
         starts = tree["constant_data/theta_0"].sel(parameter="slope")
         np.testing.assert_array_equal(starts, run.start[:, 0])
-    np.testing.assert_array_equal(storage.read_chain(tmp_path / "chain.nc").draws, run.draws)
+    np.testing.assert_array_equal(chain_files.read_chain(tmp_path / "chain.nc").draws, run.draws)
 
 
 def test_seeds_are_joined_along_chain(tmp_path: Path) -> None:
     trees = []
     for seed, run in enumerate(runs()):
-        storage.write_chains(tmp_path / f"{seed}.nc", run)
+        chain_files.write_chains(tmp_path / f"{seed}.nc", run)
         trees.append(xarray.load_datatree(tmp_path / f"{seed}.nc"))
     together = xarray.concat(trees, dim="chain", combine_attrs="drop_conflicts")
     assert together["posterior/chain"].values.tolist() == [0, 1, 2, 3]
@@ -80,7 +81,7 @@ def test_seeds_are_joined_along_chain(tmp_path: Path) -> None:
 
 def test_equal_runs_have_equal_bytes(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        storage.write_chains(tmp_path / f"{name}.nc", runs(iterations=6000)[0])
+        chain_files.write_chains(tmp_path / f"{name}.nc", runs(iterations=6000)[0])
         cell("dp-penalty").problem.write(tmp_path / f"{name}-data.nc")
     for kind in ("", "-data"):
         one, other = (tmp_path / f"{name}{kind}.nc" for name in ("one", "other"))
@@ -92,8 +93,8 @@ def test_no_value_is_read_as_missing(tmp_path: Path) -> None:
     unusual = [np.nan, np.inf, netCDF4.default_fillvals["f8"], -0.0, 5e-324]
     run.draws.flat[: len(unusual)] = unusual
     run.totals[0, 0] = 2**62
-    storage.write_chains(tmp_path / "chain.nc", run)
-    read = storage.read_chain(tmp_path / "chain.nc")
+    chain_files.write_chains(tmp_path / "chain.nc", run)
+    read = chain_files.read_chain(tmp_path / "chain.nc")
     assert read.draws.tobytes() == run.draws.tobytes()
     assert read.totals["accepted"].tolist() == run.totals[0].tolist()
     with xarray.open_datatree(tmp_path / "chain.nc") as tree:
@@ -101,14 +102,14 @@ def test_no_value_is_read_as_missing(tmp_path: Path) -> None:
 
 
 def test_a_chain_without_draws(tmp_path: Path) -> None:
-    storage.write_chains(tmp_path / "chain.nc", runs(epsilon="0.0001", iterations=None)[0])
-    assert storage.read_chain(tmp_path / "chain.nc").draws.shape == (2, 0, 2)
+    chain_files.write_chains(tmp_path / "chain.nc", runs(epsilon="0.0001", iterations=None)[0])
+    assert chain_files.read_chain(tmp_path / "chain.nc").draws.shape == (2, 0, 2)
 
 
 def test_files_of_the_first_layout_are_read(tmp_path: Path) -> None:
     """It had other labels of chains and parameters, and counts of diverged proposals."""
     run = runs()[1]
-    storage.write_chains(tmp_path / "new.nc", run)
+    chain_files.write_chains(tmp_path / "new.nc", run)
     with xarray.open_datatree(tmp_path / "new.nc") as tree:
         old = tree.load().copy()
     old.attrs["schema"] = 1
@@ -121,6 +122,6 @@ def test_files_of_the_first_layout_are_read(tmp_path: Path) -> None:
         old[name] = xarray.DataTree(group)
     old.to_netcdf(tmp_path / "old.nc")
     for name in ("old", "new"):
-        read = storage.read_chain(tmp_path / f"{name}.nc")
+        read = chain_files.read_chain(tmp_path / f"{name}.nc")
         np.testing.assert_array_equal(read.draws, run.draws)
         assert read.totals["diverging"].tolist() == run.totals[1].tolist()

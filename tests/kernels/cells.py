@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmc import sampling
 from dpmc.algorithms import algorithm_class, hyperparameters
 from dpmc.algorithms.hyperparameters import Values
+from dpmc.data.problem import Problem
 from dpmc.models.circle import Circle
 from dpmc.models.mixture import Mixture
-from dpmc.problem import Problem
-from dpmc.sampling import Cell
+from dpmc.sampling import loop
+from dpmc.sampling.loop import Cell
 from kernels.problems import BANANA
 
 WALK = {"proposal_sd": [0.6, 0.3]}
@@ -90,4 +90,4 @@ def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell:
         accountant = "replace-pld" if method in LANGEVIN else "rdp"
     # The golden draws are keyed by names, as those of studies on public rows.
     usual = {"epsilon": "inf", "delta": 1e-3, "accountant": accountant, "iterations": 40, "streams": "names"}
-    return sampling.Cell(problem=on, method=method, algorithm=algorithm, **{**usual, **chosen})
+    return loop.Cell(problem=on, method=method, algorithm=algorithm, **{**usual, **chosen})

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmc.data.chain_files import Chains
+from dpmc.data.problem import Problem
 from dpmc.models.gaussian import Gaussian
-from dpmc.problem import Problem
-from dpmc.sampling import Cell, sample
-from dpmc.storage import Chains
+from dpmc.sampling.loop import Cell, sample
 from kernels.cells import HYPERPARAMETERS, LANGEVIN, MIXTURE, cell, problem
 from kernels.problems import SLANT
 

@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpmc import evaluators
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
 from dpmc.privacy import mechanisms
 from dpmc.privacy.noise import LabNoise
-from dpmc.sampling import sample
+from dpmc.sampling.loop import sample
 from kernels import ladder
 from kernels.cells import HYPERPARAMETERS, cell, problem, read
 from kernels.ladder import KERNELS, Spy, sown

@@ -11,12 +11,13 @@ from scipy import stats
 from scipy.stats import qmc
 from threadpoolctl import threadpool_info
 
-from dpmc import sampling, storage
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream
+from dpmc.data import chain_files
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.randomness import stream
-from dpmc.run import stream_names
-from dpmc.sampling import Cell, sample
+from dpmc.sampling import loop
+from dpmc.sampling.loop import Cell, sample
+from dpmc.sampling.run import stream_names
 from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell, problem
 
 each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
@@ -24,7 +25,7 @@ SLOW_TO_ACCOUNT_FOR = "dp-fast-mh"  #: its other variants run the same code
 each_quick_method = pytest.mark.parametrize(
     "method", [m for m in HYPERPARAMETERS if m != SLOW_TO_ACCOUNT_FOR]
 )
-ARRAYS = [field for field in storage.Chains.__dataclass_fields__ if field != "attributes"]
+ARRAYS = [field for field in chain_files.Chains.__dataclass_fields__ if field != "attributes"]
 COUNTS = ("accepted", "diverging", "ratio_clipped", "gradient_clipped")
 
 
@@ -35,11 +36,11 @@ def blocks_of(monkeypatch: Any, sizes: list[int]) -> None:
     def next_size(*_: Any) -> int:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    monkeypatch.setattr(sampling, "FIRST_BLOCK", 1000)
-    monkeypatch.setattr(sampling.Loop, "_longest_block", next_size)
+    monkeypatch.setattr(loop, "FIRST_BLOCK", 1000)
+    monkeypatch.setattr(loop.Loop, "_longest_block", next_size)
 
 
-def assert_same(ours: list[storage.Chains], theirs: list[storage.Chains]) -> None:
+def assert_same(ours: list[chain_files.Chains], theirs: list[chain_files.Chains]) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         for name in ARRAYS:
@@ -59,7 +60,7 @@ def test_block_size_changes_nothing(method: str, monkeypatch: Any) -> None:
 def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> None:
     chosen = cell("minibatch-penalty")
     whole = sample(chosen, [0, 1])
-    monkeypatch.setattr(sampling, "BLOCK_NUMBERS", 5 * 2 * chosen.algorithm.batch_size)
+    monkeypatch.setattr(loop, "BLOCK_NUMBERS", 5 * 2 * chosen.algorithm.batch_size)
     lengths: list[int] = []
     cut = sample(chosen, [0, 1], private_listener=lambda sds: lengths.append(sds.shape[1]))
     assert 1 <= max(lengths) < 5 and sum(lengths) == chosen.allowed_iterations()  # the first block, too
@@ -97,13 +98,13 @@ def test_cells_computed_together_or_alone_are_the_same(method: str, monkeypatch:
 
 def killed_and_resumed(
     cells: list[Cell], seeds: list[int], path: Path, generator: np.random.Generator, monkeypatch: Any
-) -> list[storage.Chains]:
+) -> list[chain_files.Chains]:
     """Run in blocks of random sizes with a checkpoint at each, killed at three random places."""
     blocks_of(monkeypatch, generator.integers(1, 9, 60).tolist())
     kills = sorted(generator.choice(range(1, 40), 3, replace=False).tolist())
-    kept: dict[tuple[str, int], storage.Chains] = {}
+    kept: dict[tuple[str, int], chain_files.Chains] = {}
 
-    def finished(of: Cell, chains: storage.Chains) -> None:
+    def finished(of: Cell, chains: chain_files.Chains) -> None:
         kept[of.epsilon, chains.attributes["seed"]] = chains
 
     def kill(done: int, total: int) -> None:
@@ -143,7 +144,7 @@ def test_a_killed_job_continues_with_the_missing_runs(method: str, tmp_path: Pat
 @pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
 def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell(method), [0])
-    monkeypatch.setattr("dpmc.run.set_state", lambda generator, text: None)
+    monkeypatch.setattr("dpmc.sampling.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
     finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmc import sampling, storage
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.algorithms.dp_barker import fits as barker_fits
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
 from dpmc.algorithms.dp_penalty import DPPenalty
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data import chain_files
 from dpmc.evaluators import kernels, poisson
 from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.names import TEXTS, is_metric
@@ -21,6 +21,7 @@ from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease, NonPrivateRelease
 from dpmc.privacy.fast_rule import multiplier
+from dpmc.sampling import loop
 from kernels.cells import cell, problem
 from kernels.ladder import P_VALUE, lengths
 from kernels.test_agreement import Plain
@@ -77,7 +78,7 @@ def test_alias_tables_give_every_row_its_probability(weights: list[float]) -> No
 
 def test_rows_without_bounds_are_refused() -> None:
     with pytest.raises(DpmcError, match="model: Banana: row_bounds: missing"):
-        sampling.sample(cell("tuna-mh", problem("banana")), [0])
+        loop.sample(cell("tuna-mh", problem("banana")), [0])
     for wrong in (np.nan, -1.0, 0.0):
         model = Plain(Mixture(2.0, 3.0))
         model.row_bounds = lambda rows, wrong=wrong: np.full(len(rows), wrong)  # type: ignore[attr-defined]
@@ -88,18 +89,18 @@ def test_rows_without_bounds_are_refused() -> None:
 @pytest.mark.parametrize("thin", [1, 3, 7])
 def test_facts_about_rows_reach_files_and_metrics(thin: int, tmp_path: Path) -> None:
     chosen = cell("dp-fast-mh published", thin=thin)
-    run = sampling.sample(chosen, [0])[0]
-    whole = sampling.sample(cell("dp-fast-mh published"), [0])[0]
+    run = loop.sample(chosen, [0])[0]
+    whole = loop.sample(cell("dp-fast-mh published"), [0])[0]
     assert whole.random_rows is not None and run.random_rows is not None
     windows = whole.random_rows[:, :, : 40 // thin * thin].reshape(3, 1, -1, thin).sum(axis=3)
     np.testing.assert_array_equal(run.random_rows, windows)
     np.testing.assert_array_equal(run.totals, whole.totals)
     assert 0 < whole.totals[6, 0] < 40  # some tests on all rows, some not
     run.attributes["study"] = "tests"
-    storage.write_chains(tmp_path / "chain.nc", run)
-    read = storage.read_chain(tmp_path / "chain.nc")
-    assert list(read.totals) == list(storage.TOTALS)
-    for chain in (read, storage.ChainFile.of(run, {})):
+    chain_files.write_chains(tmp_path / "chain.nc", run)
+    read = chain_files.read_chain(tmp_path / "chain.nc")
+    assert list(read.totals) == list(chain_files.TOTALS)
+    for chain in (read, chain_files.ChainFile.of(run, {})):
         found = cell_metrics([chain], chosen.problem)
         assert all(is_metric(str(row["metric"])) or row["metric"] in TEXTS for row in found)
         rows = {row["metric"]: row["value"] for row in found if row["seed"] == 0}
@@ -110,15 +111,15 @@ def test_facts_about_rows_reach_files_and_metrics(thin: int, tmp_path: Path) -> 
     from netCDF4 import Dataset
 
     with Dataset(tmp_path / "chain.nc") as file:
-        for name, counts in zip(storage.RANDOM_ROWS, run.random_rows, strict=True):
+        for name, counts in zip(chain_files.RANDOM_ROWS, run.random_rows, strict=True):
             np.testing.assert_array_equal(file["sample_stats"][name][:], counts)
 
 
 def test_the_clip_fraction_counts_only_rows_read() -> None:
     chosen = cell("dp-fast-mh", clip=0.5, iterations=200)
-    run = sampling.sample(chosen, [0])[0]
+    run = loop.sample(chosen, [0])[0]
     run.attributes["study"] = "tests"
-    rows = cell_metrics([storage.ChainFile.of(run, {})], chosen.problem)
+    rows = cell_metrics([chain_files.ChainFile.of(run, {})], chosen.problem)
     value = {row["metric"]: row["value"] for row in rows}["ratio_clip_fraction"]
     assert value == run.totals[2, 0] / run.totals[4, 0]
     assert 0.0 < value < 1.0
@@ -126,7 +127,7 @@ def test_the_clip_fraction_counts_only_rows_read() -> None:
 
 def test_a_proposal_outside_the_prior_is_rejected_without_reading_rows() -> None:
     chosen = cell("tuna-mh", proposal_sd=[1e3, 1e3])
-    run = sampling.sample(chosen, [0])[0]
+    run = loop.sample(chosen, [0])[0]
     assert run.totals[0, 0] == run.totals[4, 0] == 0
 
 
@@ -163,7 +164,7 @@ def test_dp_barker_is_set_to_an_epsilon_per_iteration() -> None:
 
 
 def test_the_ledger_of_a_corrected_chain_is_json() -> None:
-    run = sampling.sample(cell("dp-fast-mh", iterations=20), [0])[0]
+    run = loop.sample(cell("dp-fast-mh", iterations=20), [0])[0]
     (performed,) = json.loads(run.attributes["ledger"])["performed"]
     assert (performed["type"], performed["count"], performed["most_rows"]) == ("fast-metropolis", 20, 48)
 

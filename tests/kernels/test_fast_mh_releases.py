@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
 from dpmc.privacy import noise as noises

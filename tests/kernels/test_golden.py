@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dpmc.sampling import Cell, sample
+from dpmc.sampling.loop import Cell, sample
 from kernels.cells import HYPERPARAMETERS, MIXTURE, cell, problem
 
 GOLDEN = Path(__file__).with_name("golden.json")

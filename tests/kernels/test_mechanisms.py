@@ -14,7 +14,7 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.privacy import noise
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.sampling import sample
+from dpmc.sampling.loop import sample
 from kernels import cells, ladder
 from kernels.ladder import sown
 from kernels.problems import BANANA

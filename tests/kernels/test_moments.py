@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmc.problem import Problem
-from dpmc.sampling import sample
+from dpmc.data.problem import Problem
+from dpmc.sampling.loop import sample
 from kernels.cells import cell, problem
 from kernels.ladder import BATCHES
 from kernels.problems import bent

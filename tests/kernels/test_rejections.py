@@ -9,7 +9,7 @@ import pytest
 
 from dpmc import evaluators
 from dpmc.privacy import noise
-from dpmc.sampling import sample
+from dpmc.sampling.loop import sample
 from kernels import ladder
 from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell
 from kernels.ladder import KERNELS, Kernel

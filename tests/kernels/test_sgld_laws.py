@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from dpmc import datasets
 from dpmc.algorithms.dp_sgld import DPSGLD, DRIFTS
 from dpmc.algorithms.dp_sgnht import DPSGNHT
+from dpmc.data import datasets
+from dpmc.data.problem import Problem
 from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
-from dpmc.problem import Problem
-from dpmc.sampling import Cell, sample
+from dpmc.sampling.loop import Cell, sample
 from dpmc.studies import load_study
 from kernels.cells import cell, read
 

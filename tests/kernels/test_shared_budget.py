@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from dpmc import sampling
 from dpmc.privacy.events import repeat
 from dpmc.privacy.noise import LabNoise
+from dpmc.sampling import loop
 from kernels import cells
 from kernels.ladder import sown
 
-CELL = "dpmc.cell"
+CELL = "dpmc.sampling.cell"
 FORGOTTEN = {
     "the budget of each chain": (
         "return repeat(once, self.chains), repeat(each, self.chains)",
@@ -43,7 +43,7 @@ def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
             patch.setattr(LabNoise, name, counted(name))
         fields = {"iterations": None, "epsilon": str(METHODS[method]), "delta": 1e-3, "chains": chains}
         cell = cells.cell(method, cells.problem(n=30), **fields)
-        sampling.sample(cell, [0])
+        loop.sample(cell, [0])
     once, each = cell.algorithm.releases(30)
     assert once == () and set(answers) == {chains}
     iterations = sum(answers) // sum(event.count for event in each)

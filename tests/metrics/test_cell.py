@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
 from dpmc.metrics.mmd import published_mmd
 from dpmc.metrics.names import TEXTS, is_metric

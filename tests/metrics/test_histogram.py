@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpmc.errors import DpmcError
-from dpmc.metrics.histogram import (
+from dpmc.common.errors import DpmcError
+from dpmc.data.histogram import (
     EDGES,
     FLOOR,
     accuracy,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data.chain_files import ChainFile
 from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.spending import spending, tight_epsilon
 from dpmc.privacy import accountants
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease, repeat
 from dpmc.privacy.ledger import Budget, Ledger
-from dpmc.sampling import sample
-from dpmc.storage import ChainFile
+from dpmc.sampling.loop import sample
 from kernels.cells import cell
 
 BATCH = SubsampledGaussianRelease("batch log-ratio", 1.5**0.5, 1000, 100_000)

@@ -91,7 +91,7 @@ def tree(model: Any, algorithm: str) -> Any:
 @pytest.fixture(autouse=True)
 def common_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Key streams by names alone, so that runs of different models can be compared."""
-    from dpmc import run
+    from dpmc.sampling import run
 
     monkeypatch.setattr(run, "stream_names", lambda cell, seed: ("guards", cell.method, seed))
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from dpmc import models
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian

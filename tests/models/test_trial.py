@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dpmc
-from dpmc import datasets
-from dpmc.model_checks import try_out
+from dpmc.data import datasets
+from dpmc.models.checks import try_out
 from dpmc.models.own import given_model
 
 SETTING = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}

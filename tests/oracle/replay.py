@@ -13,8 +13,9 @@ from unittest import mock
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpmc import datasets, sampling
 from dpmc.base import State
+from dpmc.data import datasets
+from dpmc.sampling import loop
 from dpmc.studies import load_study
 from oracle import chains
 
@@ -47,7 +48,7 @@ def has_trajectories(name: str) -> bool:
     return any(word in name.split("/")[2] for word in ("hmc", "mala", "sgld", "sgnht"))
 
 
-def cell_of(study: str, model: str, method: str, epsilon: str) -> sampling.Cell:
+def cell_of(study: str, model: str, method: str, epsilon: str) -> loop.Cell:
     """The cell of a chain; every draw is kept."""
     found = load_study(study)
     values, source = found.pinned_hyperparameters(model, method)
@@ -62,26 +63,26 @@ def _problem(study: str, model: str) -> Any:
     return datasets.build(model, spec.model, spec.data, spec.n, found.start_points, spec.start)
 
 
-def _whole(cell: sampling.Cell, known: dict[str, Any], most: int) -> Compared:
+def _whole(cell: loop.Cell, known: dict[str, Any], most: int) -> Compared:
     total = min(json.loads(str(known["about"]))["iterations"], most)
-    found = sampling.sample(dataclasses.replace(cell, iterations=total), [chains.SEED])[0]
+    found = loop.sample(dataclasses.replace(cell, iterations=total), [chains.SEED])[0]
     counts = np.stack([found.accepted, found.ratio_clipped, found.gradient_clipped])
     return _compared("whole", cell, known, found.draws, counts)
 
 
-def _single(cell: sampling.Cell, known: dict[str, Any]) -> Compared:
+def _single(cell: loop.Cell, known: dict[str, Any]) -> Compared:
     """Run the loop in blocks of one iteration; after each, put the chains where they were known to be.
 
     What HMC carries is set to 0, so that it computes the gradient at the known position.
     """
     total = int((known["iteration"] <= chains.WHOLE).sum())
-    job = sampling.Loop([dataclasses.replace(cell, iterations=total)], [chains.SEED])
+    job = loop.Loop([dataclasses.replace(cell, iterations=total)], [chains.SEED])
 
     def put_back(done: int, _: int) -> None:
         theta, no = known["theta"][:, done - 1].copy(), np.zeros(cell.chains, np.bool_)
         job.state = State(theta, np.zeros((cell.chains, job.needs.carried)), no, no)
 
-    blocks_of_one = mock.patch.multiple(sampling, FIRST_BLOCK=1, BLOCK_SECONDS=0.0)
+    blocks_of_one = mock.patch.multiple(loop, FIRST_BLOCK=1, BLOCK_SECONDS=0.0)
     with blocks_of_one, threadpool_limits(1, user_api="blas"):
         job.run(None, np.inf, put_back, None, None)
     found = next(iter(job.chains.values()))
@@ -90,7 +91,7 @@ def _single(cell: sampling.Cell, known: dict[str, Any]) -> Compared:
 
 
 def _compared(
-    how: str, cell: sampling.Cell, known: dict[str, Any], draws: np.ndarray, counts: np.ndarray
+    how: str, cell: loop.Cell, known: dict[str, Any], draws: np.ndarray, counts: np.ndarray
 ) -> Compared:
     """Compare draws (chains, m, d) and counts (3, chains, m) of m iterations with the known chains."""
     total = draws.shape[1]

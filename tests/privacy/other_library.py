@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import dp_accounting
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import GaussianRelease, NonPrivateRelease, Release, SubsampledGaussianRelease
 
 

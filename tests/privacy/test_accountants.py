@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
 from dpmc.privacy.accountants.base import crossing

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, PRESETS, pld, profiles, rdp, resolve
 from dpmc.privacy.accountants.profiles import Amplified, BarkerTest, ReplacePair, Shift

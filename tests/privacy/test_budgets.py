@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dpmc import budgets
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease, SubsampledGaussianRelease, repeat
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
+from dpmc.reports.tables import budgets
 from dpmc.studies import MissingSettings, load_study
 
 N, DELTA = 100_000, 1e-6

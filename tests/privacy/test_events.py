@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import (
     GaussianRelease,
     NonPrivateRelease,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_ndtr
 from scipy.stats import binom, poisson
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants, fast_mh
 from dpmc.privacy.accountants import fast_mh_profiles as pairs
 from dpmc.privacy.accountants import resolve

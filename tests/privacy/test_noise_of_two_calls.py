@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dpmc
-from dpmc import run, sampling
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.own import given_model
+from dpmc.sampling import loop, run
 
 ROWS = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
 SGLD = {"batch_size": 400, "clip": 10.0, "step_size": 0.1}
@@ -109,13 +109,13 @@ def test_a_rehearsal_on_simulated_rows_has_other_streams(monkeypatch: pytest.Mon
 
 def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[np.ndarray] = []
-    vectors = sampling.LabNoise.__init__
+    vectors = loop.LabNoise.__init__
 
     def keep(self: Any, ratios: np.ndarray, gradients: np.ndarray) -> None:
         drawn.append(gradients.ravel().copy())
         vectors(self, ratios, gradients)
 
-    monkeypatch.setattr(sampling.LabNoise, "__init__", keep)
+    monkeypatch.setattr(loop.LabNoise, "__init__", keep)
     long = {"iterations": 4000, "epsilon": 50}
     together = []
     for h in (0.01, 0.011):

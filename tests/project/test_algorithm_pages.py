@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dpmc import budgets
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, declared, describe, read
 from dpmc.privacy.events import NonPrivateRelease
+from dpmc.reports.tables import budgets
 
 PAGES = Path(__file__).parents[2] / "docs/reference/algorithms"
 #: Some value of each hyperparameter that has no default.

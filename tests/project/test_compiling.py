@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmc import compiling
+from dpmc.common import compiling
 
 PROGRAM = """
 import importlib.util, sys, warnings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmc.cli import main
-from dpmc.storage import read_chain
+from dpmc.data.chain_files import read_chain
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmc.options import COMMANDS
+from dpmc.cli.options import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(

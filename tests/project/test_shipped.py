@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmc import shipped as module
-from dpmc.shipped import shipped
+from dpmc.common import shipped as module
+from dpmc.common.shipped import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from dpmc import search, sources
 from dpmc.cli import main
+from dpmc.common import sources
+from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.tight import TightGaussian
-from dpmc.sources import modules, version
 from dpmc.studies import Study, load_study
+from dpmc.tuning import search
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
-COMMANDS = "dpmc.commands.evaluation:"
+COMMANDS = "dpmc.cli.evaluation:"
 
 
 @pytest.fixture(autouse=True)
@@ -111,14 +112,14 @@ def test_only_what_a_function_names_counts(tmp_path) -> None:
     tree = sources.ast.parse("x = 1\n" + "".join(texts))
     assert sources.ast.unparse(sources.ast.Module(sources._used_by("a", tree.body), [])).count("import") == 1
     with pytest.raises(OSError, match="no such function"):
-        version("dpmc.search:none")
+        version("dpmc.tuning.search:none")
     with pytest.raises(OSError, match="no such module"):
         version("dpmc.none")
 
 
 def test_files_that_a_module_reads_beside_itself_count() -> None:
     names = {name for name, _ in sources._walked((SCRIPTS / "claims.py",), ())}
-    assert {"dpmc.claims:thesis.yaml", "dpmc.datasets.sources:sources.yaml"} <= names
+    assert {"dpmc.reports.claims:thesis.yaml", "dpmc.data.sources:sources.yaml"} <= names
 
 
 # What each rule depends on.
@@ -138,7 +139,9 @@ def test_metrics_depend_on_metrics_and_accountants_and_not_on_pictures() -> None
         )
         assert {"dpmc.privacy.events", "dpmc.models.banana", "dpmc.algorithms.dp_hmc"} <= found
         drawn = below("plots", "claims", "comparing", "reach", "stamp", "tables") - below("tables.formats")
-        assert found & drawn == {"dpmc.tables", "dpmc.tables.names"}, "the names of tables, for studies"
+        assert found & drawn == {"dpmc.reports.tables", "dpmc.studies.table_names"}, (
+            "the names of tables, for studies"
+        )
         assert not found & below("api", "cli", "options", "sampling", "run", "jobs", "search", "tuning")
     assert below("metrics.cell", "metrics.spending", "metrics.mmd") <= modules(COMMANDS + "evaluate")
     assert not below("metrics.cell") & modules(COMMANDS + "trace")
@@ -158,7 +161,7 @@ def test_claims_depend_on_claims() -> None:
 
 
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
-    found = modules("dpmc.search", without=search.DECLARED)
+    found = modules("dpmc.tuning.search", without=search.DECLARED)
     valued = below("search", "tuning", "trials", "metrics.cell", "metrics.mmd", "privacy.events", "comparing")
     assert valued <= found
     assert not found & below("algorithms", "evaluators", "run", "problem", "datasets", "models", "plots")
@@ -166,7 +169,7 @@ def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() 
 
 
 def test_budgets_depend_on_releases() -> None:
-    found = modules("dpmc.commands.budgets:budgets")
+    found = modules("dpmc.cli.budgets:budgets")
     assert below("budgets", "privacy.accountants", "privacy.events", "algorithms.dp_hmc", "cell") <= found
     assert not found & below("plots", "metrics.cell", "sampling")
 
@@ -201,7 +204,7 @@ for what, *arguments in work:
 json.dump([name for name in sys.modules if name.partition(".")[0] == "dpmc"], open(record, "w"))
 """
 #: The front door: it reads options and chooses the command, but computes nothing.
-DOOR = {"dpmc.__main__", "dpmc.cli", "dpmc.options", "dpmc.arguments"}
+DOOR = {"dpmc.__main__", "dpmc.cli", "dpmc.cli.options", "dpmc.cli.arguments"}
 
 
 RULES = [
@@ -355,8 +358,8 @@ def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -
 
 
 def test_a_search_of_a_model_of_ones_own_follows_the_accountant(monkeypatch) -> None:
-    from dpmc.first_setting import OneCell
-    from dpmc.sampling import Cell
+    from dpmc.sampling.loop import Cell
+    from dpmc.tuning.first_setting import OneCell
 
     template = Cell(
         problem=None, method="dp-penalty", algorithm=None, epsilon="1", delta=0.1, accountant="tight"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dpmc.errors import DpmcError
-from dpmc.tables import write
+from dpmc.common.errors import DpmcError
+from dpmc.reports.tables import write
 from figures.synthetic import EASY, Method, Model, Study
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from dpmc.cli import main
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.reports.tables import write
+from dpmc.reports.tables.formats import latex_cell, markdown
 from dpmc.studies import Study, load_study
-from dpmc.tables import write
-from dpmc.tables.formats import latex_cell, markdown
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 import dpmc
-from dpmc import datasets, search
 from dpmc.cli import main
-from dpmc.errors import DpmcError
-from dpmc.search import Bench
+from dpmc.common.errors import DpmcError
+from dpmc.data import datasets
 from dpmc.studies import Study, load_study
-from dpmc.trials import Trial, open_table, read
+from dpmc.tuning import search
+from dpmc.tuning.search import Bench
+from dpmc.tuning.trials import Trial, open_table, read
 
 STUDY = """
 title: a search
@@ -194,9 +195,8 @@ def test_a_damaged_table_is_reported(whole: Any, study: Study, problem: Any, tmp
 
 
 def test_a_second_process_waits_for_the_table(whole: Any, tmp_path: Path) -> None:
-    code = (
-        "import sys, pathlib as p, dpmc.trials as t\nwith t.open_table(p.Path(sys.argv[1]), 'k'): print('in')"
-    )
+    code = "import sys, pathlib as p\nfrom dpmc.tuning import trials as t\n"
+    code += "with t.open_table(p.Path(sys.argv[1]), 'k'): print('in')"
     table = tmp_path / "trials.csv"
     with open_table(table, "k"):
         other = subprocess.Popen(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from datasets import images as tiny
-from dpmc.datasets import images, sources
+from dpmc.data import images, sources
 from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]

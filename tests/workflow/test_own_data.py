@@ -15,9 +15,9 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpmc.cli import main
-from dpmc.errors import DpmcError
-from dpmc.problem import read_problem
-from dpmc.storage import read_chain
+from dpmc.common.errors import DpmcError
+from dpmc.data.chain_files import read_chain
+from dpmc.data.problem import read_problem
 from dpmc.studies import find_study, load_study, study_files
 from pipeline_copy import copy_pipeline
 

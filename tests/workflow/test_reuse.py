@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from dpmc.cli import main
-from dpmc.comparing import two_accountings
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.studies import Study, load_study
+from dpmc.studies.pairs import two_accountings
 from pipeline_copy import copy_pipeline
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc import plots
+from dpmc.reports import plots
 from dpmc.studies import load_study
 from pipeline_copy import copy_pipeline
 

@@ -6,16 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-from dpmc.claims import CLAIMS
-from dpmc.comparing import tuned_pairs, two_accountings
-from dpmc.datasets import images
-from dpmc.errors import DpmcError
-from dpmc import plots
-from dpmc.shipped import shipped
+from dpmc.reports.claims import CLAIMS
+from dpmc.studies.pairs import tuned_pairs, two_accountings
+from dpmc.data import images
+from dpmc.common.errors import DpmcError
+from dpmc.reports import plots
+from dpmc.common.shipped import shipped
 from dpmc.studies.figures import declared_figure
-from dpmc.sources import version as sources_version
+from dpmc.common.sources import version as sources_version
 from dpmc.studies import PLACES, load_study, study_files
-from dpmc.tables import TABLES as PAPER_TABLES
+from dpmc.reports.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")

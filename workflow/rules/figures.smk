@@ -51,7 +51,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards: sources_version("dpmc.commands.evaluation:_write_table"),
+        version=lambda wildcards: sources_version("dpmc.cli.evaluation:_write_table"),
         note=lambda wildcards: note_of_table(wildcards.table),
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"

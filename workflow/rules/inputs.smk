@@ -1,10 +1,10 @@
 # Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
 from dpmc import models
-from dpmc.datasets import DATA_VERSION
-from dpmc import sources
-from dpmc.search import searched_pairs, sources_of_search
-from dpmc.tables import inputs as table_inputs
-from dpmc.tables import note as note_of_table
+from dpmc.data.datasets import DATA_VERSION
+from dpmc.common import sources
+from dpmc.tuning.search import searched_pairs, sources_of_search
+from dpmc.reports.tables import inputs as table_inputs
+from dpmc.reports.tables import note as note_of_table
 from snakemake.exceptions import WorkflowError
 
 RESULTS = Path("results")
@@ -229,7 +229,7 @@ def figure_version(wildcards):
     own = sources.beside(
         declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
     )
-    return sources_version("dpmc.commands.evaluation:plot", *filter(None, [own]))
+    return sources_version("dpmc.cli.evaluation:plot", *filter(None, [own]))
 
 
 def study_targets(name):

@@ -2,8 +2,8 @@
 
     python workflow/scripts/check_gallery.py <study> ...
 
-A picture is up to date if its stamp (`dpmc.stamp`) is the digest of the current results; a table is compared
-with the one in figures/ or results/. Prints files that are outdated or missing, and exits with 1 if there are
+A picture is up to date if its stamp (`dpmc.reports.plots.stamp`) is the digest of the current results; a table is
+compared with the one in figures/ or results/. Prints files that are outdated or missing, and exits with 1 if there are
 any. A study without results is not checked.
 """
 
@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpmc import plots, stamp
-from dpmc.errors import DpmcError
-from dpmc.shipped import shipped
+from dpmc.common.errors import DpmcError
+from dpmc.common.shipped import shipped
+from dpmc.reports import plots, stamp
 from dpmc.studies import Study, load_study
 
 RESULTS = Path("results")

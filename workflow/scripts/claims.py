@@ -2,7 +2,7 @@
 
     python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv <output>
 
-The claims are in `dpmc.claims`. Prints a line for each verdict on standard error.
+The claims are in `dpmc.reports.claims`. Prints a line for each verdict on standard error.
 """
 
 import sys
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc import claims
-from dpmc.plots.frame import read_metrics
+from dpmc.reports import claims
+from dpmc.reports.plots.frame import read_metrics
 from dpmc.studies import load_study
 
 

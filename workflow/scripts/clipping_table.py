@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from dpmc import models
-from dpmc.plots.frame import read_metrics
+from dpmc.reports.plots.frame import read_metrics
 from dpmc.studies import load_study
 
 NAMES = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpmc.comparing import error_of_median
-from dpmc.plots.frame import Results, read_metrics, read_published
+from dpmc.metrics.statistics import error_of_median
+from dpmc.reports.plots.frame import Results, read_metrics, read_published
+from dpmc.reports.tables.formats import markdown
 from dpmc.studies import Study, load_study
-from dpmc.tables.formats import markdown
 
 METRICS = ("mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_CHAINS = 20

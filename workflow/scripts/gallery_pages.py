@@ -6,9 +6,9 @@ python workflow/scripts/gallery_pages.py
 import textwrap
 from pathlib import Path
 
+from dpmc.reports.tables import TABLES
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
-from dpmc.tables import TABLES
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
 INTRODUCTIONS = {

@@ -6,10 +6,10 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
-from dpmc.plots import lessons, style
-from dpmc.problem import read_problem
-from dpmc.reach import add_reach
+from dpmc.data.problem import read_problem
+from dpmc.reports.plots import lessons, style
 from dpmc.studies import load_study, read_yaml
+from dpmc.tuning.reach import add_reach
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dpmc import tables
-from dpmc.plots.style import method_styles, metric_title, model_title
+from dpmc.reports import tables
+from dpmc.reports.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 

@@ -7,12 +7,12 @@ import json
 import sys
 from pathlib import Path
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data.chain_files import ChainFile, read_chain
 from dpmc.metrics.spending import tight_epsilon
+from dpmc.metrics.summary import rounded_up
 from dpmc.privacy.events import from_json, merge
-from dpmc.storage import ChainFile, read_chain
 from dpmc.studies import Study, load_study
-from dpmc.summary import rounded_up
 
 
 def line(rows: Path, chains: list[ChainFile], study: Study) -> str:

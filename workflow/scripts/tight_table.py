@@ -19,22 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.comparing import (
-    Row,
-    is_known,
-    mean_with_error,
-    median_error,
-    paired,
-    places,
-    text,
-    two_accountings,
-    with_error,
-    write,
-)
-from dpmc.plots import style
-from dpmc.plots.frame import Results, private_models, read_metrics
+from dpmc.metrics.statistics import mean_with_error, median_error, paired
+from dpmc.reports.plots import style
+from dpmc.reports.plots.frame import Results, private_models, read_metrics
+from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write
+from dpmc.reports.tables.formats import markdown as markdown_lines
 from dpmc.studies import Study, load_study
-from dpmc.tables.formats import markdown as markdown_lines
+from dpmc.studies.pairs import two_accountings
 
 FULL = {
     "minibatch-penalty": "dp-penalty",

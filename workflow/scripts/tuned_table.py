@@ -21,12 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dpmc.comparing import Row, is_known, median_error, places, text, tuned_pairs, with_error, write
-from dpmc.errors import DpmcError
-from dpmc.plots.frame import Results, private_models, read_metrics
-from dpmc.plots.style import method_styles, model_title
+from dpmc.common.errors import DpmcError
+from dpmc.metrics.statistics import median_error
+from dpmc.reports.plots.frame import Results, private_models, read_metrics
+from dpmc.reports.plots.style import method_styles, model_title
+from dpmc.reports.tables import formats
+from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write
 from dpmc.studies import Study, load_study
-from dpmc.tables import formats
+from dpmc.studies.pairs import tuned_pairs
 
 WAYS = ("before", "tuned")
 ONE_WAY = ("iterations", "mmd", "mmd_error", "acceptance_rate", "clip_fraction")

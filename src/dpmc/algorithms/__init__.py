@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 
 _CLASSES = {
     "rwmh": "dpmc.algorithms.rwmh:RWMH",

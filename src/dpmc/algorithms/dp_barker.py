@@ -9,7 +9,7 @@ from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import fraction, lengths, whole
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import Draws, Needs, PrivateData, State
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
 from dpmc.privacy.events import BarkerRelease
 

@@ -8,7 +8,7 @@ import numpy as np
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.fast_rule import multiplier
 

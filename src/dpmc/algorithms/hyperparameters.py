@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dpmc.errors import DpmcError
-from dpmc.values import MOST, real, shown
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import MOST, real, shown
 
 
 class Rule(NamedTuple):

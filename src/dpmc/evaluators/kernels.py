@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.compiling import njit
+from dpmc.common.compiling import njit
 
 WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e-12 of the bound
 LARGEST_TERM = 1e150  #: its square is finite

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.evaluators.kernels import BLOCK, STRIP
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.model_checks import name_of, real_array
+from dpmc.models.checks import name_of, real_array
 
 
 class BoundedRows:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpmc.evaluators import kernels, layout
 from dpmc.evaluators.generic import GenericEvaluator
-from dpmc.model_checks import statistics
+from dpmc.models.checks import statistics
 
 
 class SoftplusEvaluator(GenericEvaluator):

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.data.histogram import accuracy, symmetric_kl
 from dpmc.metrics.errors import covariance_error, mean_error
-from dpmc.metrics.histogram import accuracy, symmetric_kl
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
 from dpmc.metrics.traces import milestones
 
 if TYPE_CHECKING:
-    from dpmc.problem import Problem
-    from dpmc.storage import ChainFile
+    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.problem import Problem
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
@@ -75,7 +75,7 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
     `stream(*names)` gives the generator of the MMD's random pairs; the default is
-    `dpmc.randomness.stream`, keyed by data set, model, method, epsilon and seed, so that a value
+    `dpmc.common.streams.stream`, keyed by data set, model, method, epsilon and seed, so that a value
     does not depend on which other cells are evaluated.
 
     Raises
@@ -138,7 +138,7 @@ def baseline_metrics(
 
 
 def _default_stream() -> Stream:
-    from dpmc.randomness import stream
+    from dpmc.common.streams import stream
 
     return stream
 

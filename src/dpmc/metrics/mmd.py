@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.compiling import njit
+from dpmc.common.compiling import njit
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.events import Release, from_json, merge
 
 if TYPE_CHECKING:
-    from dpmc.storage import ChainFile
+    from dpmc.data.chain_files import ChainFile
 
 
 def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.metrics.histogram import accuracy, bin_indices, symmetric_kl_of_counts
+from dpmc.data.histogram import accuracy, bin_indices, symmetric_kl_of_counts
 from dpmc.privacy import accountants
 from dpmc.privacy.events import NonPrivateRelease, Release, counts, from_counts, from_json, repeat
 
 if TYPE_CHECKING:
-    from dpmc.problem import Problem
-    from dpmc.storage import ChainFile
+    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.problem import Problem
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 
 
 def differentiated(

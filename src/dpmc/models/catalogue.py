@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
 from dpmc.models.banana import Banana
 from dpmc.models.circle import Circle
 from dpmc.models.definition import Definition
@@ -12,7 +13,6 @@ from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
 from dpmc.models.own import own_model
-from dpmc.values import shown
 
 
 def _banana(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 
 
 @dataclass(frozen=True)

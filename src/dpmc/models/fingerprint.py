@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.threads import one_blas_thread
+from dpmc.common.threads import one_blas_thread
 
 DUMMIES = 16  #: rows of each kind
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))

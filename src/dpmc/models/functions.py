@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.errors import DpmcError
-from dpmc.values import shown
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
 
 #: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL = (

@@ -113,7 +113,7 @@ def dp_hmc_covariance() -> np.ndarray:
 
     Q has the orthonormalised columns of a matrix of uniforms.
     """
-    from dpmc import threefry  # loads SciPy, which other models do not need at import
+    from dpmc.common import threefry  # loads SciPy, which other models do not need at import
 
     size = len(DP_HMC_EIGENVALUES)
     # The second of the three keys drew the eigenvalues.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from dpmc.base import has_diverged
-from dpmc.errors import DpmcError
-from dpmc.model_checks import name_of, real_array
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import MOST, MOST_PARAMETERS, array, count, positive, shown
+from dpmc.models.checks import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
-from dpmc.values import MOST, MOST_PARAMETERS, array, count, positive, shown
 
 ATTRIBUTES = (
     "dimension",

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import array, positive, shown
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import Logistic
-from dpmc.values import array, positive, shown
 
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]

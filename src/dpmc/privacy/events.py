@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 
 NEIGHBOURS = "substitute"
 """The neighbour relation of all releases: one row is replaced; the number of rows is public."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import worst
 from dpmc.privacy.accountants.tight import TightGaussian

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
 from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
-from dpmc.errors import DpmcError
-from dpmc.values import decimal, shown, whole
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import decimal, shown, whole
 
 MOST_NESTED = 20  #: depth of nesting
 MOST_VALUES = 100_000  #: of a file; an anchor (&x) counts each time it is used

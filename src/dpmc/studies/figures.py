@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
+from dpmc.common.shipped import shipped
+from dpmc.common.values import shown
 from dpmc.metrics.names import METRICS, is_metric
-from dpmc.shipped import shipped
 from dpmc.studies.documents import Document, parse, read_bytes
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
-from dpmc.tables.names import NAMES
-from dpmc.values import shown
+from dpmc.studies.table_names import NAMES
 
 COMMON = "common.yaml"  #: the file of dpmc with figures for any study
 

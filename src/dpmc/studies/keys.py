@@ -21,14 +21,14 @@ from pydantic import (
     field_validator,
 )
 
-from dpmc.errors import DpmcError
-from dpmc.randomness import canonical_epsilon
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import canonical_epsilon
+from dpmc.common.values import MOST, shown
 from dpmc.studies.documents import Document
-from dpmc.values import MOST, shown
 
-#: Data sets of dpmc; equal to `dpmc.datasets.DATASET_PATTERN` (tested), which is slow to import.
+#: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
-OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.datasets.tables.SUFFIXES`
+OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
 
 
 def added(default: Any) -> Any:

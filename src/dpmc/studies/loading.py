@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpmc.errors import DpmcError
-from dpmc.shipped import shipped
+from dpmc.common.errors import DpmcError
+from dpmc.common.shipped import shipped
+from dpmc.common.values import MOST, MOST_STARTS, shown
 from dpmc.studies.documents import parse, read_bytes
 from dpmc.studies.figures import check_own, known_figures, own_figures
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, validated
 from dpmc.studies.study import MissingSettings, Study, hyperparameter_table, search_folder
-from dpmc.tables.names import NAMES
-from dpmc.values import MOST, MOST_STARTS, shown
+from dpmc.studies.table_names import NAMES
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
 

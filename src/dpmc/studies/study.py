@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import RootModel
 
-from dpmc import sources
-from dpmc.errors import DpmcError
+from dpmc.common import sources
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import delta_below, real
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, added, validated
-from dpmc.values import delta_below, real
 
 if TYPE_CHECKING:
-    from dpmc.cell import Cell
+    from dpmc.data.problem import Problem
     from dpmc.models import Definition
-    from dpmc.problem import Problem
+    from dpmc.sampling.cell import Cell
 
 Spec = TypeVar("Spec")
 
@@ -91,7 +91,7 @@ class Study(StudyKeys):
 
         Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
         """
-        from dpmc import datasets
+        from dpmc.data import datasets
 
         spec = self.model(model)
         by_model = getattr(self.definition(model).model, "column_names", None)
@@ -318,7 +318,7 @@ class Study(StudyKeys):
 
         Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
         """
-        from dpmc.cell import Cell
+        from dpmc.sampling.cell import Cell
 
         how = self.own_method(method)
         return Cell(
@@ -376,7 +376,7 @@ class Study(StudyKeys):
         """Return everything in the study and the code that determines a cell's chains, as JSON.
 
         `epsilon` is "" for what all ε of a method have in common. The code counts by versions that are
-        raised with its results: a refactoring does not change them (`dpmc.sources`).
+        raised with its results: a refactoring does not change them (`dpmc.common.sources`).
         """
         from dpmc.algorithms import algorithm_class
 

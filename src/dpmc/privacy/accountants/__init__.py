@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants.base import ACCOUNTANTS, Accountant, checked_delta, checked_epsilon
 from dpmc.privacy.accountants.loss_distribution import (
     BarkerPld,

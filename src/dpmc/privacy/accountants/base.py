@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
-from dpmc.errors import DpmcError
+from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
 
 Number = TypeVar("Number", int, float)

@@ -1,0 +1,73 @@
+"""Commands that print what a budget allows and what iterations cost."""
+
+import argparse
+import json
+
+from dpmc.cli.given import at_least, check_output, hyperparameters_of, study_as_asked
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import canonical_epsilon
+from dpmc.data import outputs
+from dpmc.studies import Study, load_study, read_yaml
+
+
+def budget(options: argparse.Namespace) -> None:
+    """Print the iterations that ε allows, or the ε that iterations cost, by each accountant that applies.
+
+    If ε is per iteration, it sets the noise, and the total ε of the iterations is printed.
+    """
+    from dpmc.privacy.events import repeat
+    from dpmc.reports.tables import budgets
+
+    study = study_as_asked(options)
+    kept, k = _what_to_budget(study, options)
+    definition = study.definition(options.model)
+    n = at_least(1, "n", options.n) or study.number_of_rows(options.model)
+    if not n:
+        raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
+    delta = study.delta_for(n)
+    values, source = hyperparameters_of(study, options)
+    algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
+    once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
+    total = None if k else float(canonical_epsilon(options.epsilon))
+    answers = budgets.answers(once, each, delta, epsilon=total, iterations=k)
+    if options.json:
+        print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
+        return
+    question = f"iterations at epsilon {options.epsilon}" if k is None else f"epsilon of {k} iterations"
+    if study.epsilon_kind != "total":
+        question += f" of {kept} each"
+    print(f"{options.model} {options.method}: {question}, delta {delta:g}, n {n}")
+    for name, answer in answers.items():
+        print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
+
+
+def budgets(options: argparse.Namespace) -> None:
+    """Write a study's table of budgets."""
+    from dpmc.reports.tables import budgets
+
+    study = load_study(options.study)
+    files = [("--hyperparameters", file) for file in options.hyperparameters]
+    check_output(options, outputs.csv_table(budgets.COLUMNS), files)
+    tuned = {}
+    for file in options.hyperparameters:
+        content = read_yaml(file)
+        try:
+            tuned[content["model"], content["method"]] = content["hyperparameters"]
+        except (KeyError, TypeError):
+            raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
+    budgets.write(study, options.output, tuned)
+
+
+def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
+    """Return ε per iteration ("inf" if total), and the iterations whose ε is wanted (None if none)."""
+    k = at_least(1, "iterations", options.iterations)
+    if study.epsilon_kind == "total":
+        if (options.epsilon is None) == (k is None):
+            raise DpmcError("--epsilon, --iterations: give one of them")
+        return "inf", k
+    if options.epsilon is None:
+        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
+    k = k or study.iterations(options.model, options.method)
+    if k is None:
+        raise DpmcError("--iterations: needed, the study does not say how many")
+    return canonical_epsilon(options.epsilon), k

@@ -1,0 +1,29 @@
+"""Commands that make or fetch data."""
+
+import argparse
+
+from dpmc.cli.given import check_output, problem_of
+from dpmc.data import outputs
+from dpmc.studies import load_study
+
+
+def data(options: argparse.Namespace) -> None:
+    """Write a problem file."""
+    check_output(options, outputs.PROBLEM, [("--rows", options.rows)])
+    study = load_study(options.study)
+    problem_of(study, options.model, None, options.data, options.rows).write(options.output)
+
+
+def fetch(options: argparse.Namespace) -> None:
+    """Find or fetch the files of a source of image data; write their checksums."""
+    from dpmc.common import files
+    from dpmc.data import sources
+
+    source = sources.source(options.source)
+    check_output(options, outputs.checksums(source.files))
+    checksums = sources.fetch(source)
+    if options.output is None:
+        print(checksums, end="")
+        return
+    with files.replacing(options.output) as temporary:
+        temporary.write_text(checksums)

@@ -1,0 +1,50 @@
+"""The command that writes a new project."""
+
+import argparse
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.shipped import PACKAGE
+
+TEMPLATE = PACKAGE / "template"
+DATA, README = Path("measurements.csv"), Path("README.md")
+ROWS = 2000
+INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of the template names them
+
+
+def init(options: argparse.Namespace) -> None:
+    """Write the files of the template and simulated data.
+
+    Raises DpmcError, and writes nothing, if a file exists already.
+    """
+    folder: Path = options.folder
+    parts = sorted(path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if _belongs(path))
+    for part in (*parts, DATA):
+        if (folder / part).exists() or (folder / part).is_symlink():
+            raise DpmcError(f"{folder / part}: exists; dpmc init overwrites nothing, name a new folder")
+    for part in parts:
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(TEMPLATE / part, folder / part)
+    readme = folder / README
+    readme.write_text(readme.read_text().format(seed=options.seed, n=ROWS))
+    rows = _simulated(np.random.default_rng(options.seed))
+    np.savetxt(folder / DATA, rows, "%.6g", delimiter=",", header="x,y", comments="")
+    if not options.quiet:
+        print(f"{folder}: a project with simulated data; its README.md names the commands")
+        if find_spec("snakemake") is None:
+            print("for its Snakefile: pip install 'dpmc-….whl[workflow]'")
+
+
+def _belongs(path: Path) -> bool:
+    """Return whether a path of the template is one of its files, not Python's compiled cache."""
+    return path.is_file() and "__pycache__" not in path.parts
+
+
+def _simulated(generator: np.random.Generator) -> np.ndarray:
+    """Return rows (x, y) of a linear regression, (ROWS, 2)."""
+    x = generator.standard_normal(ROWS)
+    return np.column_stack([x, INTERCEPT + SLOPE * x + generator.standard_normal(ROWS)])

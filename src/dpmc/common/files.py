@@ -1,0 +1,83 @@
+"""Files: replaced as a whole, locked, and NetCDF opened with clear errors."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
+
+    Raises DpmcError if `path` is a folder, a device or the like.
+    """
+    if path.is_dir():
+        raise DpmcError(f"{path}: is a folder, must be a file")
+    if path.exists() and not path.is_file():
+        raise DpmcError(f"{path}: is not a regular file, which a result has to be")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    begin = f".{path.name}."
+    for name in os.listdir(path.parent):
+        if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # left by a killed process
+            path.with_name(name).unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def lock(file: IO[str], waiting: str) -> None:
+    """Lock an open file; print `waiting` and wait while another process holds the lock.
+
+    Raises OSError if its file system has no locks.
+    """
+    import fcntl  # POSIX only; the package can be imported elsewhere
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"dpmc: {waiting}", file=sys.stderr, flush=True)
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
+    """Open a NetCDF file for reading; raise DpmcError if it is missing or broken.
+
+    Values are not decoded, and no fill value is replaced.
+    """
+    import xarray
+
+    if not Path(path).is_file():
+        raise DpmcError(f"{path}: no such file")
+    try:
+        with xarray.open_datatree(
+            path, engine="netcdf4", decode_cf=False, create_default_indexes=False
+        ) as file:
+            yield file
+    except (OSError, RuntimeError) as error:
+        raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
+    except (KeyError, IndexError, AttributeError) as error:
+        raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise DpmcError(f"{path}: is not the file expected here ({error})") from None
+
+
+def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:
+    """Return all values of a variable of an open file or group; raise TypeError if not numbers."""
+    values = np.asarray(group.variables[name].values)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(f"{name} holds no numbers")
+    return values

@@ -1,0 +1,52 @@
+"""Random streams keyed by names: equal names give equal numbers, different names independent ones."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import real, shown
+
+
+def canonical_epsilon(epsilon: str | float) -> str:
+    """Return ε as the text used in names and paths: "4" for 4, 4.0 and "4.0"; "inf" without privacy.
+
+    Raises DpmcError unless it is a number greater than 0.
+    """
+    try:
+        value = real(epsilon)
+    except ValueError as error:
+        raise DpmcError(f"epsilon: {error}") from None
+    if not value > 0:
+        raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
+    return "inf" if np.isinf(value) else np.format_float_positional(value, trim="-")
+
+
+def stream(*names: str | int) -> np.random.Generator:
+    """Return the counter-based generator (Philox) whose key is a hash of `names`.
+
+    Strings and integers differ, so `stream("a", 1)` is not `stream("a", "1")`.
+    """
+    digest = hashlib.sha256(json.dumps(names).encode()).digest()
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8")))
+
+
+def get_state(generator: np.random.Generator) -> str:
+    """Return a generator's state as JSON, for a checkpoint."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, np.ndarray) else value
+
+    state = generator.bit_generator.state
+    inner = {name: plain(value) for name, value in state["state"].items()}
+    return json.dumps({**{k: plain(v) for k, v in state.items()}, "state": inner})
+
+
+def set_state(generator: np.random.Generator, text: str) -> None:
+    """Restore a generator's state from `get_state`."""
+    state = json.loads(text)
+    state["buffer"] = np.array(state["buffer"], dtype=np.uint64)
+    state["state"] = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}
+    generator.bit_generator.state = state

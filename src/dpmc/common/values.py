@@ -1,0 +1,136 @@
+"""Users' values: strict reading, short display, and one-line errors that name their place."""
+
+import math
+import re
+from typing import Any
+
+from dpmc.common.errors import DpmcError
+
+#: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
+MOST = 10**9
+#: Largest number of a model's parameters: covariances have its square.
+MOST_PARAMETERS = 10_000
+
+#: Largest number of start points: one for each chain of each seed up to the largest.
+MOST_STARTS = 1_000_000
+
+#: Largest number of chains of one run: a budget shared by more leaves none of them an iteration.
+MOST_CHAINS = 1000
+
+_WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+def whole(text: str) -> int:
+    """Read a whole number in plain digits.
+
+    Raises ValueError otherwise; `int` would accept `1_0` and the digits of other scripts.
+    """
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"{shown(text)} must be a whole number, in digits")
+    return int(text)
+
+
+def decimal(text: str) -> float:
+    """Read a number such as 2, 0.5 or 1e-5, or inf.
+
+    Raises ValueError otherwise; `float` would accept `1_0`, the digits of other scripts, and 1e400 as inf.
+    """
+    if text.lstrip("+-") == "inf":
+        return float(text)
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a number such as 2, 0.5 or 1e-5")
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{shown(text)} is too large a number")
+    return number
+
+
+def real(value: Any) -> float:
+    """Return a number of Python, NumPy or text as a float, also NaN.
+
+    Raises ValueError otherwise, also for true and false.
+    """
+    if isinstance(value, str):
+        return decimal(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{shown(value)} is too large a number") from None
+    if getattr(value, "shape", None) == () and value.dtype.kind in "fiu":
+        return float(value)
+    raise ValueError(f"{shown(value)} is not a number")
+
+
+def positive(value: Any, where: str) -> float:
+    """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
+    try:
+        number = real(value)
+    except ValueError as error:
+        raise DpmcError(f"{where}: {error}") from None
+    if not 0.0 < number < math.inf:
+        raise DpmcError(f"{where}: {number:g} must be greater than 0 and finite")
+    return number
+
+
+def delta_below(value: Any, n: int) -> float:
+    """Return δ as a number greater than 0 and less than 1/n; raise ValueError otherwise.
+
+    At δ = 1/n a mechanism may publish a whole row, drawn at random.
+    """
+    delta = real(value)
+    if not 0.0 < delta < 1.0 / n:
+        raise ValueError(
+            f"{delta:g} must be greater than 0 and less than 1/n = {1.0 / n:.3g}: from there on a mechanism "
+            "may publish one of the rows"
+        )
+    return delta
+
+
+def count(value: Any, least: int = 1, most: int = MOST) -> int:
+    """Return a whole number of Python or NumPy in a range.
+
+    Raises ValueError otherwise, also for 2.0, true and text.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
+        raise ValueError(f"{shown(value)} must be a whole number")
+    number = int(value)
+    if not least <= number <= most:
+        raise ValueError(f"{shown(number)} must be a whole number, at least {least} and at most {most}")
+    return number
+
+
+def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
+    """Return an array of finite real numbers of this shape; None in `shape`: any length.
+
+    Raises DpmcError otherwise; its message begins with `where`.
+    """
+    import numpy as np
+
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        raise DpmcError(f"{where}: {shown(value)} must be an array of numbers") from None
+    if found.dtype.kind not in "fiu":
+        raise DpmcError(f"{where}: {shown(value)} must be an array of real numbers")
+    fits = found.ndim == len(shape) and all(
+        wanted is None or wanted == size for wanted, size in zip(shape, found.shape, strict=True)
+    )
+    if not fits:
+        text = tuple("any" if size is None else size for size in shape)
+        raise DpmcError(f"{where}: shape {found.shape} must be {text}")
+    if not np.isfinite(found).all():
+        raise DpmcError(f"{where}: has a value that is NaN or infinite")
+    return found.astype(float, copy=False)
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Return the `repr` of a value in one line of at most `most` characters."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
+        return f"a number of more than {most} digits"
+    try:
+        text = " ".join(repr(value[: most + 1] if isinstance(value, str | bytes) else value).split())
+    except Exception:  # of a user's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,299 @@
+"""Data sets: the thesis's data regenerated, fresh data from our seeds, pictures, and users' files.
+
+A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (never used for
+evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by the stem of a user's file.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpmc import models
+from dpmc.common import threefry
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream
+from dpmc.common.threads import one_blas_thread
+from dpmc.common.values import MOST_STARTS, array
+from dpmc.data import histogram, images, published, tables
+from dpmc.data.problem import Problem
+from dpmc.models import Definition, checks
+from dpmc.models.banana import Banana, BananaPosterior
+from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian, GaussianPosterior
+from dpmc.models.logistic import Logistic
+from dpmc.models.mixture import Mixture
+
+REFERENCE_DRAWS = 1000
+BASELINES = 10
+HISTOGRAM_DRAWS = 200_000  # exact draws of the histogram with which the symmetric KL divergence compares
+DATA_VERSION = 1  # raised whenever a change alters generated data
+DATASET_PATTERN = rf"published|tuning|fresh-[0-9]+|{images.PATTERN}"  # what a study may name
+
+
+@one_blas_thread()
+def build(
+    label: str,
+    model_id: str,
+    dataset: str,
+    n: int | None = None,
+    starts: int = 20,
+    start: str = "perturbed",
+    definition: Definition | None = None,
+) -> Problem:
+    """Return the problem of a model and a generated data set.
+
+    Parameters
+    ----------
+    label : the model's name in the study; with `dataset` it keys the random streams.
+    model_id : id in the catalogue, or `module:Class`.
+    dataset : published, tuning, fresh-<number>, or a data set of pictures.
+    n : number of rows; None for the catalogue's number.
+    starts : number of start points.
+    start : "perturbed" (Section 5.2), or "true" for the true θ in every chain.
+    definition : definition of a model that was given in Python.
+
+    Raises DpmcError for a data set that cannot be made for this model.
+    """
+    definition = definition or models.definition(model_id)
+    wanted = images.image_set(dataset)
+    if wanted is not None:
+        problem = _image_problem(label, model_id, wanted, definition, n, starts)
+    elif not re.fullmatch(DATASET_PATTERN, dataset):
+        known = ", ".join(images.NAMES)
+        raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
+    elif dataset == "published":
+        rows = _published_rows(model_id, definition, n or definition.n)
+        problem = _problem(label, model_id, dataset, definition, rows, starts)
+    else:
+        rows = _fresh_rows(model_id, definition, n or definition.n, label, dataset)
+        problem = _problem(label, model_id, dataset, definition, rows, starts)
+    if start == "true":
+        problem.starts = np.tile(problem.true_theta, (starts, 1))
+    return problem
+
+
+def tuning_set(dataset: str) -> str:
+    """Return the name of the tuning data of a data set, which never has its rows."""
+    return f"{dataset}{images.TUNING}" if images.image_set(dataset) else "tuning"
+
+
+def is_public(name: str) -> bool:
+    """Return whether a data set of this name is generated or made of published pictures, hence public."""
+    return re.fullmatch(rf"(?:{DATASET_PATTERN})(?:{images.TUNING})?", name) is not None
+
+
+@one_blas_thread()
+def from_rows(
+    label: str,
+    model_id: str,
+    name: str,
+    rows: np.ndarray,
+    starts: int = 20,
+    source: str = "",
+    definition: Definition | None = None,
+) -> Problem:
+    """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
+
+    It has no exact posterior, since the rows may be private (`with_exact_posterior`). `source` is the name of
+    the rows in messages, `definition` that of a model given in Python. Raises DpmcError if `name` is that of
+    a data set of dpmc, since private rows would then be treated as public.
+    """
+    if is_public(name):
+        raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
+    return _problem(label, model_id, name, definition or models.definition(model_id), rows, starts, source)
+
+
+def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+    """Read rows (n, d_x) from a table, all columns or those named; see `tables.read_table`."""
+    return tables.read_table(source, columns)[0]
+
+
+def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray:
+    model = definition.model
+    if isinstance(model, Banana):
+        return published.banana_rows(n, model.variance, definition.true_theta, model.a)
+    if isinstance(model, Circle):
+        return published.circle_rows(n)
+    if isinstance(model, Gaussian):
+        covariance = np.linalg.inv(model.precision)
+        seed = published.GAUSSIAN_SEEDS[model_id]
+        return published.gaussian_rows(n, covariance, definition.true_theta, seed)
+    raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
+
+
+def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
+    if not hasattr(definition.model, "simulate"):
+        hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
+        raise DpmcError(
+            f"model: {model_id} has no simulate(generator, theta, n){or_draw(definition.model)}: {hint}"
+        )
+    if n <= 0:
+        raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
+    return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
+
+
+def or_draw(model: Any) -> str:
+    """Return what a regression may have in place of `simulate`, to end a message; "" for other models."""
+    return " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
+
+
+def _simulated_rows(
+    definition: Definition, model_id: str, generator: np.random.Generator, n: int
+) -> np.ndarray:
+    """Return rows (n, d_x) simulated by a model at its true θ; raise DpmcError if they are not valid."""
+    theta = np.array(definition.true_theta)
+    rows = definition.model.simulate(generator, theta, n)
+    found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
+    if ":" in model_id:  # a user's model: check that its likelihood accepts its simulated rows
+        checks.log_likelihood(definition.model, theta, found[: checks.LEAST_DUMMIES])
+    return found
+
+
+def _problem(
+    label: str,
+    model_id: str,
+    dataset: str,
+    definition: Definition,
+    rows: np.ndarray,
+    starts: int,
+    source: str = "",
+) -> Problem:
+    """Return the problem of rows with start points (Section 5.2); of public rows also the exact posterior."""
+    model, d = definition.model, len(definition.true_theta)
+    true_theta = np.array(definition.true_theta)
+    problem = Problem(
+        label=label,
+        model_id=model_id,
+        dataset=dataset,
+        model=model,
+        rows=np.asarray(rows, dtype=float),
+        temperature=definition.temperature(len(rows)),
+        starts=np.empty((0, d)),
+        true_theta=true_theta,
+        reference=np.empty((0, d)),
+        baselines=np.empty((0, 0, d)),
+        posterior_mean=np.full(d, np.nan),
+        posterior_covariance=np.full((d, d), np.nan),
+    )
+    if is_public(dataset):
+        public = with_exact_posterior(problem).reference
+    else:
+        public = _simulated_draws(definition, model_id, label, len(rows))
+    problem.starts = _starts(model, label, dataset, public, true_theta, starts)
+    problem.check(source or f"data {dataset} of {label}")
+    return problem
+
+
+@one_blas_thread()
+@checks.without_warnings()
+def with_exact_posterior(problem: Problem) -> Problem:
+    """Add the exact posterior and draws of it to a problem, where the model has one and they are missing.
+
+    For evaluation and for public rows only. Sampling needs none of it; computed from private rows it could
+    fail by one row.
+    """
+    model, d = problem.model, problem.dimension
+    if not hasattr(model, "posterior") or len(problem.reference):
+        return problem
+    posterior = model.posterior(problem.rows, problem.temperature)
+    reference, baselines = _exact_draws(posterior, problem.label, problem.dataset)
+    where = f"model: {problem.model_id}: posterior"
+    problem.reference = array(reference, (REFERENCE_DRAWS, d), f"{where}: draws")
+    problem.baselines = array(baselines, (BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+    problem.posterior_mean = array(posterior.mean(), (d,), f"{where}: mean")
+    problem.posterior_covariance = array(posterior.covariance(), (d, d), f"{where}: covariance")
+    if getattr(model, "histogram_truth", False):
+        generator = stream("histogram", problem.dataset, problem.label)
+        draws = model.posterior(problem.rows, problem.temperature).draws(generator, HISTOGRAM_DRAWS)
+        problem.histogram_edges = histogram.equal_edges(draws)
+        problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
+    return problem
+
+
+def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) -> np.ndarray:
+    """Return exact posterior draws (draws, d) for n simulated rows; (0, d) if the model has none.
+
+    They set the spread of start points. No ε covers start points, so they must not depend on private rows.
+    """
+    model = definition.model
+    if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
+        return np.empty((0, len(definition.true_theta)))
+    rows = _simulated_rows(definition, model_id, stream("rows for start points", label), n)
+    posterior = model.posterior(rows, definition.temperature(n))
+    draws = posterior.draws(stream("posterior for start points", label), REFERENCE_DRAWS)
+    shape = (REFERENCE_DRAWS, len(definition.true_theta))
+    found: np.ndarray = array(draws, shape, f"model: {model_id}: posterior: draws")
+    return found
+
+
+def _starts(
+    model: Any, label: str, dataset: str, public: np.ndarray, true_theta: np.ndarray, number: int
+) -> np.ndarray:
+    """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
+
+    `public`: posterior draws (draws, d) of public rows, whose spread they get; (0, d) for none.
+    """
+    if number > MOST_STARTS:
+        raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")
+    generator, d = stream("start", dataset, label), len(true_theta)
+    if isinstance(model, Mixture):
+        return np.asarray(np.tile(model.start, (number, 1)))
+    if isinstance(model, Logistic):
+        return np.asarray(generator.uniform(-1.0, 1.0, (number, d)) / math.sqrt(d))
+    if isinstance(model, Circle):
+        scale, centre = 1.0, np.array([0.0, 1.0])
+    else:
+        scale = float(public.std(axis=0).mean()) if len(public) else 0.1
+        centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
+    if dataset == "published":
+        return published.starts(centre, scale, number)
+    return centre + scale * generator.standard_normal((number, d))
+
+
+def _image_problem(
+    label: str, model_id: str, wanted: images.ImageSet, definition: Definition, n: int | None, starts: int
+) -> Problem:
+    """Return the problem of two classes of pictures, with the first n training rows if n is given."""
+    norm = getattr(definition.model, "norm", wanted.norm)
+    if wanted.norm > norm:
+        raise DpmcError(
+            f"data: {wanted.name}: rows of norms up to {wanted.norm:g}, {model_id} takes {norm:g}"
+        )
+    rows = images.build(wanted)
+    if n is not None and n > len(rows.train):
+        raise DpmcError(f"n: {n} is more than the {len(rows.train)} rows of {wanted.name}")
+    problem = _problem(label, model_id, wanted.name, definition, rows.train[:n], starts)
+    problem.test_rows, problem.caveat = rows.test, wanted.caveat
+    problem.check(f"data {wanted.name} of {label}")
+    return problem
+
+
+def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[Any, list[Any]]:
+    """Return reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys if it has them."""
+    size = REFERENCE_DRAWS
+    if dataset == "published" and isinstance(posterior, BananaPosterior):
+        law, model = posterior, posterior.model
+        shape = (model.a, model.b, model.m)
+        samples = [
+            published.banana_posterior_draws(key, size, law.mu, law.variance, *shape)
+            for key in _published_keys("banana")
+        ]
+    elif dataset == "published" and isinstance(posterior, GaussianPosterior):
+        samples = [
+            published.gaussian_posterior_draws(key, size, posterior.centre, posterior.spread)
+            for key in _published_keys("gaussian")
+        ]
+    else:
+        samples = [
+            posterior.draws(stream("posterior", dataset, label, i), size)  # type: ignore[attr-defined]
+            for i in range(BASELINES + 1)
+        ]
+    return samples[0], samples[1:]
+
+
+def _published_keys(family: str) -> list[threefry.Key]:
+    """Return the thesis's keys of the reference draws and of the ten baselines."""
+    return [threefry.key(published.REFERENCE_KEYS[family]), *published.baseline_keys()]

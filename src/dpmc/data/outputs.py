@@ -1,0 +1,177 @@
+"""Checks of outputs: never overwrite an input, another output, or a file that is not a result of dpmc.
+
+Results of dpmc are recognised by content, separately for each command: `dpmc sample --force` overwrites only
+chain files. The tests are narrow on purpose: a file with other columns or another first line belongs to the
+user.
+
+chain files, data files: NetCDF with root attributes and parts that `storage` and `problem` write.
+tables: CSV whose first line is the header of exactly this table.
+hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
+figures: the creator in the metadata of PNG, PDF and SVG files (`CREATOR`).
+checksums of `dpmc fetch`: the names in all lines.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from dpmc.common.errors import DpmcError
+
+CREATOR = "dpmc"  # in the metadata of every figure
+
+
+class Kind(NamedTuple):
+    """A kind of result."""
+
+    name: str
+    recognises: Callable[[Path], bool]  # an existing regular file
+
+
+class Output(NamedTuple):
+    """A file that a command will write."""
+
+    option: str  # with its dashes
+    path: Path
+    kind: Kind
+
+
+def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], force: bool) -> None:
+    """Refuse outputs that would overwrite something else or cannot be written; create no file.
+
+    `inputs`: the files that the command reads, each with its option; None if the option is not given.
+    `force`: overwrite existing results of the same kind.
+
+    Raises DpmcError naming option, file and rule.
+    """
+    taken = {_identity(path): option for option, path in inputs if path is not None}
+    for output in outputs:
+        _check_place(output)
+        place = _identity(output.path)
+        if taken.get(place) == output.option:
+            _refuse(output, "is named twice, every output must have a file of its own")
+        if place in taken:
+            _refuse(output, f"is a file of another option too ({taken[place]}), must be one of its own")
+        taken[place] = output.option
+        _check_existing(output, force)
+    real = {Path(os.path.realpath(output.path)): output for output in outputs}
+    for path, output in real.items():
+        upper = next((real[folder].path for folder in path.parents if folder in real), None)
+        if upper is not None:
+            _refuse(output, f"cannot be beside {upper}: {upper} would be a file and a folder")
+
+
+def _check_place(output: Output) -> None:
+    """Refuse a folder, and a file in a folder that cannot be made or written to."""
+    if output.path.is_dir():
+        _refuse(output, "is a folder, must be a file")
+    folder = output.path.parent
+    while not os.path.lexists(folder) and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        _refuse(output, f"cannot be made: {folder} is not a folder")
+    if not os.access(folder, os.W_OK):
+        _refuse(output, f"cannot be made: {folder} may not be written to")
+
+
+def _check_existing(output: Output, force: bool) -> None:
+    """Refuse to overwrite a file of another kind, and without `force` any file."""
+    path = output.path
+    if output.kind is STATE or not os.path.lexists(path):
+        return
+    if not path.exists():
+        _refuse(output, "is a link to a missing file, name that file")
+    if not path.is_file():
+        _refuse(output, "is not a regular file, which a result has to be")
+    if not output.kind.recognises(path):
+        _refuse(output, f"exists and is not {output.kind.name} made by dpmc; name another file")
+    if not force:
+        _refuse(output, "exists; --force overwrites it")
+
+
+def _identity(path: Path) -> object:
+    """Return a value that is equal for all names of a file, also through links."""
+    if path.exists():
+        about = path.stat()
+        return about.st_dev, about.st_ino
+    return os.path.realpath(path)
+
+
+def _refuse(output: Output, rule: str) -> NoReturn:
+    raise DpmcError(f"{output.option}: {output.path}: {rule}")
+
+
+def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
+    """Return a test for NetCDF files with these root attributes and this group or variable."""
+
+    def recognises(path: Path) -> bool:
+        from dpmc.common.files import reading
+
+        try:
+            with reading(path) as file:
+                return part in file and attributes <= file.attrs.keys()
+        except DpmcError:
+            return False
+
+    return recognises
+
+
+def _first_lines(*patterns: str) -> Callable[[Path], bool]:
+    """Return a test for text files whose first lines fully match these regular expressions."""
+
+    def recognises(path: Path) -> bool:
+        with open(path, "rb") as file:
+            lines = [file.readline(10_000).rstrip(b"\n") for _ in patterns]
+        return all(
+            re.fullmatch(pattern.encode(), line) for pattern, line in zip(patterns, lines, strict=True)
+        )
+
+    return recognises
+
+
+def _is_hyperparameters(path: Path) -> bool:
+    keys = re.findall(rb"^([^\s:#-][^:\n]*):", path.read_bytes(), re.MULTILINE)
+    begin = [b"study", b"model", b"method", b"mode", b"hyperparameters"]
+    return keys[:5] == begin and not {b"tried", b"search"}.isdisjoint(keys)
+
+
+def _is_figure(path: Path) -> bool:
+    name = CREATOR.encode()
+    content = path.read_bytes()
+    marks = {
+        b"\x89PNG": b"tEXtSoftware\0" + name,
+        b"%PDF": b"/Creator (" + name + b")",
+        b"<?xml": b"<dc:title>" + name + b"</dc:title>",
+    }
+    return any(content.startswith(begin) and mark in content for begin, mark in marks.items())
+
+
+#: A file that its command continues; the command itself refuses a file of another kind.
+STATE = Kind("state", lambda path: True)
+CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed"}, "posterior"))
+PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
+HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
+FIGURE = Kind("a figure", _is_figure)
+
+
+def csv_table(columns: Iterable[str]) -> Kind:
+    """Return the kind of CSV tables with these columns, in this order."""
+    return Kind("a table of this kind", _first_lines(re.escape(",".join(columns))))
+
+
+def text_file(first: str) -> Kind:
+    """Return the kind of text files with this first line: tables as Markdown and LaTeX."""
+    return Kind("a table of this kind", _first_lines(re.escape(first)))
+
+
+def checksums(names: Iterable[str]) -> Kind:
+    """Return the kind of lists of checksums of exactly these files."""
+    wanted = sorted(names)
+
+    def recognises(path: Path) -> bool:
+        lines = path.read_bytes().decode(errors="replace").splitlines()
+        found = [re.fullmatch(r"[0-9a-f]{64}  (.+)", line) for line in lines]
+        return sorted(match[1] if match else "" for match in found) == wanted
+
+    return Kind("a list of these checksums", recognises)

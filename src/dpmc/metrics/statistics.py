@@ -1,0 +1,34 @@
+"""Medians and means with their standard errors."""
+
+import math
+
+import numpy as np
+
+
+def error_of_median(q1: float, q3: float, m: int) -> float:
+    """Return the standard error of a median of m values.
+
+    It is 1.2533 σ/√m, with σ of the normal distribution that has these quartiles; NaN for m < 2.
+    """
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
+
+
+def median_error(values: list[float]) -> float:
+    """Return the standard error of the median of values; NaN for fewer than two."""
+    if not values:
+        return math.nan
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    return error_of_median(q1, q3, len(values))
+
+
+def mean_with_error(values: list[float]) -> tuple[float, float]:
+    """Return the mean and its standard error; NaN if there are too few values."""
+    if not values:
+        return math.nan, math.nan
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(np.mean(values)), error
+
+
+def paired(one: dict[str, float], other: dict[str, float]) -> tuple[float, float]:
+    """Return the mean over common seeds of `one` minus `other`, and its standard error."""
+    return mean_with_error([one[seed] - other[seed] for seed in one if seed in other])

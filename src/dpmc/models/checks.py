@@ -1,0 +1,435 @@
+"""Checks of a model's methods: real numbers of the right shape, each value depending on one row only.
+
+Every sensitivity bound depends on this. So shapes are checked at every call. Before any budget is reserved, a
+user's model is tried (`try_out`) at public positions on public dummy rows, outliers among them: all together,
+all together again, in halves, a sample of them one by one, and as many as the sampler passes at a time.
+"""
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
+
+
+class WrongResult(DpmcError):
+    """A result of a model's method that has the wrong type or shape."""
+
+
+MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
+LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differences, at least
+DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
+ALONE = 41  #: every 41st dummy row is also evaluated alone
+#: By how much rows in the second half of the dummies are larger than the others, with either sign.
+OUTLIERS = (3.0, 10.0, 30.0, 1e2, 1e3, 1e4, 1e6, 1e9)
+#: Share of the dummy rows of some kind whose values must be finite at two positions, else nothing is tried.
+LEAST_FINITE = 0.1
+#: Allowed difference between rows together and apart, relative to a row's value plus most rows' values. A
+#: model may compute in single precision.
+ROUNDING = 1e-6
+SOME = 50  #: components of a gradient that are compared away from the start point, about
+STEP = 1e-4  #: of finite differences, for parameters up to 1
+TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
+
+Function = Callable[[np.ndarray], np.ndarray]  # of θ
+Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Show no warning of Python or NumPy, whatever the rows: whether one appears may depend on them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Return `found` as floats if it is an array of real numbers of this shape.
+
+    Raises WrongResult otherwise; its message begins with `where`.
+    """
+    try:
+        array = np.asarray(found)
+    except ValueError:  # a list of lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        kind = type(found).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
+        raise WrongResult(f"{where}: returned {kind}, must be real numbers of shape {shape}")
+    if array.shape != shape:
+        raise WrongResult(
+            f"{where}: returned shape {array.shape}, must be {shape}{_hint(array.shape, shape)}"
+        )
+    return array.astype(float, copy=False)
+
+
+def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """Return a likely cause of a result that has not one number per row."""
+    if len(wanted) != 1:
+        return ""
+    if found == ():
+        return ": one number per row, not their sum"
+    if found == wanted * 2:
+        return ": a (n, 1) array beside a (n,) one makes (n, n)"
+    return ": one number per row" if len(found) == 1 else ": sum over the columns, axis=1"
+
+
+def _offers(model: Any, method: str) -> bool:
+    """Return whether a user's model defines a method itself."""
+    offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies missing methods
+    return bool(offers(method)) if offers else hasattr(model, method)
+
+
+def name_of(model: Any) -> str:
+    """Return a model's name for messages."""
+    return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
+
+
+def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the model's log-likelihood of each row, (n,); raise WrongResult for a wrong shape or type."""
+    where = f"model: {name_of(model)}: log_likelihood"
+    return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
+
+
+def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradients of the rows (n, d); raise WrongResult for a wrong shape or type."""
+    where = f"model: {name_of(model)}: log_likelihood_gradient"
+    return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
+
+
+def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
+    found = model.statistics(rows)
+    k = np.shape(found)[1] if np.ndim(found) == 2 else 1
+    return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
+
+
+def try_out(model: Any, shape: tuple[int, int], starts: np.ndarray, gradients: bool) -> None:
+    """Check a user's model for rows of this shape (n, columns), at start points (s, d) and near the first.
+
+    Gradients are called if they are needed, or defined and used, and compared with finite differences if
+    needed. Raises DpmcError if a method returns a wrong result, if a row's value depends on the other rows or
+    changes from call to call, or if there are too few finite values to tell. Models of this package are not
+    checked.
+    """
+    if type(model).__module__.startswith("dpmc.models.") and not hasattr(model, "offers"):
+        return
+    start, positions = starts[0], _positions(starts)
+    with without_warnings():
+        model.log_prior(start)
+        if gradients or _offers(model, "log_prior_gradient"):
+            model.log_prior_gradient(start)
+        _try_forms(model, start)
+        before = _without_rows(model, positions)
+        simulated, made_up = _dummies(model, shape[1], start)
+        for method, ask in _asked(model, gradients):
+            where = f"model: {name_of(model)}: {method}"
+            at = positions[:1] if method == "statistics" else positions
+            _try_method(where, ask, at, simulated + made_up, min(shape[0], MOST_ROWS))
+        for method, values in _without_rows(model, positions).items():
+            if _differ(values, before.get(method, values), np.abs(values)):
+                raise DpmcError(
+                    f"model: {name_of(model)}: {method}: changes once other methods have seen rows, must "
+                    "depend on θ alone (else no sensitivity bound holds)"
+                )
+        few = [rows[: LEAST_DUMMIES + 1] for rows in simulated[:1] or made_up]
+        if gradients:
+            d = len(start)
+            _check_gradients(model, start, few, range(d))
+            _check_gradients(model, positions[1], few, range(0, d, 1 + d // SOME))
+        if _offers(model, "ratio_form") and hasattr(model, "statistics"):
+            _check_ratio_form(model, positions[:2], few)
+
+
+def _asked(model: Any, gradients: bool) -> list[tuple[str, Ask]]:
+    """Return the methods to try that take rows; `gradients`: they are needed."""
+    asked: list[tuple[str, Ask]] = []
+    if hasattr(model, "statistics"):
+        asked.append(("statistics", lambda theta, rows: statistics(model, rows)))
+    if hasattr(model, "log_likelihood"):
+        asked.append(("log_likelihood", functools.partial(log_likelihood, model)))
+        needed = gradients and not hasattr(model, "statistics")
+        used = not hasattr(model, "gradient_form")  # which replaces it
+        if needed or (used and _offers(model, "log_likelihood_gradient")):
+            asked.append(("log_likelihood_gradient", functools.partial(log_likelihood_gradient, model)))
+    return asked
+
+
+def _positions(starts: np.ndarray) -> list[np.ndarray]:
+    """Return public positions (d,), all different: start points, and others at random near the first.
+
+    Of the others one keeps the signs, one has larger components only, and two are nearer and farther.
+    """
+    generator, start = np.random.default_rng(1), starts[0]
+    normal = generator.standard_normal((4, len(start)))
+    size = 1.0 + np.abs(start)
+    near, far = start + 0.1 * size * normal[0], start + size * normal[1]
+    others = [start * np.exp(0.2 * normal[2]), start + 0.1 * size * np.abs(normal[3])]
+    found: list[np.ndarray] = []
+    for theta in (start, near, far, *others, starts[-1]):
+        if not any(np.array_equal(theta, known) for known in found):
+            found.append(theta)
+    return found
+
+
+def _try_forms(model: Any, theta: np.ndarray) -> None:
+    """Raise WrongResult if an affine or softplus form has a wrong shape."""
+    two = np.stack([theta, theta])
+    for method, arguments in _forms(two, two).items():
+        if hasattr(model, "statistics") and hasattr(model, method):
+            slopes, offsets = getattr(model, method)(*arguments)
+            shape = two.shape if method == "gradient_form" else (2,)
+            where = f"model: {name_of(model)}: {method}"
+            real_array(offsets, shape, where)
+            real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
+
+
+def _forms(theta: np.ndarray, proposal: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return the arguments of the methods of affine and softplus forms."""
+    return {"ratio_form": (theta, proposal), "gradient_form": (theta,), "line": (theta,), "link": (theta,)}
+
+
+def _without_rows(model: Any, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the values (m,) of the methods that take no rows; without those that fail far from the start."""
+    theta = np.stack(positions)
+    methods = {"log_prior": (theta,), "log_prior_gradient": (theta,), **_forms(theta, theta[::-1])}
+    found = {}
+    for method, arguments in methods.items():
+        try:
+            result = getattr(model, method)(*arguments)
+            parts = result if isinstance(result, tuple) else (result,)
+            found[method] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
+        except WrongResult:
+            raise
+        except Exception:  # there is no such method, or it is not defined everywhere
+            continue
+    return found
+
+
+def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
+    linear, constant = model.gradient_form(theta[None])
+    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
+    return found
+
+
+def _check_gradients(
+    model: Any, theta: np.ndarray, dummies: list[np.ndarray], components: Sequence[int]
+) -> None:
+    """Compare components of gradients with finite differences, at a public position θ (d,), on public rows.
+
+    Raises WrongResult naming the first component that differs.
+    """
+    found: list[tuple[str, Function, Function]] = []
+    if _offers(model, "log_prior_gradient"):
+        found.append(
+            (
+                "log_prior_gradient",
+                lambda at: np.atleast_1d(model.log_prior(at)),
+                lambda at: np.asarray(model.log_prior_gradient(at))[None],
+            )
+        )
+    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
+    for method, gradient in known.items():
+        for rows in dummies if _offers(model, method) else ():
+            density = functools.partial(_at, log_likelihood, model, rows)
+            found.append((method, density, functools.partial(_at, gradient, model, rows)))
+    for method, function, of_it in found:
+        try:
+            _compare(f"model: {name_of(model)}: {method}", function, of_it(theta), theta, components)
+        except WrongResult:
+            raise
+        except Exception:  # made-up rows may be the cause; other failures are found by `_try_method`
+            continue
+
+
+def _at(method: Callable[..., np.ndarray], model: Any, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    return method(model, theta, rows)
+
+
+def _check_ratio_form(model: Any, positions: Sequence[np.ndarray], dummies: list[np.ndarray]) -> None:
+    """Raise WrongResult if log ratios by the model's affine form differ from those of its log-likelihood."""
+    for rows, theta, proposal in itertools.product(dummies, positions, positions):
+        try:
+            slopes, offsets = model.ratio_form(theta[None], proposal[None])
+            terms = np.column_stack([statistics(model, rows) * slopes[0], np.full(len(rows), offsets[0])])
+            densities = np.stack([log_likelihood(model, at, rows) for at in (proposal, theta)])
+        except WrongResult:
+            raise
+        except Exception:  # as in `_check_gradients`
+            continue
+        found, wanted = terms.sum(axis=1), densities[0] - densities[1]
+        size = np.abs(terms).sum(axis=1) + np.abs(densities).sum(axis=0)
+        differs = np.isfinite(found) & np.isfinite(wanted) & (np.abs(found - wanted) > TOLERANCE * size)
+        for row in np.flatnonzero(differs)[:1]:
+            raise WrongResult(
+                f"model: {name_of(model)}: ratio_form: gives {found[row]:.6g} from theta = "
+                f"{shown(theta.tolist())} to {shown(proposal.tolist())}, log_likelihood {wanted[row]:.6g}"
+            )
+
+
+def _compare(
+    where: str, function: Function, gradient: np.ndarray, theta: np.ndarray, components: Sequence[int]
+) -> None:
+    """Raise WrongResult if components of `gradient` (m, d) are not those of `function`, θ (d,) -> (m,).
+
+    Central differences are taken with one step and with twice that step. Their difference bounds their error,
+    also for single precision and at kinks.
+    """
+    for i in components:
+        step = np.zeros(len(theta))
+        step[i] = STEP * max(1.0, abs(theta[i]))
+        near, far = (
+            (function(theta + k * step) - function(theta - k * step)) / (2.0 * k * step[i]) for k in (1, 2)
+        )
+        known = np.isfinite(near) & np.isfinite(far) & np.isfinite(gradient[:, i])
+        if not known.any():
+            continue
+        size = np.maximum(np.abs(near), np.abs(gradient[:, i]))[known].max()
+        error = np.abs(near - far)[known].max()
+        differs = known & (np.abs(gradient[:, i] - near) > 10.0 * error + TOLERANCE * size)
+        if differs.any():
+            row = int(np.flatnonzero(differs)[0])
+            raise WrongResult(
+                f"{where}: component {i} is {gradient[row, i]:.6g} at theta = {shown(theta.tolist())}, "
+                f"finite differences give {near[row]:.6g}"
+            )
+
+
+def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return public rows (m, columns) of several kinds: simulated ones if the model can, and made-up ones.
+
+    Rows that the model's `check_rows` refuses are left out, for private rows are never like these.
+    """
+    m = max(LEAST_DUMMIES, min(DUMMIES, NUMBERS // max(columns, len(theta))))
+    while m in (len(theta), columns):  # so that swapped axes are detected
+        m += 1
+    generator = np.random.default_rng(0)
+    normal = generator.standard_normal((m, columns))
+    wild = _with_outliers(normal)
+    made_up = [
+        wild,
+        0.5 + np.abs(wild),
+        generator.random((m, columns)),
+        (normal > 0.0).astype(float),
+        np.floor(2.0 * np.abs(wild)),
+        np.where(generator.random((m, columns)) < 0.5, wild, normal > 0.0),
+    ]
+    simulated: list[np.ndarray] = []
+    if hasattr(model, "simulate"):
+        rows = np.asarray(model.simulate(np.random.default_rng(0), theta.copy(), m), dtype=float)
+        if rows.shape != (m, columns):
+            raise DpmcError(
+                f"model: {name_of(model)}: simulate: returned shape {rows.shape}, must be {(m, columns)}: "
+                "n rows with as many columns as the data"
+            )
+        simulated = [rows, _with_outliers(rows)]
+    if not hasattr(model, "check_rows"):
+        return simulated, made_up
+    kept = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
+    simulated_kept, made_up_kept = ([rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in kept)
+    return (simulated_kept, made_up_kept) if simulated_kept or made_up_kept else (simulated, made_up)
+
+
+def _with_outliers(rows: np.ndarray) -> np.ndarray:
+    """Return rows (m, columns) some of which, in the second half, are multiples (`OUTLIERS`)."""
+    found, factors = rows.copy(), np.array([sign * size for size in OUTLIERS for sign in (1.0, -1.0)])
+    at = np.linspace(len(rows) // 2, len(rows) - 1, len(factors)).astype(int)
+    found[at] = factors[:, None] * rows[at]
+    return found
+
+
+def _allowed(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the rows that the model's `check_rows` accepts."""
+    given = getattr(model, "given", model)  # the user's object: to put errors into words takes long
+
+    def accepts(some: np.ndarray) -> bool:
+        try:
+            given.check_rows(some.copy())
+        except Exception:  # ValueError, or whatever a user's code raises
+            return False
+        return True
+
+    return rows if accepts(rows) else rows[[accepts(rows[j : j + 1]) for j in range(len(rows))]]
+
+
+def _try_method(
+    where: str, ask: Ask, positions: Sequence[np.ndarray], dummies: Sequence[np.ndarray], most: int
+) -> None:
+    """Compute rows together, again, in halves, alone, and `most` at a time; raise DpmcError if they differ.
+
+    Likewise if all calls fail, or if hardly a value is finite at more than one position.
+    """
+    failed: list[Exception] = []
+    finite: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # number of the position -> rows, values
+    for rows in dummies:
+        chosen, half = np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1), len(rows) // 2
+        for p, theta in enumerate(positions):
+            try:
+                together = ask(theta, rows)
+                halves = np.concatenate([ask(theta, rows[:half]), ask(theta, rows[half:])])
+                alone = np.concatenate([ask(theta, rows[j : j + 1]) for j in chosen])
+                again = ask(theta, rows.copy())  # last, so that a memory of other rows shows
+            except WrongResult:
+                raise
+            except Exception as error:  # a user's code may raise anything, and made-up rows may be the reason
+                failed.append(error)
+                continue
+            sizes = _sizes(rows, together)
+            if _differ(together, again, sizes):
+                raise DpmcError(
+                    f"{where}: two calls with the same rows differ, must depend only on rows and θ"
+                )
+            if _differ(together, halves, sizes) or _differ(together[chosen], alone, sizes[chosen]):
+                raise _depends_on_others(where)
+            if np.isfinite(together).reshape(len(rows), -1).all(axis=1).mean() >= LEAST_FINITE:
+                finite[p] = rows, together
+    if len(failed) == len(dummies) * len(positions):
+        raise DpmcError(
+            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the cause, give the model "
+            "simulate(generator, theta, n), whose rows are then used"
+        )
+    if len(finite) < min(2, len(positions)):
+        at = " but at one position" if finite else ""
+        raise DpmcError(
+            f"{where}: hardly a value on dummy rows is finite{at}, so that it cannot be tried; give the "
+            "model simulate(generator, theta, n), whose rows are then used too, and a start around which "
+            "they have finite values"
+        )
+    p = max(finite)  # not the start point, where terms may vanish
+    rows, together = finite[p]
+    if most > len(rows):
+        turn = np.arange(most) % len(rows)
+        if _differ(together[turn], ask(positions[p], rows[turn]), _sizes(rows, together)[turn]):
+            raise _depends_on_others(where)
+
+
+def _depends_on_others(where: str) -> DpmcError:
+    return DpmcError(
+        f"{where}: the value of a row changes with the other rows, must depend on that row alone "
+        "(else no sensitivity bound holds)"
+    )
+
+
+def _sizes(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return of which size (m,) rounding errors of rows' values are relative to.
+
+    It is the size of the row's own value and of most values, and more for outliers, whose terms may cancel.
+    """
+    size = np.where(np.isfinite(values), np.abs(values), 0.0).reshape(len(rows), -1).max(axis=1)
+    reach = np.abs(rows).max(axis=1)
+    far = np.maximum(1.0, (reach / max(10.0 * float(np.median(reach)), 1e-300)) ** 2)
+    found: np.ndarray = size + float(np.quantile(size, 0.9)) * far
+    return found
+
+
+def _differ(one: np.ndarray, other: np.ndarray, sizes: np.ndarray) -> bool:
+    """Return whether values (m, …) differ by more than rounding relative to `sizes` (m,)."""
+    error = np.abs(one - other).reshape(len(sizes), -1)
+    same = ((one == other) | (np.isnan(one) & np.isnan(other))).reshape(len(sizes), -1)
+    return not (same | (error <= ROUNDING * sizes[:, None])).all()

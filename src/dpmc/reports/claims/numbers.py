@@ -1,0 +1,89 @@
+"""The numbers of a study by cell, for claims. None: there is no such number."""
+
+from __future__ import annotations
+
+import functools
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpmc.common.streams import canonical_epsilon
+from dpmc.metrics.names import TEXTS
+from dpmc.metrics.statistics import median_error
+from dpmc.studies.pairs import clip_bounds, clipping_models
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from dpmc.studies import Study
+
+INF = "inf"
+#: columns of budgets.csv that count iterations
+ACCOUNTANTS = ("tight", "zcdp", "rdp", "replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
+
+
+class Numbers:
+    """A study's metrics; the iterations that an accountant allows are `<accountant>_iterations`."""
+
+    def __init__(self, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> None:
+        self.study = study
+        self._values: dict[tuple[str, str, str, str], list[float]] = {}
+        self._epsilons: dict[tuple[str, str], set[str]] = {}
+        elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
+        columns = ("study", "model", "method", "epsilon", "metric", "value")
+        for source, model, method, epsilon, metric, value in zip(
+            *(metrics[column] for column in columns), strict=True
+        ):
+            if metric not in TEXTS and source == elsewhere.get(method, study.name):
+                self._add(model, method, epsilon, metric, float(value))
+        for row in [] if budgets is None else budgets.to_dict("records"):
+            for name in ACCOUNTANTS:
+                if row[name] != "":
+                    cell = (row["model"], row["method"], row["epsilon"])
+                    self._add(*cell, f"{name}_iterations", float(row[name]))
+
+    def _add(self, model: str, method: str, epsilon: str, metric: str, value: float) -> None:
+        epsilon = _canonical(epsilon)
+        self._values.setdefault((model, method, epsilon, metric), []).append(value)
+        self._epsilons.setdefault((model, method), set()).add(epsilon)
+
+    def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
+        """Return the metric's values over the runs of a cell."""
+        return self._values.get((model, method, epsilon, metric), [])
+
+    def median(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
+        """Return the median over the runs of a cell; for a metric of the whole cell, its value."""
+        values = self.values(model, method, epsilon, metric)
+        return median(values) if values else None
+
+    def error(self, model: str, method: str, epsilon: str, metric: str) -> float:
+        """Return the standard error of the median; NaN for fewer than two runs."""
+        return median_error(self.values(model, method, epsilon, metric))
+
+    def spread(self, model: str, method: str, epsilon: str, metric: str) -> float | None:
+        """Return the interquartile range over the runs of a cell; None for fewer than four."""
+        values = self.values(model, method, epsilon, metric)
+        if len(values) < 4:
+            return None
+        low, high = np.quantile(values, (0.25, 0.75))
+        return float(high - low)
+
+    def epsilons(self, model: str, method: str) -> list[str]:
+        """Return the budgets at which a method ran on a model, in ascending order."""
+        return sorted(self._epsilons.get((model, method), set()) - {INF, ""}, key=float)
+
+    def clipping_models(self, model_id: str = "") -> list[str]:
+        """Return the model labels of the clipping experiment: no budget, several clip bounds."""
+        labels = clipping_models(self.study)
+        return [label for label in labels if model_id in ("", self.study.models[label].model)]
+
+    def clip_bounds(self, model: str) -> dict[str, dict[float, str]]:
+        """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
+        return clip_bounds(self.study, model)
+
+
+@functools.lru_cache(maxsize=1024)  # a table has few different ε in tens of thousands of rows
+def _canonical(epsilon: str) -> str:
+    """Return the canonical text of an ε read from a table; "" for ""."""
+    return canonical_epsilon(epsilon) if epsilon else ""

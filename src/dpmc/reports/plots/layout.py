@@ -1,0 +1,108 @@
+"""What all figures share around their marks: panels in a grid, legends above them, axes of plain numbers."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from dpmc.reports.plots import style
+from dpmc.studies.figures import Axis as AxisKeys
+
+MOST_LETTERS = 32  # of an entry of the legend, for three side by side
+
+LOOSE = {"handlelength": 2.0, "handleheight": 0.7, "columnspacing": 2.0}  # legend of one line or two
+
+Entries = list[tuple[Any, str]]  # of a legend: handle, text
+
+
+def panels(
+    count: int, columns: int, row: float, more: float = 0.0, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the text's width, and its panels, `columns` side by side.
+
+    Inches of height: of a `row` of panels, and of what there is `more`.
+    """
+    rows = -(-count // columns)
+    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows + more), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def legend(figure: Figure | SubFigure, entries: Entries, columns: int = 0, **how: Any) -> int:
+    """Explain (handle, text) above the panels of a figure, or of a part of one; return the rows it takes.
+
+    Without a number of columns there are three, or two of long texts.
+    """
+    handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
+    columns = columns or (3 if max(map(len, texts)) <= MOST_LETTERS else 2)
+    figure.legend(handles, texts, loc="outside upper left", ncols=columns, **how)
+    return -(-len(entries) // columns)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write the numbers of an axis out, thousands apart, not as powers of ten."""
+    axis.set_major_formatter(StrMethodFormatter("{x:,.7g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Give a panel a logarithmic axis: ticks by its decades, plain numbers if they are short."""
+    axes.set(**{f"{which}scale": "log"})
+    axes.autoscale_view()  # margins of the new scale
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low)
+    subs = (1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0) if decades < 3.5 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=8))
+    axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=20))
+    if low > 1e-4 and high < 1e6:
+        plain_numbers(axis)
+    else:
+        axis.set_minor_formatter(NullFormatter())
+
+
+def groups(axes: Axes, names: Sequence[str]) -> None:
+    """Set up an axis of groups at 0, 1, …: their names, and a band behind every other."""
+    for group in range(0, len(names), 2):
+        band(axes, group)
+    axes.set_xticks(range(len(names)), names)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+
+
+def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
+    """Draw the band behind a group."""
+    axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
+
+
+def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1.06) -> None:
+    """Set the vertical axis as declared: scale and limits, by default those of the data, with 0 if it can be.
+
+    `top`: what there is to be room for; default: the largest value drawn.
+    """
+    top = float(axes.dataLim.y1) if top is None else top
+    top = top if np.isfinite(top) and top > 0.0 else 1.0
+    if how.scale == "symlog":
+        axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
+        plain_numbers(axes.yaxis)
+        room = max(room, 1.5)  # for the markers at the top
+    if how.limits or how.scale != "log":
+        axes.set_ylim(*(how.limits or (0.0, room * top)))
+    if how.scale == "log":
+        logarithmic(axes, "y")
+    axes.yaxis.grid(True)
+
+
+def alike(axes: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Give panels one range, that of all of them, and its ticks."""
+    limits = [getattr(one, f"get_{which}lim")() for one in axes]
+    for one in axes:
+        one.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
+        if getattr(one, f"get_{which}scale")() == "log":
+            logarithmic(one, which)

@@ -1,0 +1,143 @@
+"""Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from dpmc.common.errors import DpmcError
+from dpmc.data.problem import Problem
+from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots.frame import Floats, models_of
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
+
+GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
+SHADES = 6
+DARKEST = "#6F9AC3"
+STRETCH, STRETCHED_DRAWS = 2.5, 40
+COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
+START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
+
+
+@style.context()
+def draw(given: Given) -> Figure:
+    """Return the figure, one panel per model of two parameters; the data are made anew."""
+    how, study = given.declared, given.study
+    problems = _problems(study, how.models)
+    columns = min(how.columns or 3, len(problems))
+    figure, axes = layout.panels(len(problems), columns, 2.2, more=0.3)
+    for one, problem in zip(axes, problems, strict=True):
+        half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
+        low, high = box_of(problem, half_width)
+        Surface.of(problem, low, high).draw(one)
+        one.plot(*problem.starts.T, **START, zorder=3)
+        one.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
+        one.locator_params(axis="x", nbins=3)
+        one.locator_params(axis="y", nbins=4)
+        one.set_title(style.model_name(study, problem.label, how.titles))
+    for one in axes[::columns]:
+        one.set_ylabel("θ₂")
+    shades = "posterior: shades end at 1, 2, … standard deviations"
+    entries = [(Line2D([], [], **START), "start of a chain"), (Patch(facecolor=DARKEST), shades)]
+    layout.legend(figure, entries, columns=2, **layout.LOOSE)
+    return figure
+
+
+def _problems(study: Study, models: tuple[str, ...]) -> list[Problem]:
+    """Return the problems of those models that have two parameters, exact draws and a form for a grid of θ.
+
+    Raises DpmcError where there is none.
+    """
+    problems = [problem_of(study, label) for label in models_of(study, models)]
+    found = [p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)]
+    if not found:
+        needed = "a model of two parameters that has a ratio_form and exact posterior draws"
+        raise DpmcError(f"study {study.name}: kind maps needs {needed}")
+    return found
+
+
+def problem_of(study: Study, label: str) -> Problem:
+    """Return the problem of a study's model: the same rows and start points as its chains have."""
+    from dpmc.data import datasets
+
+    spec = study.models[label]
+    if spec.rows_file is not None:
+        rows = study.read_rows(label, spec.rows_file)
+        own = datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
+        return datasets.with_exact_posterior(own)
+    return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
+
+
+def box_of(problem: Problem, half_width: float | None = None) -> tuple[Floats, Floats]:
+    """Return the corners of the part of the plane to show: the given, else by draws; and all start points.
+
+    A box whose sides are comparable is made a square.
+    """
+    if half_width:
+        low, high = problem.posterior_mean - half_width, problem.posterior_mean + half_width
+    else:
+        draws = problem.reference[:STRETCHED_DRAWS]
+        stretched = draws.mean(axis=0) + STRETCH * (draws - draws.mean(axis=0))
+        low, high = stretched.min(axis=0), stretched.max(axis=0)
+    margin = 0.03 * (high - low)
+    low = np.minimum(low, problem.starts.min(axis=0) - margin)
+    high = np.maximum(high, problem.starts.max(axis=0) + margin)
+    if (high - low).max() < COMPARABLE * (high - low).min():
+        lacking = 0.5 * ((high - low).max() - (high - low))
+        low, high = low - lacking, high + lacking
+    return low, high
+
+
+def log_posterior(problem: Problem, points: Floats) -> Floats:
+    """Return T Σ_j ln p(x_j|θ) + ln p(θ) of points (m, d) as (m,), up to one constant.
+
+    From the rows' sufficient statistics, unclipped and without noise: models with an affine form are
+    exponential families, whose rows enter through their totals only.
+    """
+    totals = problem.model.statistics(problem.rows).sum(axis=0)
+    points = np.ascontiguousarray(points, dtype=float)
+    origin = np.broadcast_to(np.array(problem.true_theta, dtype=float), points.shape)
+    slopes, offsets = problem.model.ratio_form(origin, points)
+    ratios = (slopes * totals).sum(axis=1) + problem.n * offsets
+    values: Floats = problem.temperature * ratios + problem.model.log_prior(points)
+    return values
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A 2-d log posterior on a grid, 0 at its maximum."""
+
+    first: Floats  # (GRID,)
+    second: Floats  # (GRID,)
+    values: Floats  # (GRID, GRID), second component down
+
+    @classmethod
+    def of(cls, problem: Problem, low: Floats, high: Floats) -> Self:
+        """Compute it on the box from `low` (2,) to `high` (2,)."""
+        first, second = (np.linspace(low[i], high[i], GRID) for i in range(2))
+        grid = np.stack(np.meshgrid(first, second), axis=-1)
+        values = log_posterior(problem, grid.reshape(-1, 2))
+        # The peak may lie between grid points; some exact draw is always near it.
+        peak = max(values.max(), log_posterior(problem, problem.reference).max())
+        return cls(first, second, (values - peak).reshape(GRID, GRID))
+
+    def draw(self, axes: Axes) -> None:
+        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker.
+
+        These are k standard deviations from the ridge where the posterior is normal across it.
+        """
+        import seaborn
+
+        drops = [-0.5 * k**2 for k in range(SHADES, -1, -1)]
+        colours = seaborn.light_palette(DARKEST, SHADES + 1)[1:]
+        axes.contourf(self.first, self.second, self.values, levels=drops, colors=colours, zorder=1)

@@ -1,0 +1,33 @@
+"""A stamp in a PNG: the digest of the files from which the picture was drawn.
+
+With it a copy of a picture, for example in a gallery, can be compared with the current results.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from dpmc.common.errors import DpmcError
+
+KEY = "dpmc-inputs"  #: of the stamp in a PNG's metadata
+
+
+def digest(files: Iterable[Path]) -> str:
+    """Return a digest of the contents of files; names and order do not matter.
+
+    Raises DpmcError for a file that is missing.
+    """
+    each = []
+    for path in files:
+        if not path.is_file():
+            raise DpmcError(f"{path}: no such file")
+        each.append(hashlib.sha256(path.read_bytes()).digest())
+    each.sort()
+    return hashlib.sha256(b"".join(each)).hexdigest()
+
+
+def read(picture: Path) -> str:
+    """Return the stamp of a PNG; "" if it has none."""
+    found = re.search(rb"tEXt" + KEY.encode() + rb"\0([0-9a-f]{64})", picture.read_bytes())
+    return found[1].decode() if found else ""

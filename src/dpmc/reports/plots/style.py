@@ -1,0 +1,314 @@
+"""The one style of all figures: size, type, and one colour and name for methods, models and variants."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from dpmc.data.outputs import CREATOR
+from dpmc.reports.plots import stamp
+from dpmc.studies import Study
+
+TEXT_WIDTH = 6.0  # inches, the thesis's
+DOTS_PER_INCH = 300
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with Matplotlib: the same bytes on every machine
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 4.0,
+    "axes.labelsize": 8.0,
+    "figure.labelsize": 8.0,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "legend.handleheight": 1.0,
+    "legend.columnspacing": 1.2,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.4,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,  # text stays text
+    "svg.hashsalt": "dpmc",
+    "svg.fonttype": "none",
+}
+
+LEAST_CONTRAST = 3.0  # of a black median and the box that it lies on (WCAG 2 for graphics)
+MOST_CONTRAST = 10.0  # of a line and black: what is paler cannot be seen on white
+INK = "#222222"
+GREY = "#6E6E6E"
+BAND = "#F4F4F4"
+
+SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
+#: variant of an algorithm, or accountant, whose line is not solid; markers are full on solid lines
+LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED}
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How one method looks in every figure."""
+
+    colour: str
+    hatch: str  # with the colours in grey, methods that share a figure still differ by this
+    marker: str
+    title: str
+    line: Any = SOLID
+
+    @property
+    def edge(self) -> str:
+        """A darker shade for lines and edges, which a pale colour needs on white."""
+        return mixed(self.colour, "#000000", 0.45)
+
+    @property
+    def line2d(self) -> dict[str, Any]:
+        """The method's line with its markers, in Matplotlib's words."""
+        return {
+            "color": self.colour,
+            "linestyle": self.line,
+            "linewidth": 1.1,
+            "marker": self.marker,
+            "markersize": 3.8,
+            "markerfacecolor": self.colour if self.line == SOLID else "white",
+            "markeredgewidth": 0.8,
+        }
+
+
+# Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
+# that share a figure stay apart for readers with protanopia, deuteranopia and tritanopia: the
+# tests compute it. Guided variants are the lighter shade of their plain algorithm. Hatches are of
+# lines: dots would look like data.
+STYLES: dict[str, MethodStyle] = {
+    "dp-penalty": MethodStyle("#0072B2", "", "o", "DP penalty"),
+    "dp-penalty-guided": MethodStyle("#56B4E9", "////", "s", "guided DP penalty"),
+    "minibatch-penalty": MethodStyle("#D55E00", "||||", "^", "minibatch DP penalty"),
+    "minibatch-penalty-guided": MethodStyle("#E69F00", "\\\\\\\\", "v", "guided minibatch DP penalty"),
+    "dp-barker": MethodStyle("#009E73", "xxxx", "D", "DP Barker"),
+    "dp-hmc": MethodStyle("#CC79A7", "----", "P", "DP-HMC"),
+    "dp-mala": MethodStyle("#332288", "\\\\\\\\", "p", "DP-MALA"),
+    "dp-sgld": MethodStyle("#882255", "||||", "H", "DP-SGLD"),
+    "dp-sgnht": MethodStyle("#999933", "++++", "8", "DP-SGNHT"),
+    "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
+    "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
+    "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
+    "barker": MethodStyle("#D0D0D0", "||||", "d", "Barker, not private"),
+    "tuna-mh": MethodStyle("#DDCC77", "----", "*", "TunaMH, not private"),
+    "dp-fast-mh": MethodStyle("#AA3377", "////", "<", "DP-Fast MH, minibatch"),
+    "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", ">", "DP-Fast MH, full batch"),
+}
+VARIANT_HATCHES = ("", "/", "-", "x")  # over half the lines of the algorithm's own
+
+MODEL_TITLES = {
+    "flat-banana-2d": "flat banana, d = 2",
+    "flat-banana-10d": "flat banana, d = 10",
+    "tempered-banana-2d": "tempered banana, d = 2",
+    "tempered-banana-10d": "tempered banana, d = 10",
+    "gauss-30d": "Gaussian, d = 30",
+    "narrow-banana": "narrow banana, d = 2",
+    "correlated-gauss": "correlated Gaussian, d = 2",
+    "circle": "circle, d = 2",
+    "paper-banana": "paper's banana, d = 2",
+    "paper-banana-wide": "paper's banana, wide prior, d = 2",
+    "paper-gauss": "paper's Gaussian, d = 10",
+    "clipping-2d": "flat banana, d = 2, clipping without privacy",
+    "clipping-2d-as-coded": "flat banana, d = 2, clipping without privacy, as implemented",
+    "clipping-10d": "flat banana, d = 10, clipping without privacy",
+    "clipping-10d-as-coded": "flat banana, d = 10, clipping without privacy, as implemented",
+    "clipping-banana": "paper's banana, d = 2, clipping without privacy",
+    "clipping-gauss": "paper's Gaussian, d = 10, clipping without privacy",
+    "mixture": "Gaussian mixture, d = 2",
+    "logistic-fashion": "logistic regression, Fashion-MNIST",
+    "logistic-digits": "logistic regression, digits",
+}
+
+#: metric -> its name at an axis
+LABELS = {
+    "mmd": "MMD",
+    "mean_error": "distance from the true mean",
+    "ratio_clip_fraction": "fraction clipped",
+    "gradient_clip_fraction": "fraction clipped",
+    "symmetric_kl": "symmetric KL",
+    "noise_fraction": "iterations with noise",
+    "budget_iterations": "iterations allowed",
+    "epsilon_spent_tight": "ε spent (tight accounting)",
+    "most_rows": "bound K on a minibatch",
+}
+#: metric -> its name above a panel
+METRIC_TITLES = {
+    "mmd": "MMD",
+    "mean_error": "error of the mean",
+    "ratio_clip_fraction": "clipped log ratios",
+    "gradient_clip_fraction": "clipped gradients",
+}
+
+#: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
+VARIANTS = {
+    r"tight": "tight accounting",
+    r"thesis": "thesis's accounting",
+    r"tuned": "tuned",
+    r"published": "as published",
+    r"as-coded": "as implemented",
+    r"corrected": "corrected",
+    r"inverted": "sensitivity inverted",
+    r"reused": "reuses gradients",
+    r"small": "small steps",
+    r"k-([0-9]+)": r"K = \1",
+    r"k-appendix-e": "K of Appendix E",
+    r"k-section-6\.2": "K of Section 6.2",
+    r"fresh-([0-9]+)": r"fresh rows \1",
+    r"eps-([0-9.]+)": r"ε = \1",
+    r"([0-9.]+)": r"clip bound \1",
+}
+DARKER = ("tuned",)  #: variants that are darker than their algorithm; the first two of the others are paler
+
+
+def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
+    """Return label -> style for a study's methods (label -> definition with `.algorithm`).
+
+    A label that is an algorithm's id has that algorithm's style. A variant (another label of the
+    same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
+    The shades of an algorithm's first four variants differ; further variants repeat them.
+    """
+    white, black = "#FFFFFF", "#000000"
+    shades = ((white, 0.35), (white, 0.7), (black, 0.35), (black, 0.65))
+    styles: dict[str, MethodStyle] = {}
+    given: dict[str, list[tuple[str, float]]] = {}
+    for label, definition in methods.items():
+        if label in STYLES:
+            styles[label] = STYLES[label]
+            continue
+        base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
+        before = given.setdefault(definition.algorithm, [])
+        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[len(before) % len(VARIANT_HATCHES)]
+        first = black if label.endswith(DARKER) else white
+        rank = [(before.count(shade), shade[0] != first) for shade in shades]
+        before.append(shades[rank.index(min(rank))])
+        colour = mixed(base.colour, *before[-1])
+        title = titled(label, definition.algorithm, base.title)
+        styles[label] = replace(base, colour=colour, hatch=hatch, title=title)
+    return styles
+
+
+def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
+    """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
+
+    A label that differs by neither from others of its algorithm on the same models has a colour of its own.
+    `title`: in place of the names of algorithm and variant.
+    """
+    spec = study.methods[method]
+    same = [one for one in study.methods.values() if one.algorithm == spec.algorithm]
+    accountants = {one.accountant for one in same}
+    alone = not any(set(one.models) & set(spec.models) for one in same if one is not spec)
+    way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
+    words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
+    base = STYLES.get(spec.algorithm) if way or alone else None
+    base = base or method_styles(study.methods)[method]
+    title = title or (f"{base.title}, {words}" if words else base.title)
+    return replace(base, colour=line_colour(base.colour), line=line, title=title)
+
+
+def line_colour(fill: str) -> str:
+    """Return a method's colour for lines and markers: a pale one is darkened."""
+    while contrast_with_black(fill) > MOST_CONTRAST:
+        fill = mixed(fill, "#000000", 0.1)
+    return fill
+
+
+def model_title(label: str, model: str) -> str:
+    """Return a panel's title: the model's name, and the variant in words where a study calls it otherwise."""
+    return MODEL_TITLES.get(label) or titled(label, model, MODEL_TITLES.get(model, ""))
+
+
+def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return the title of a study's model, which a figure's own titles overrule."""
+    return (titles or {}).get(label) or model_title(label, study.models[label].model)
+
+
+def metric_label(metric: str) -> str:
+    """Return a metric's name at an axis."""
+    return LABELS.get(metric) or metric.replace("_", " ")
+
+
+def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
+    """Return a metric's name above a panel, which a figure's own titles overrule."""
+    return (titles or {}).get(metric) or METRIC_TITLES.get(metric) or metric.replace("_", " ")
+
+
+def budget_label(study: Study) -> str:
+    """Return the name of the axis of ε, with the kind that the study's is."""
+    return "privacy budget ε (total)" if study.epsilon_kind == "total" else "ε per iteration"
+
+
+def titled(label: str, base: str, title: str) -> str:
+    """Return the name of a variant `label` of `base`, whose name is `title`: no raw id."""
+    if not title:
+        return label.replace("-", " ")
+    if label == base:
+        return title
+    words = "-" + label.removeprefix(base + "-")
+    for pattern, text in VARIANTS.items():
+        words = re.sub(rf"-{pattern}(?=-|$)", f", {text}", words)
+    words = words.lstrip(",- ").replace("-", " ")
+    return f"{title} ({words})" if "," in title else f"{title}, {words}"
+
+
+def contrast_with_black(colour: str) -> float:
+    """Return the contrast ratio of a colour and black, 1 to 21 (WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) / 0.05
+
+
+def median_colour(fill: str) -> str:
+    """Return the colour of a median line on a box of this colour: black, or white on a dark one."""
+    return "#000000" if contrast_with_black(fill) >= LEAST_CONTRAST else "#FFFFFF"
+
+
+def mixed(colour: str, other: str, share: float) -> str:
+    """Return a colour with `share` of another mixed in, as #RRGGBB."""
+    (r, g, b), (x, y, z) = to_rgb(colour), to_rgb(other)
+    keep = 1.0 - share
+    return str(to_hex((keep * r + share * x, keep * g + share * y, keep * b + share * z))).upper()
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Draw and save figures in this style, with nothing of the user's; also a decorator."""
+    # The defaults too, so that a user's matplotlibrc changes nothing; the backend stays as it is,
+    # setting it would load one.
+    defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if k != "backend"}
+    settings: Any = defaults | SETTINGS
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def save(figure: Figure, path: Path, mark: str = "") -> None:
+    """Write a figure as PDF, PNG or SVG by the suffix of `path`; same figure, same bytes.
+
+    `mark`: the stamp of what it was drawn from (`dpmc.reports.plots.stamp`), for a PNG's metadata.
+    """
+    from dpmc.common.files import replacing
+
+    kind = path.suffix[1:].lower()
+    # without the time and, in PNG, the version of the library
+    metadata: dict[str, dict[str, Any]] = {
+        "pdf": {"Creator": CREATOR, "CreationDate": None},
+        "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),
+        "svg": {"Creator": CREATOR, "Date": None},
+    }
+    with context(), replacing(path) as temporary:
+        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white")

@@ -1,0 +1,109 @@
+"""One leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1)."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from dpmc.base import Draws, State
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream
+from dpmc.data.problem import Problem
+from dpmc.privacy import accountants
+from dpmc.privacy.mechanisms import PrivateData
+from dpmc.privacy.noise import LabNoise
+from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots.frame import Floats, models_of
+from dpmc.reports.plots.maps import DARKEST, START, Surface, problem_of
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
+
+METHOD = "dp-hmc"
+EPSILON = 1.0
+STEPS = 48
+FRAMES = range(0, STEPS, 4)  # the thesis's: its last is four steps before the end
+BEGINNING = (0.0, 1.0)  # of the chain
+HALF_WIDTH = 3.9
+LOOK = style.STYLES[METHOD]
+PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
+LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
+
+
+def models_read(study: Study, how: FigureKeys) -> list[str]:
+    """Return no model: the figure reads no metrics."""
+    return []
+
+
+@style.context()
+def draw(given: Given) -> Figure:
+    """Return the figure: twelve frames of the trajectory on the study's circle.
+
+    Raises DpmcError where the study has no circle, or no DP-HMC on it.
+    """
+    label = models_of(given.study, ("circle",))[0]
+    problem = problem_of(given.study, label)
+    points = trajectory(given.study, label, problem)
+    corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
+    surface = Surface.of(problem, -corner, corner)
+    figure, axes = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
+    for step, one in zip(FRAMES, axes, strict=True):
+        surface.draw(one)
+        one.plot(*points[: step + 1].T, **PATH, zorder=3)
+        if step > 0:
+            one.plot(*points[step], **LAST, zorder=4)
+        one.plot(*points[0], **START, zorder=4)
+        one.set_title(f"step {step}")
+        one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
+    entries = [
+        (Line2D([], [], **START), "start of the trajectory"),
+        (Line2D([], [], **PATH), "steps so far"),
+        (Line2D([], [], **LAST), "the step of the title"),
+        (Patch(facecolor=DARKEST), "posterior"),
+    ]
+    layout.legend(figure, entries, columns=4, **layout.LOOSE)
+    return figure
+
+
+def trajectory(study: Study, label: str, problem: Problem) -> Floats:
+    """Return the leapfrog points (L + 1, d) of the last proposal of a chain from (0, 1) at ε = 1.
+
+    The sampler tells proposals only, so step j is the proposal, always accepted, of the same
+    iteration with j steps in place of L: the same momentum and the same noise in each gradient.
+    """
+    values, source = study.pinned_hyperparameters(label, METHOD)
+    d = problem.dimension
+    algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
+    delta = study.delta_for(problem.n)
+    once, each = algorithm.releases(problem.n)
+    accountant = accountants.resolve(study.methods[METHOD].accountant, once + each)
+    k = accountant.iterations(once, each, EPSILON, delta)
+    if k == 0:
+        raise DpmcError(f"figure trajectory: epsilon {EPSILON:g} allows no iteration of {METHOD}")
+    generator = stream("figure", "trajectory")
+    normal = generator.standard_normal((k, 1, d))
+    log_uniform = np.log1p(-generator.random((k, 1)))
+    ratio_noise = generator.standard_normal((k, 1))
+    gradient_noise = generator.standard_normal((k, 1, STEPS + 1, d))
+    noise, words = LabNoise(ratio_noise, gradient_noise), np.zeros((k, 1, 0), np.uint64)
+    private = PrivateData(problem.evaluator, problem.temperature, noise, words)
+    no = np.zeros(1, bool)
+
+    def iterate(steps: int, theta: Floats, iterations: range, accept_all: bool) -> Floats:
+        """Return where the chain stands after some iterations with this many leapfrog steps."""
+        state = State(theta[np.newaxis].copy(), np.zeros((1, 0)), no, no)
+        sampler = replace(algorithm, steps=steps)
+        for i in iterations:
+            private.begin(i)
+            log_u = np.full(1, -np.inf) if accept_all else log_uniform[i]
+            state = sampler.step(state, problem.model, private, Draws(normal[i], np.zeros((1, 0)), log_u))
+        return np.array(state.theta[0])
+
+    before = iterate(STEPS, np.array(BEGINNING), range(k - 1), accept_all=False)
+    last = range(k - 1, k)
+    steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
+    return np.stack([before, *steps])

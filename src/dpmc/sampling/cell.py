@@ -1,0 +1,138 @@
+"""A cell: data, algorithm and budget of a run; everything but the seed that determines the draws."""
+
+import functools
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dpmc.common.errors import DpmcError
+from dpmc.data.problem import Problem
+from dpmc.privacy import accountants
+from dpmc.privacy.events import repeat
+from dpmc.privacy.ledger import Budget, BudgetExceeded
+
+#: A chain with fewer iterations has too short a second half to evaluate.
+LEAST_ITERATIONS = 4
+
+
+def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
+    """Return the iterations of each chain: `asked` if given, else all that the budget and `cap` allow.
+
+    `most` is what the budget of `epsilon` allows; None without a budget. Raises DpmcError if neither `most`
+    nor `asked` is given, and BudgetExceeded if `asked` costs more than the budget.
+    """
+    if most is None and asked is None:
+        which = "inf" if epsilon == "inf" else kind
+        raise DpmcError(f"iterations: needed when epsilon is {which}, since no budget limits the chain")
+    if most is not None and asked is not None and asked > most:
+        raise BudgetExceeded(f"iterations: {asked} exceeds the budget: epsilon {epsilon} allows {most}")
+    if asked is not None:
+        return asked
+    return min(limit for limit in (most, cap) if limit is not None)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that determines the draws of a run, except the seed."""
+
+    problem: Problem
+    method: str  # label
+    algorithm: Any  # an algorithm with its hyperparameters
+    epsilon: str  # canonical; "inf" without a budget
+    delta: float
+    accountant: str  # an accountant or a preset
+    chains: int = 1  # chains of one run; they share its budget
+    iterations: int | None = None  # of each chain; None: all that the budget allows
+    thin: int = 1  # every thin-th draw is kept
+    most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
+    most_iterations: int | None = None  # stop there even if budget is left
+    epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
+    streams: str = "auto"  # what keys the random streams: "content", "names", or "auto" (`run.stream_names`)
+
+    @property
+    def budget(self) -> Budget | None:
+        """Return the (ε, δ) of one run; None without privacy, and if ε is per iteration."""
+        if self.epsilon == "inf" or self.epsilon_kind != "total":
+            return None
+        return Budget(float(self.epsilon), self.delta)
+
+    def releases(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the events of a run before its first iteration and per iteration, all chains together."""
+        once, each = self.algorithm.releases(self.problem.n)
+        return repeat(once, self.chains), repeat(each, self.chains)
+
+    def cost(self, iterations: int, first: bool = True) -> tuple[Any, ...]:
+        """Return the events of these iterations of a run; `first`: they include the first iteration."""
+        once, each = self.releases()
+        return (once if first else ()) + repeat(each, iterations)
+
+    def resolved_accountant(self) -> Any:
+        """Return the accountant that the cell's name or preset selects for its releases."""
+        once, each = self.releases()
+        return accountants.resolve(self.accountant, once + each)
+
+    @functools.cached_property
+    def budget_iterations(self) -> int | None:
+        """Return the iterations of each chain that the budget allows; None without a budget."""
+        if self.budget is None:
+            return None
+        once, each = self.releases()
+        most: int = self.resolved_accountant().iterations(once, each, self.budget.epsilon, self.budget.delta)
+        return most
+
+    def allowed_iterations(self) -> int:
+        """Return the iterations of each chain.
+
+        Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
+        costs more than the budget.
+        """
+        return iterations_within(
+            self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, self.epsilon_kind
+        )
+
+    def kept_every(self, iterations: int) -> int:
+        """Return k if every k-th draw is kept: `thin`, or between `most_draws` and twice as many draws.
+
+        Raises DpmcError if the budget would be spent and no draw kept.
+        """
+        if 0 < iterations < self.thin:
+            what = f"{self.problem.label} {self.method} epsilon {self.epsilon}"
+            rule = f"must be at most {iterations}, the iterations of a chain; no draw would be kept"
+            raise DpmcError(f"thin: {self.thin} {rule} ({what})")
+        if self.most_draws is None or self.thin > 1:
+            return self.thin
+        return max(1, iterations // self.most_draws)
+
+    def require_enough(self) -> None:
+        """Raise DpmcError if the budget allows too few iterations to evaluate, unless they were asked for."""
+        most = self.budget_iterations
+        if self.iterations is None and most is not None and most < LEAST_ITERATIONS:
+            fewer = " or fewer chains" if self.chains > 1 else ""
+            raise DpmcError(f"{self.status(most)}; more noise in each (hyperparameters){fewer} buys more")
+
+    def status(self, iterations: int) -> str:
+        """Return "ok", or the reason why the chain is too short to evaluate."""
+        if iterations >= LEAST_ITERATIONS:
+            return "ok"
+        plural = "" if iterations == 1 else "s"
+        return f"budget too small: epsilon {self.epsilon} allows {iterations} iteration{plural}"
+
+
+def described(
+    cell: Cell, values: dict[str, Any], study: str, algorithm: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return attributes of a cell's chain files that the sampler does not set.
+
+    `values` and `options` are hyperparameters as given, `algorithm` its id, `study` a name or "".
+    """
+    problem = cell.problem
+    return {
+        "study": study,
+        "algorithm": algorithm,
+        "variant": cell.algorithm.note,
+        "hyperparameters": json.dumps(values, sort_keys=True),
+        "options": json.dumps(options, sort_keys=True),
+        "model_id": problem.model_id,
+        "chains": cell.chains,
+        **({"caveat": problem.caveat} if problem.caveat else {}),
+    }

@@ -1,0 +1,122 @@
+"""A sampling job: runs of one method on one model, at one or several ε and with one or several seeds.
+
+A finished run is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder. All
+files get their output names when the last run is finished. Snakemake deletes the outputs of a killed job but
+not waiting files, so a kill loses no finished run. Runs under way are in a checkpoint,
+`.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone`.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmc.common import files
+from dpmc.data import chain_files
+from dpmc.models.fingerprint import digest
+from dpmc.sampling import loop
+from dpmc.sampling.run import identity
+
+Run = tuple[str, int]  #: ε and seed
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells whose runs advance together: they differ only in ε. `about` and `outputs` are for all of them."""
+
+    cells: list[loop.Cell]
+    seeds: list[int]
+    about: dict[str, dict[str, Any]]  # by ε: attributes of chain files that the sampler does not set
+    outputs: dict[Run, Path]
+
+    def waiting(self, cell: loop.Cell, seed: int) -> Path:
+        """Return the waiting file of a finished run, used until its job is finished."""
+        folder = self.outputs[cell.epsilon, seed].parent
+        return folder / f".{digest(self._settings(cell, seed))[:16]}-seed-{seed}.nc"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Return the checkpoint file of the runs under way."""
+        settings = [self._settings(cell, seed) for cell in self.cells for seed in self.seeds]
+        folder = self.outputs[self.cells[0].epsilon, self.seeds[0]].parent
+        return folder / f".checkpoint-{digest(settings)[:16]}.npz"
+
+    def _settings(self, cell: loop.Cell, seed: int) -> list[Any]:
+        """Return everything that determines the content of a run's file."""
+        names = [cell.problem.label, cell.problem.dataset, cell.method]
+        return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
+
+    def left(self) -> tuple[list[loop.Cell], list[int]]:
+        """Return the cells and seeds that are still to be sampled.
+
+        With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
+        has a missing run.
+        """
+        missing = [
+            (cell.epsilon, seed)
+            for cell in self.cells
+            for seed in self.seeds
+            if not self.waiting(cell, seed).exists()
+        ]
+        if missing and self.checkpoint.exists():
+            return self.cells, self.seeds
+        epsilons, seeds = {epsilon for epsilon, _ in missing}, {seed for _, seed in missing}
+        return (
+            [cell for cell in self.cells if cell.epsilon in epsilons],
+            [seed for seed in self.seeds if seed in seeds],
+        )
+
+
+@contextmanager
+def alone(jobs: list[Job]) -> Iterator[None]:
+    """Let other processes with the same jobs wait, for example for one that a killed run left behind.
+
+    Without effect if the file system has no locks.
+    """
+    checkpoint = jobs[0].checkpoint
+    path = checkpoint.with_name(checkpoint.stem.replace("checkpoint", "lock"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        with suppress(OSError):
+            files.lock(file, f"{path.parent}: waiting for another process that samples these chains")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def run(job: Job, checkpoint_seconds: float, progress: loop.Progress | None) -> None:
+    """Sample the missing runs of a job; afterwards every run has its waiting file."""
+
+    def finished(cell: loop.Cell, chains: chain_files.Chains) -> None:
+        chains.attributes.update(job.about[cell.epsilon])
+        chain_files.write_chains(job.waiting(cell, chains.attributes["seed"]), chains)
+
+    cells, seeds = job.left()
+    if cells:
+        loop.sample(cells, seeds, job.checkpoint, checkpoint_seconds, progress, finished=finished)
+    job.checkpoint.unlink(missing_ok=True)
+
+
+def finish(jobs: list[Job]) -> None:
+    """Give all waiting files their output names.
+
+    The old names are removed after all have their new ones, so that no run is repeated after a kill.
+    """
+    moves = [
+        (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
+        for job in jobs
+        for cell in job.cells
+        for seed in job.seeds
+    ]
+    for waiting, output in moves:
+        with files.replacing(output) as temporary:
+            try:
+                os.link(waiting, temporary)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(waiting, temporary)
+    for waiting, _ in moves:
+        waiting.unlink()

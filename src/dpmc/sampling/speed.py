@@ -1,0 +1,38 @@
+"""Measurement of seconds per iteration of a study's methods; they depend on the machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpmc.sampling.loop import Cell
+
+COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
+REPEATS = 3
+SECONDS = 0.4  #: of one repeat, about
+MOST_ITERATIONS = 20_000
+
+
+def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
+    """Return (iterations of a repeat, median seconds per iteration), of chains run one after another.
+
+    The first block of iterations is not counted, since it includes start-up costs.
+    """
+    rough = _one_run(replace(cell, iterations=1500), clock)
+    wanted = max(1500, min(MOST_ITERATIONS, int(SECONDS / rough)))
+    measured = [_one_run(replace(cell, iterations=wanted), clock) for _ in range(REPEATS)]
+    return wanted, statistics.median(measured)
+
+
+def _one_run(cell: Cell, clock: Callable[[], float]) -> float:
+    """Run one chain; return the seconds per iteration after its first block."""
+    from dpmc.sampling import loop
+
+    moments: list[tuple[int, float]] = []
+    loop.sample(cell, [0], progress=lambda done, _: moments.append((done, clock())))
+    (first, began), (last, ended) = moments[0], moments[-1]
+    return (ended - began) / (last - first)

@@ -1,0 +1,60 @@
+"""Pairs and groups of a study's methods that are compared: accountants, tuned settings, clip bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpmc.studies.study import Study
+
+WITHOUT_PRIVACY = ("rwmh", "hmc")  #: algorithms of the clipping experiment
+
+
+def two_accountings(study: Study) -> dict[str, str]:
+    """Map each method with the accountant `thesis` to the method of the same algorithm with `tight`."""
+    tight = {spec.algorithm: label for label, spec in study.methods.items() if spec.accountant == "tight"}
+    return {
+        label: tight[spec.algorithm]
+        for label, spec in study.methods.items()
+        if spec.accountant == "thesis" and spec.algorithm in tight
+    }
+
+
+def partners(pairs: Mapping[str, str], labels: Collection[str]) -> dict[str, str]:
+    """Map each of these labels that has a partner among them to it, as the key `pairs` of a figure says.
+
+    `*` stands for any text, the same on both sides.
+    """
+    found = {}
+    for one, other in pairs.items():
+        before, star, after = one.partition("*")
+        for label in labels:
+            text = label.removeprefix(before).removesuffix(after) if star else ""
+            if label == before + text + after and (partner := other.replace("*", text)) in labels:
+                found[label] = partner
+    return found
+
+
+def tuned_pairs(study: Study) -> dict[str, str]:
+    """Map each method to the one called `<its label>-tuned`, with hyperparameters that a search found."""
+    found = partners({"*-tuned": "*"}, study.methods)
+    return {before: tuned for tuned, before in found.items() if study.settings_are_tuned(tuned)}
+
+
+def clipping_models(study: Study) -> list[str]:
+    """Return the labels of the models of a study's clipping experiment: no budget, several clip bounds."""
+    return [
+        label
+        for label, spec in study.models.items()
+        if set(spec.epsilons) == {"inf"} and clip_bounds(study, label)
+    ]
+
+
+def clip_bounds(study: Study, model: str) -> dict[str, dict[float, str]]:
+    """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
+    table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
+    for label, spec in study.methods.items():
+        if spec.algorithm in table and model in spec.models and "clip" in spec.options:
+            table[spec.algorithm][float(spec.options["clip"])] = label
+    return {name: dict(sorted(bounds.items())) for name, bounds in table.items() if bounds}

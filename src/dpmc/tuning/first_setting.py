@@ -1,0 +1,195 @@
+"""The start of a search of hyperparameters: reference draws and a first setting.
+
+Everything here uses rows without privacy. It is for simulated and public rows only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms.hyperparameters import Values, read
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream
+from dpmc.models.checks import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.privacy import accountants
+from dpmc.sampling import loop
+from dpmc.tuning import search
+
+if TYPE_CHECKING:
+    from dpmc.data.problem import Problem
+    from dpmc.studies import Study
+
+#: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
+#: algorithms have no first setting: the user must give one.
+ITERATIONS = {"dp-penalty": 2000, "dp-penalty-guided": 2000, "dp-hmc": 200, "dp-mala": 400}
+CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
+REFERENCE = 1000  #: draws
+ROWS = 2000  #: at most, from which clip bounds are computed
+UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not clip
+NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
+
+
+@dataclass(frozen=True)
+class OneCell:
+    """The methods of a study that `search.Bench` calls, for one model and algorithm given in Python."""
+
+    template: loop.Cell  # with any hyperparameters
+    pinned: dict[str, Any]
+    name: str = ""  # of the study
+
+    def model(self, label: str) -> Any:
+        """Return an object with the model's `tuning_epsilon`."""
+        return SimpleNamespace(tuning_epsilon=self.template.epsilon)
+
+    def method(self, label: str) -> Any:
+        """Return an object with the method's `algorithm`."""
+        return SimpleNamespace(algorithm=self.template.method)
+
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """Return the hyperparameters that the search starts from, and their source."""
+        return self.pinned, "hyperparameters"
+
+    def cell(
+        self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str
+    ) -> loop.Cell:
+        """Return the cell with these hyperparameters."""
+        return with_setting(self.template, values, source)
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """Return what determines the draws besides hyperparameters and data, as JSON."""
+        cell = self.template
+        draws_version = algorithm_class(cell.method).draws_version
+        versions = [draws_version, accountants.versions(cell.accountant)]
+        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains, versions])
+
+
+def bench(cell: loop.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
+    """Return the search bench, starting from the given hyperparameters, else from `first_setting`.
+
+    Sets the problem's reference draws. `study` and `method` are labels.
+    """
+    sd = scales(cell.problem)
+    cell.problem.reference = reference_draws(cell.problem, sd)
+    start = given or first_setting(cell, sd)
+    free = tuple(name for name in FREE[cell.method] if name in start)
+    method = method or cell.method
+    return search.Bench(OneCell(cell, start, study), cell.problem.label, method, cell.problem, free)
+
+
+def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
+    """Return the search bench of a model without a hyperparameter file, as in `dpmc.tune`."""
+    how = study.method(method)
+    cell = loop.Cell(
+        problem=problem,
+        method=how.algorithm,
+        algorithm=None,
+        epsilon=study.model(model).tuning_epsilon,
+        delta=study.delta_for(problem.n),
+        accountant=how.accountant,
+        chains=study.chains,
+    )
+    return bench(cell, {}, study.name, method)
+
+
+def with_setting(cell: loop.Cell, values: dict[str, Any], source: str = "hyperparameters") -> loop.Cell:
+    """Return the same cell with other hyperparameters; its iterations are computed anew."""
+    algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
+    return dataclasses.replace(cell, algorithm=algorithm)
+
+
+def scales(problem: Problem) -> np.ndarray:
+    """Return the standard deviation (d,) of each parameter given the others, near the posterior mode."""
+    from scipy.optimize import minimize
+
+    def energy(theta: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            total = problem.temperature * log_likelihood(problem.model, theta, problem.rows).sum()
+            value = -float(total + problem.model.log_prior(theta))
+        return value if math.isfinite(value) else 1e300
+
+    centre = np.asarray(getattr(problem.model, "start", problem.true_theta), dtype=float)
+    mode = minimize(energy, centre, method="BFGS").x
+    least, sd = energy(mode), np.full(problem.dimension, 1e-2)
+    for i, axis in enumerate(np.eye(problem.dimension)):
+        for _ in range(40):  # until the energy rises by about ½, as at one sd of a normal distribution
+            rise = 0.5 * (energy(mode + sd[i] * axis) + energy(mode - sd[i] * axis)) - least
+            factor = 10.0 if rise <= 0.0 else float(np.clip(math.sqrt(0.5 / rise), 0.1, 10.0))
+            sd[i] *= factor
+            if 0.8 < factor < 1.25:
+                break
+    return sd
+
+
+def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
+    """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
+    if len(problem.reference):
+        return problem.reference
+    values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
+    walk = read(algorithm_class("rwmh"), Values(values, "reference draws"), problem.dimension)
+    cell = loop.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
+    (chains,) = loop.sample(cell, [0])
+    late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
+    return late[:: len(late) // REFERENCE][:REFERENCE]
+
+
+def first_setting(cell: loop.Cell, sd: np.ndarray) -> dict[str, Any]:
+    """Return hyperparameters to start from, from public rows, their posterior and the budget.
+
+    `cell` may have any hyperparameters; its problem has reference draws. Raises DpmcError for an algorithm
+    that is not in `ITERATIONS`.
+    """
+    name, problem = cell.method, cell.problem
+    if name not in ITERATIONS:
+        known = ", ".join(ITERATIONS)
+        raise DpmcError(f"hyperparameters: {name} needs some to begin with; there are first ones for {known}")
+    step = 2.4 / math.sqrt(problem.dimension) * sd
+    ratio_clip, gradient_clip = _clip_bounds(problem, step, gradients=name in ("dp-hmc", "dp-mala"))
+    clips: dict[str, Any]
+    if name in ("dp-hmc", "dp-mala"):
+        clips = {"clip_l": ratio_clip, "clip_g": gradient_clip, "mass": _rounded(1.0 / sd**2)}
+        steps = {"steps": 5} if name == "dp-hmc" else {}
+        lengths = {"step_size": 0.4 if steps else 1.0}
+        distance = lengths["step_size"] * steps.get("steps", 1) * math.sqrt((sd**2).sum())
+        taus = {"tau_l": 1.0, "tau_g": 3.0}
+    else:
+        clips, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
+        distance = math.sqrt((step**2).sum())
+    scale = 1.0
+    for _ in range(3):  # iterations are proportional to the squared noise multiplier
+        taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
+        allowed = with_setting(cell, {**clips, **steps, **lengths, **taus}).budget_iterations or 0
+        scale = math.sqrt(ITERATIONS[name] / (cell.chains * max(allowed, 1)))
+    tau = taus.get("tau", taus.get("tau_l", 1.0))
+    noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
+    shorter = min(1.0, NOISE / noise)
+    lengths = {key: _rounded(shorter * np.asarray(value)) for key, value in lengths.items()}
+    return {**taus, **steps, **lengths, **clips}
+
+
+def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:
+    """Return bounds of log ratios per unit distance, and of gradients, that clip few rows."""
+    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
+    slopes, norms = [], []
+    for theta in generator.choice(problem.reference, 5):
+        move = step * generator.standard_normal(problem.dimension)
+        ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
+        slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
+        if gradients and hasattr(model, "gradient_form"):
+            norms.append(np.sqrt((gradient_by_form(model, theta, rows) ** 2).sum(axis=1)))
+        elif gradients:
+            norms.append(np.sqrt((log_likelihood_gradient(model, theta, rows) ** 2).sum(axis=1)))
+    bounds = [np.nanquantile(np.stack(found), UNCLIPPED) if found else 0.0 for found in (slopes, norms)]
+    return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
+
+
+def _rounded(values: np.ndarray) -> Any:
+    """Round to three significant digits; return Python numbers."""
+    return np.vectorize(lambda value: float(f"{value:.3g}"))(values).tolist()

@@ -1,0 +1,168 @@
+"""The trials of a search of hyperparameters on disk: one row each, written when it is done."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.files import lock
+
+BEGINNING = "# trials of "
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One setting and its results; a row of the table."""
+
+    number: int
+    stage: str  # search | final
+    setting: dict[str, Any]  # the free hyperparameters
+    objective: float  # median MMD; above √2 something is wrong, see the constants of `dpmc.tuning.search`
+    verdict: str  # ok | given up … | clipped … | too few iterations … | refused … | no MMD for some seeds
+    seeds: int
+    iterations: int = 0
+    mmd: float = math.nan  # median over seeds
+    acceptance_rate: float = math.nan
+    ratio_clip_fraction: float = math.nan
+    gradient_clip_fraction: float = math.nan
+    values: list[float] = field(default_factory=list)  # MMD of each seed
+    seconds: float = 0.0  # CPU time
+
+    @property
+    def feasible(self) -> bool:
+        """Return whether the setting may be chosen."""
+        return self.verdict == "ok"
+
+    @property
+    def clip_fraction(self) -> float:
+        """Return the fraction of clipped log ratios; without log ratios, of gradients; NaN if none ran."""
+        ratios = self.ratio_clip_fraction
+        return self.gradient_clip_fraction if math.isnan(ratios) else ratios
+
+
+COLUMNS = ",".join(column.name for column in fields(Trial)) + "\n"
+
+
+class Table:
+    """The trials of one search: written one by one, read back after a kill.
+
+    The first line has a hash of everything that determines the trials (`key`). Trials of another search are
+    moved to <name>.<key>.old, with the key of that search, and moved back when it is run again. An incomplete
+    last line, left by a kill, is dropped. Use within `open_table`.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self.set_aside: Path | None = None  #: file to which trials of another search were moved
+        self.trials: list[Trial] = []
+        head = f"{BEGINNING}{key}\n{COLUMNS}"
+        text = _text(path) if path.exists() else ""
+        if not text.startswith(head):
+            self._make_room(text)
+            before = self._aside(key)
+            text = _text(before) if before.exists() else ""
+            if text.startswith(head):
+                before.replace(path)
+            else:
+                text = head
+                path.write_text(head)
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            os.truncate(path, len(whole.encode()))  # truncating, unlike rewriting, cannot lose complete lines
+        self.trials = read(path)
+
+    def _make_room(self, text: str) -> None:
+        """Move trials of another search away; refuse a file that is not a table of trials."""
+        if text and not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
+            raise DpmcError(
+                f"{self.path}: is no table of trials, and would be overwritten; name another file"
+            )
+        if text.count("\n") > 2:
+            self.set_aside = self._aside(text.partition("\n")[0].removeprefix(BEGINNING))
+            self.path.replace(self.set_aside)
+
+    def _aside(self, key: str) -> Path:
+        """Return the file to which trials of the search with this key are moved."""
+        return self.path.with_name(f"{self.path.name}.{key if key.isalnum() else 'other'}.old")
+
+    def searched(self) -> list[Trial]:
+        """Return the trials of the search, without those of finalists."""
+        return [trial for trial in self.trials if trial.stage == "search"]
+
+    def find(self, stage: str, setting: dict[str, Any]) -> Trial | None:
+        """Return the trial of this setting at this stage; None if there is none."""
+        return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
+
+    def add(self, trial: Trial) -> None:
+        """Append a trial to the file."""
+        with open(self.path, "a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
+        self.trials.append(trial)
+
+
+@contextmanager
+def open_table(path: Path, key: str) -> Iterator[Table]:
+    """Open the table of a search with a lock; another process waits for it.
+
+    Raises DpmcError if the file is not such a table or is damaged, and if it cannot be locked.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(
+        path.with_name(f".{path.name}.lock"), "w"
+    ) as file:  # a file of its own, since the table may be moved
+        try:
+            lock(file, f"{path}: waiting for another process at work on this search")
+        except OSError as error:
+            raise DpmcError(
+                f"{path}: cannot be locked ({error.strerror}); name a --table elsewhere"
+            ) from None
+        yield Table(path, key)
+
+
+def read(path: Path) -> list[Trial]:
+    """Read the trials of a table on disk.
+
+    Raises DpmcError for a row that cannot be read.
+    """
+    lines = [line for line in _text(path).splitlines() if not line.startswith("#")]
+    trials = []
+    for number, row in enumerate(csv.DictReader(lines), 3):
+        try:
+            trials.append(_from_row(row))
+        except (TypeError, ValueError):
+            raise DpmcError(
+                f"{path}: line {number} is damaged; remove it and those after it, or the file"
+            ) from None
+    return trials
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError:
+        raise DpmcError(f"{path}: is no table of trials") from None
+
+
+def _to_row(trial: Trial) -> list[str]:
+    """Return a trial as texts; numbers in full precision, so that reading is exact."""
+    return [
+        json.dumps(value) if isinstance(value, dict | list) else str(value)
+        for value in asdict(trial).values()
+    ]
+
+
+def _from_row(row: dict[str, str]) -> Trial:
+    kinds: dict[str, Callable[[str], Any]] = {
+        **{name: int for name in ("number", "seeds", "iterations")},
+        **{name: str for name in ("stage", "verdict")},
+        **{name: json.loads for name in ("setting", "values")},
+    }
+    return Trial(**{name: kinds.get(name, float)(text) for name, text in row.items()})
