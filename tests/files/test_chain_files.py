@@ -101,7 +101,7 @@ def test_no_value_is_read_as_missing(tmp_path: Path) -> None:
 
 
 def test_a_chain_without_draws(tmp_path: Path) -> None:
-    storage.write_chains(tmp_path / "chain.nc", runs(iterations=3, thin=5)[0])
+    storage.write_chains(tmp_path / "chain.nc", runs(epsilon="1e-6", iterations=None, thin=5)[0])
     assert storage.read_chain(tmp_path / "chain.nc").draws.shape == (2, 0, 2)
 
 
