@@ -84,8 +84,8 @@ def unwritten(path: Path, error: OSError) -> DpmcError:
     return DpmcError(f"{path}: cannot be written ({error.strerror or error})")
 
 
-def write_netcdf(path: Path, content: "xarray.Dataset | xarray.DataTree", encoding: Mapping[Any, Any]) -> None:
-    """Write a NetCDF file; raise DpmcError if it cannot be written."""
+def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
+    """Write a Dataset or DataTree of xarray as NetCDF; raise DpmcError if that fails."""
     with replacing(path) as temporary:
         try:
             content.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
@@ -157,9 +157,7 @@ def tree(chains: Chains) -> "xarray.DataTree":
 def write_chains(path: Path, chains: Chains) -> None:
     """Write one chain file."""
     content = tree(chains)
-    write_netcdf(
-        path, content, {node.path: _encoding(node.variables) for node in content.children.values()}
-    )
+    write_netcdf(path, content, {node.path: _encoding(node.variables) for node in content.children.values()})
 
 
 def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:

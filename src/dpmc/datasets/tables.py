@@ -81,7 +81,7 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
 
 def _masked_as_nan(source: Any) -> Any:
     """Return an array with NaN for values that a mask of NumPy hides; others as they are."""
-    return source.astype(float).filled(np.nan) if isinstance(source, np.ma.MaskedArray) else source
+    return np.ma.filled(source.astype(float), np.nan) if isinstance(source, np.ma.MaskedArray) else source
 
 
 def _unwritten_as_nan(variable: Any) -> Any:
