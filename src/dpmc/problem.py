@@ -185,10 +185,8 @@ class Problem:
         content = xarray.Dataset(
             {name: (dims, array.astype(float, copy=False)) for name, (dims, array) in arrays.items()}
         )
-        with storage.replacing(path) as temporary:
-            content.assign_attrs(about).to_netcdf(
-                temporary, engine="netcdf4", encoding={name: {"_FillValue": None} for name in arrays}
-            )
+        encoding = {name: {"_FillValue": None} for name in arrays}
+        storage.write_netcdf(path, content.assign_attrs(about), encoding)
 
 
 def _largest(array: np.ndarray) -> float:
