@@ -56,7 +56,7 @@ check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are her
 	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)
 
 quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
-	.venv/bin/python -m dpmc.quotes $$(find docs -name '*.md' -not -path 'docs/_build/*')
+	.venv/bin/python workflow/scripts/quotes.py $$(find docs -name '*.md' -not -path 'docs/_build/*')
 
 # The kernel that runs examples finds `dpmc` on the PATH. `make docs SPHINX="-D nb_execution_mode=off"` runs none.
 docs: $(SITE) ## the site, docs/_build/html: examples are run, warnings are errors

@@ -7,6 +7,8 @@ imported on first use, since numba and xarray are slow to load.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpmc.common.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from dpmc.api import budget as budget
     from dpmc.api import sample as sample
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from dpmc.models.regression import LogisticRegression as LogisticRegression
     from dpmc.models.regression import PoissonRegression as PoissonRegression
 
-__version__ = "0.1.0"
 
 _PUBLIC = {
     "sample": "dpmc.api",

@@ -14,14 +14,9 @@ from a noise source. Events and accountants are in `privacy/events.py` and `priv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from dpmc.privacy.mechanisms import PrivateData as PrivateData
-else:
-    PrivateData = Any  # kernels are slow to load, and only sampling needs them
 
 Array = np.ndarray
 
@@ -115,6 +110,54 @@ class NoiseSource(Protocol):
 
     def vectors(self, sd: float, stage: int) -> Array:
         """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
+
+
+class FastRule(NamedTuple):
+    """The public constants that determine the test of an iteration and its noise."""
+
+    epsilon: float  # ε of one iteration; ∞: no noise
+    delta: float  # δ of one iteration
+    batch_mean: float  # λ
+    most_rows: int  # K: with K rows or more the test is on all rows; 0: always
+    clip: float  # of every row, nats per unit distance, untempered; ∞: each row has its own bound
+    branch_on_mean: bool  # minibatch if λ + CM < K; else if the number drawn is less than K
+    barker: bool  # Barker's acceptance if no noise is drawn
+    as_coded: bool  # noise uniform on [0, sd), drawn also if the sensitivity equals its limit
+    inverted: bool  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script
+
+
+class PrivateData(Protocol):
+    """The mechanisms on the private rows (`privacy/mechanisms.py`): all that a sampler learns of them."""
+
+    n: int  # number of rows, public
+
+    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
+        """Return noisy, corrected log ratios (chains,)."""
+
+    def exact_log_ratio(self, theta: Array, proposal: Array, clip: float, as_coded: bool = False) -> Array:
+        """Return log ratios (chains,) without privacy."""
+
+    def batch_penalty_log_ratio(
+        self, theta: Array, proposal: Array, clip: float, multiplier: float, variance_factor: float
+    ) -> Array:
+        """Return noisy, corrected log ratios (chains,) of a batch."""
+
+    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array:
+        """Return log ratios (chains,) of a batch with noise for Barker's test."""
+
+    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array:
+        """Return noisy gradients (chains, d), the `stage`-th of the iteration."""
+
+    def exact_gradient(self, theta: Array, clip: float) -> Array:
+        """Return gradients (chains, d) without privacy."""
+
+    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array:
+        """Return noisy gradients (chains, d) of a batch."""
+
+    def fast_test(
+        self, theta: Array, proposal: Array, prior_ratio: Array, rule: FastRule, log_uniform: Array
+    ) -> Array:
+        """Return accept bits (chains,) of the tests of TunaMH and DP-Fast MH."""
 
 
 class State(NamedTuple):

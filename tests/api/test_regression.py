@@ -10,8 +10,8 @@ from scipy import stats
 import dpmc
 from dpmc.evaluators import build
 from dpmc.evaluators.generic import GenericEvaluator
-from dpmc.models.checks import try_out
 from dpmc.models.own import given_model
+from dpmc.models.trial import try_out
 
 AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
 MODELS = {

@@ -1,8 +1,12 @@
 """Outputs never overwrite an input, another output, or a file that dpmc did not make."""
 
+import errno
 import os
+import re
+import resource
 import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,8 @@ import pytest
 import yaml
 
 from dpmc.cli import main
+from dpmc.common import files
+from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +271,87 @@ def test_a_killed_chain_resumes_without_force(folder, monkeypatch):
     sys.modules.pop("mortal")
     assert main((*chain, "whole/seed-5.nc")) == 0
     assert Path("killed/seed-5.nc").read_bytes() == Path("whole/seed-5.nc").read_bytes()
+
+
+# -- a disk that is full ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def full_disk(size: int = 400):
+    """Let no file grow beyond `size` bytes: writing more fails as on a full disk, also in C libraries."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        ((*SAMPLE, "--seed", "0", "1", "--output", "seed-0.nc", "seed-1.nc"), "seed-0.nc"),
+        (("data", *CELL[:4], "--rows", "rows.csv", "--output", "circle.nc"), "circle.nc"),
+        ((*EVALUATE, "--output", "metrics.csv"), "metrics.csv"),
+        ((*TUNE, "--output", "tuned.yaml"), "tuned.yaml"),
+        ((*SEARCH, "--output", "tuned.yaml"), "tuned.trials.csv"),
+        (("plot", "--study", "smoke", "--figure", "models", "--output", "m.tex"), "m.tex"),
+        (("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
+          "--output", "f.png"), "f.png"),
+        (("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
+          "--output", "f.pdf"), "f.pdf"),
+        (("budgets", "--study", "smoke", "--output", "budgets.csv"), "budgets.csv"),
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_a_line_that_names_the_file_and_old_files_stay(folder, capsys, command, written):
+    before = contents(folder)
+    with full_disk(20 if written == "tuned.trials.csv" else 400):
+        assert main((*command, "--force")) == 2
+    error = capsys.readouterr().err
+    lines = [line for line in error.splitlines() if line.startswith("dpmc: error: ")]
+    name = r"\.\w+-seed-0\.nc" if command[0] == "sample" else re.escape(written)  # waits for its name
+    assert len(lines) == 1 and re.search(rf"{name}: cannot be written \(.+\)", lines[0]), error
+    assert "Traceback" not in error
+    after = {name: content for name, content in contents(folder).items() if ".lock" not in name}
+    assert after == before
+    assert main((*command, "--force")) == 0
+    assert Path(written).stat().st_size > 20
+
+
+def test_sampling_goes_on_after_a_full_disk(folder, capsys):
+    """The checkpoint that fits is kept, and the chains have the bits of an uninterrupted run."""
+    run = (*SAMPLE, "--seed", "0", "--checkpoint-seconds", "0", "--output")
+    assert main((*run, "whole.nc", "--iterations", "60")) == 0
+    with full_disk(9_000):
+        assert main((*run, "broken.nc", "--iterations", "60")) == 2
+    assert ".checkpoint-" in (error := capsys.readouterr().err) and "cannot be written" in error
+    assert list(folder.glob(".checkpoint-*"))
+    assert main((*run, "broken.nc", "--iterations", "60")) == 0
+    assert Path("broken.nc").read_bytes() == Path("whole.nc").read_bytes()
+
+
+def test_a_project_that_does_not_fit_leaves_no_file(tmp_path, capsys):
+    with full_disk(3_000):
+        assert main(("init", str(tmp_path / "new"))) == 2
+    assert f"{tmp_path / 'new'}: cannot be written" in capsys.readouterr().err
+    assert not contents(tmp_path)
+    assert main(("init", str(tmp_path / "new"))) == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT])
+def test_every_error_of_writing_names_the_output_and_keeps_the_old_file(tmp_path, monkeypatch, number):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number), *((str(_[0]), None, str(_[1])) if _ else ()))
+
+    with pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)"):
+        with files.replacing(path) as temporary:
+            temporary.write_text("new")
+            fail()
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)"):
+        with files.replacing(path) as temporary:
+            temporary.write_text("new")
+    assert contents(tmp_path) == {str(path): b"old"}

@@ -8,8 +8,8 @@ import pytest
 
 import dpmc
 from dpmc.data import datasets
-from dpmc.models.checks import try_out
 from dpmc.models.own import given_model
+from dpmc.models.trial import try_out
 
 SETTING = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}
 HMC = dict(tau_l=1.0, tau_g=1.0, clip_l=1.0, clip_g=1.0, steps=1, step_size=0.01, mass=1.0)

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from dpmc import quotes
+import quotes
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if DOCS / "_build" not in page.parents)
@@ -127,7 +126,7 @@ def test_the_command_fails_and_names_the_place(
 ) -> None:
     def run(text: str, where: Path) -> int:
         page = str(page_of(tmp_path, text))
-        monkeypatch.setattr(sys, "argv", ["dpmc.quotes", page, "--results", str(where)])
+        monkeypatch.setattr(sys, "argv", ["quotes", page, "--results", str(where)])
         return quotes.main()
 
     assert run(RIGHT[0], results) == 0

@@ -2,9 +2,9 @@
 
     python workflow/scripts/check_gallery.py <study> ...
 
-A picture is up to date if its stamp (`dpmc.reports.plots.stamp`) is the digest of the current results; a table is
-compared with the one in figures/ or results/. Prints files that are outdated or missing, and exits with 1 if there are
-any. A study without results is not checked.
+A picture is up to date if its stamp (`dpmc.reports.plots.stamp`) is the digest of the current results; a
+table is compared with the one in figures/ or results/. Prints files that are outdated or missing, and exits
+with 1 if there are any. A study without results is not checked.
 """
 
 import sys

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
 from dpmc.algorithms.hyperparameters import flag, positive, whole
-from dpmc.privacy.fast_rule import FastRule
+from dpmc.base import FastRule
 
 
 @dataclass(frozen=True, kw_only=True)

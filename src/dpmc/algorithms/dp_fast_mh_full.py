@@ -9,9 +9,8 @@ from dpmc.algorithms.acceptance import prior_ratio, settle
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
 from dpmc.algorithms.sampler import Sampler
 from dpmc.algorithms.walks import walk
-from dpmc.base import Draws, Model, Needs, PrivateData, State
+from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.privacy.fast_rule import FastRule
 
 
 @dataclass(frozen=True, kw_only=True)

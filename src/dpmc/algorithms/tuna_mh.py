@@ -8,9 +8,8 @@ import numpy as np
 from dpmc.algorithms.dp_fast_mh_full import fast_step
 from dpmc.algorithms.hyperparameters import lengths, positive
 from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, PrivateData, State
+from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.privacy.fast_rule import FastRule
 
 
 @dataclass(frozen=True, kw_only=True)

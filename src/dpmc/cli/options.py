@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from dpmc import __version__
 from dpmc.cli.arguments import Parser, file_name, file_path, seconds
 from dpmc.common.shipped import shipped
+from dpmc.common.version import __version__
 
 
 def _model(command: argparse.ArgumentParser, required: bool = True) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import unwritten
 from dpmc.common.shipped import PACKAGE
 
 TEMPLATE = PACKAGE / "template"
@@ -19,20 +20,25 @@ INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of 
 def init(options: argparse.Namespace) -> None:
     """Write the files of the template and simulated data.
 
-    Raises DpmcError, and writes nothing, if a file exists already.
+    Raises DpmcError, and leaves no file, if one exists already or cannot be written.
     """
     folder: Path = options.folder
     parts = sorted(path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if _belongs(path))
     for part in (*parts, DATA):
         if (folder / part).exists() or (folder / part).is_symlink():
             raise DpmcError(f"{folder / part}: exists; dpmc init overwrites nothing, name a new folder")
-    for part in parts:
-        (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(TEMPLATE / part, folder / part)
-    readme = folder / README
-    readme.write_text(readme.read_text().format(seed=options.seed, n=ROWS))
-    rows = _simulated(np.random.default_rng(options.seed))
-    np.savetxt(folder / DATA, rows, "%.6g", delimiter=",", header="x,y", comments="")
+    try:
+        for part in parts:
+            (folder / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(TEMPLATE / part, folder / part)
+        readme = folder / README
+        readme.write_text(readme.read_text().format(seed=options.seed, n=ROWS))
+        rows = _simulated(np.random.default_rng(options.seed))
+        np.savetxt(folder / DATA, rows, "%.6g", delimiter=",", header="x,y", comments="")
+    except OSError as error:  # for example a full disk
+        for part in (*parts, DATA):
+            (folder / part).unlink(missing_ok=True)
+        raise unwritten(folder, error) from error
     if not options.quiet:
         print(f"{folder}: a project with simulated data; its README.md names the commands")
         if find_spec("snakemake") is None:

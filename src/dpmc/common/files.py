@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
 
-    Raises DpmcError if `path` is a folder, a device or the like.
+    Raises DpmcError if `path` is a folder, a device or the like, and if it cannot be written, for example
+    because the disk is full; an old file stays as it was.
     """
     if path.is_dir():
         raise DpmcError(f"{path}: is a folder, must be a file")
@@ -34,8 +35,27 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        names = {str(name) for name in (error.filename, error.filename2) if name is not None}
+        if names and str(temporary) not in names:  # of another file
+            raise
+        raise unwritten(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def unwritten(path: Path, error: OSError) -> DpmcError:
+    """Return the error of a file that cannot be written, for example because the disk is full."""
+    return DpmcError(f"{path}: cannot be written ({error.strerror or error})")
+
+
+def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
+    """Write a Dataset or DataTree of xarray as NetCDF; raise DpmcError if that fails."""
+    with replacing(path) as temporary:
+        try:
+            content.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
+        except RuntimeError as error:  # of the NetCDF library, which has no word for a full disk
+            raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
 
 
 def lock(file: IO[str], waiting: str) -> None:

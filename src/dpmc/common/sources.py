@@ -61,8 +61,8 @@ def modules(*roots: str | Path, without: tuple[str, ...] = ()) -> set[str]:
     Parameters
     ----------
     roots
-        Modules of the package ("dpmc.tuning.search"); functions of one ("dpmc.tuning.search:search"), with what
-        they call in their own module; files, which may also import modules beside them.
+        Modules of the package ("dpmc.tuning.search"); functions of one ("dpmc.tuning.search:search"), with
+        what they call in their own module; files, which may also import modules beside them.
     without
         Modules and packages at which the walk stops.
 

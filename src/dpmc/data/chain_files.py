@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from dpmc import __version__
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import reading, replacing, values_of
+from dpmc.common.files import reading, values_of, write_netcdf
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import count, real, shown
+from dpmc.common.version import __version__
 
 if TYPE_CHECKING:
     import xarray
@@ -98,12 +98,7 @@ def tree(chains: Chains) -> "xarray.DataTree":
 def write_chains(path: Path, chains: Chains) -> None:
     """Write one chain file."""
     content = tree(chains)
-    with replacing(path) as temporary:
-        content.to_netcdf(
-            temporary,
-            engine="netcdf4",
-            encoding={node.path: _encoding(node.variables) for node in content.children.values()},
-        )
+    write_netcdf(path, content, {node.path: _encoding(node.variables) for node in content.children.values()})
 
 
 def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:

@@ -19,12 +19,14 @@ from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import MOST_STARTS, array
 from dpmc.data import histogram, images, published, tables
 from dpmc.data.problem import Problem
-from dpmc.models import Definition, checks
+from dpmc.evaluators import calls
+from dpmc.models import Definition
 from dpmc.models.banana import Banana, BananaPosterior
 from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian, GaussianPosterior
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
+from dpmc.models.trial import LEAST_DUMMIES
 
 REFERENCE_DRAWS = 1000
 BASELINES = 10
@@ -148,7 +150,7 @@ def _simulated_rows(
     rows = definition.model.simulate(generator, theta, n)
     found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
     if ":" in model_id:  # a user's model: check that its likelihood accepts its simulated rows
-        checks.log_likelihood(definition.model, theta, found[: checks.LEAST_DUMMIES])
+        calls.log_likelihood(definition.model, theta, found[:LEAST_DUMMIES])
     return found
 
 
@@ -188,7 +190,7 @@ def _problem(
 
 
 @one_blas_thread()
-@checks.without_warnings()
+@calls.without_warnings()
 def with_exact_posterior(problem: Problem) -> Problem:
     """Add the exact posterior and draws of it to a problem, where the model has one and they are missing.
 

@@ -4,7 +4,7 @@ Results of dpmc are recognised by content, separately for each command: `dpmc sa
 chain files. The tests are narrow on purpose: a file with other columns or another first line belongs to the
 user.
 
-chain files, data files: NetCDF with root attributes and parts that `storage` and `problem` write.
+chain files, data files: NetCDF with root attributes and parts that `chain_files` and `problem` write.
 tables: CSV whose first line is the header of exactly this table.
 hyperparameters: YAML whose top-level keys are those of `dpmc tune`, in its order.
 figures: the creator in the metadata of PNG, PDF and SVG files (`CREATOR`).

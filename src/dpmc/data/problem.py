@@ -14,8 +14,9 @@ from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import real, shown
 from dpmc.data import chain_files
-from dpmc.models.checks import try_out, without_warnings
+from dpmc.evaluators.calls import without_warnings
 from dpmc.models.fingerprint import digest, fingerprint
+from dpmc.models.trial import try_out
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
@@ -187,10 +188,8 @@ class Problem:
         content = xarray.Dataset(
             {name: (dims, array.astype(float, copy=False)) for name, (dims, array) in arrays.items()}
         )
-        with files.replacing(path) as temporary:
-            content.assign_attrs(about).to_netcdf(
-                temporary, engine="netcdf4", encoding={name: {"_FillValue": None} for name in arrays}
-            )
+        encoding = {name: {"_FillValue": None} for name in arrays}
+        files.write_netcdf(path, content.assign_attrs(about), encoding)
 
 
 def _largest(array: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.evaluators import kernels, layout
-from dpmc.models.checks import statistics
+from dpmc.evaluators.calls import statistics
 
 Sums = tuple[np.ndarray, np.ndarray]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmc.evaluators import kernels
-from dpmc.models.checks import MOST_ROWS, log_likelihood, log_likelihood_gradient
+from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
 CHUNK = MOST_ROWS  #: rows per chunk; bounds the memory of a model's intermediate arrays
 

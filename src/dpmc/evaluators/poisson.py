@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.models.checks import name_of, real_array
+from dpmc.evaluators.calls import name_of, real_array
 
 
 class BoundedRows:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpmc.evaluators import kernels, layout
+from dpmc.evaluators.calls import statistics
 from dpmc.evaluators.generic import GenericEvaluator
-from dpmc.models.checks import statistics
 
 
 class SoftplusEvaluator(GenericEvaluator):

@@ -15,7 +15,7 @@ import numpy as np
 from dpmc.base import has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import MOST, MOST_PARAMETERS, array, count, positive, shown
-from dpmc.models.checks import name_of, real_array
+from dpmc.evaluators.calls import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 

@@ -16,16 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import Evaluator, NoiseSource
+from dpmc.base import Evaluator, FastRule, NoiseSource
 from dpmc.evaluators import kernels
 from dpmc.evaluators.poisson import BoundedRows
-from dpmc.privacy.fast_rule import (
-    FastRule,
-    barker_threshold,
-    batch_epsilon,
-    batch_multiplier,
-    multiplier,
-)
+from dpmc.privacy.fast_rule import barker_threshold, batch_epsilon, batch_multiplier, multiplier
 
 ANY_NUMBER = 1 << 62
 

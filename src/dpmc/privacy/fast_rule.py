@@ -3,23 +3,9 @@
 Formulas only, so that hyperparameters can be checked without loading the kernels.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-
-
-class FastRule(NamedTuple):
-    """The public constants that determine the test of an iteration and its noise."""
-
-    epsilon: float  # ε of one iteration; ∞: no noise
-    delta: float  # δ of one iteration
-    batch_mean: float  # λ
-    most_rows: int  # K: with K rows or more the test is on all rows; 0: always
-    clip: float  # of every row, nats per unit distance, untempered; ∞: each row has its own bound
-    branch_on_mean: bool  # minibatch if λ + CM < K; else if the number drawn is less than K
-    barker: bool  # Barker's acceptance if no noise is drawn
-    as_coded: bool  # noise uniform on [0, sd), drawn also if the sensitivity equals its limit
-    inverted: bool  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script
 
 
 def batch_epsilon(epsilon: float, most_rows: int, share: float) -> float:

@@ -10,10 +10,9 @@ diverged proposal the result is −∞, a rejection, or NaN; its release is spen
 
 import numpy as np
 
-from dpmc.base import Evaluator, NoiseSource, has_diverged
+from dpmc.base import Evaluator, FastRule, NoiseSource, has_diverged
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
-from dpmc.privacy.fast_rule import FastRule
 
 
 class PrivateData:

@@ -14,8 +14,8 @@ import numpy as np
 from dpmc.base import Draws, Needs, State
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
+from dpmc.evaluators.calls import without_warnings
 from dpmc.evaluators.poisson import bounded_rows
-from dpmc.models.checks import without_warnings
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise, RecordedNoise
 from dpmc.sampling.cell import LEAST_ITERATIONS as LEAST_ITERATIONS
@@ -52,7 +52,7 @@ def sample(
     search of hyperparameters does.
 
     Raises DpmcError for a seed without a start point, a budget that cannot be kept, and a model whose methods
-    return wrong results (`model_checks`).
+    return wrong results (`models.trial`).
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread(), without_warnings():

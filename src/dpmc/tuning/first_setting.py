@@ -18,7 +18,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
-from dpmc.models.checks import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
 from dpmc.privacy import accountants
 from dpmc.sampling import loop
 from dpmc.tuning import search

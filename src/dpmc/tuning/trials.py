@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import lock
+from dpmc.common.files import lock, replacing, unwritten
 
 BEGINNING = "# trials of "
 
@@ -73,7 +73,8 @@ class Table:
                 before.replace(path)
             else:
                 text = head
-                path.write_text(head)
+                with replacing(path) as temporary:
+                    temporary.write_text(head)
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             os.truncate(path, len(whole.encode()))  # truncating, unlike rewriting, cannot lose complete lines
@@ -102,9 +103,15 @@ class Table:
         return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
 
     def add(self, trial: Trial) -> None:
-        """Append a trial to the file."""
-        with open(self.path, "a", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
+        """Append a trial to the file.
+
+        Raises DpmcError if that fails; an incomplete line is dropped when the search goes on.
+        """
+        try:
+            with open(self.path, "a", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
+        except OSError as error:
+            raise unwritten(self.path, error) from error
         self.trials.append(trial)
 
 

@@ -1,5 +1,6 @@
 """The one style of all figures: size, type, and one colour and name for methods, models and variants."""
 
+import io
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -310,5 +311,7 @@ def save(figure: Figure, path: Path, mark: str = "") -> None:
         "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),
         "svg": {"Creator": CREATOR, "Date": None},
     }
+    drawn = io.BytesIO()  # if the disk is full, matplotlib's PDF backend raises errors of its own
     with context(), replacing(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white")
+        figure.savefig(drawn, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind], facecolor="white")
+        temporary.write_bytes(drawn.getvalue())

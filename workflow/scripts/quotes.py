@@ -1,6 +1,6 @@
 """Check the numbers that a page quotes against the result files from which they come.
 
-    python -m dpmc.quotes docs/results/index.md [page ...] [--results results]
+    python workflow/scripts/quotes.py docs/results/index.md [page ...] [--results results]
 
 A hidden comment after numbers names their source:
 
@@ -256,9 +256,7 @@ def _check(before: str, words: str, folder: Path) -> tuple[int, list[str]]:
 
 def main() -> int:
     """Check pages; return 1 if something is wrong, else 0."""
-    parser = argparse.ArgumentParser(
-        prog="python -m dpmc.quotes", description="Check the numbers that pages quote."
-    )
+    parser = argparse.ArgumentParser(description="Check the numbers that pages quote.")
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--results", type=Path, default=Path("results"))
     given = parser.parse_args()

@@ -1,28 +1,31 @@
-"""Checks of a model's methods: real numbers of the right shape, each value depending on one row only.
+"""The trial of a user's model before any budget is reserved: each value must depend on one row only.
 
-Every sensitivity bound depends on this. So shapes are checked at every call. Before any budget is reserved, a
-user's model is tried (`try_out`) at public positions on public dummy rows, outliers among them: all together,
-all together again, in halves, a sample of them one by one, and as many as the sampler passes at a time.
+Every sensitivity bound depends on this. The model is called at public positions on public dummy rows,
+outliers among them: all together, all together again, in halves, a sample of them one by one, and as many as
+the sampler passes at a time.
 """
 
 import functools
 import itertools
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
+from dpmc.evaluators.calls import (
+    MOST_ROWS,
+    WrongResult,
+    gradient_by_form,
+    log_likelihood,
+    log_likelihood_gradient,
+    name_of,
+    real_array,
+    statistics,
+    without_warnings,
+)
 
-
-class WrongResult(DpmcError):
-    """A result of a model's method that has the wrong type or shape."""
-
-
-MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
 LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differences, at least
 DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
 ALONE = 41  #: every 41st dummy row is also evaluated alone
@@ -41,72 +44,10 @@ Function = Callable[[np.ndarray], np.ndarray]  # of θ
 Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
 
 
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Show no warning of Python or NumPy, whatever the rows: whether one appears may depend on them."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Return `found` as floats if it is an array of real numbers of this shape.
-
-    Raises WrongResult otherwise; its message begins with `where`.
-    """
-    try:
-        array = np.asarray(found)
-    except ValueError:  # a list of lists of different lengths
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiu":
-        kind = type(found).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
-        raise WrongResult(f"{where}: returned {kind}, must be real numbers of shape {shape}")
-    if array.shape != shape:
-        raise WrongResult(
-            f"{where}: returned shape {array.shape}, must be {shape}{_hint(array.shape, shape)}"
-        )
-    return array.astype(float, copy=False)
-
-
-def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """Return a likely cause of a result that has not one number per row."""
-    if len(wanted) != 1:
-        return ""
-    if found == ():
-        return ": one number per row, not their sum"
-    if found == wanted * 2:
-        return ": a (n, 1) array beside a (n,) one makes (n, n)"
-    return ": one number per row" if len(found) == 1 else ": sum over the columns, axis=1"
-
-
 def _offers(model: Any, method: str) -> bool:
     """Return whether a user's model defines a method itself."""
     offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies missing methods
     return bool(offers(method)) if offers else hasattr(model, method)
-
-
-def name_of(model: Any) -> str:
-    """Return a model's name for messages."""
-    return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
-
-
-def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the model's log-likelihood of each row, (n,); raise WrongResult for a wrong shape or type."""
-    where = f"model: {name_of(model)}: log_likelihood"
-    return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
-
-
-def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the gradients of the rows (n, d); raise WrongResult for a wrong shape or type."""
-    where = f"model: {name_of(model)}: log_likelihood_gradient"
-    return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
-
-
-def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
-    """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
-    found = model.statistics(rows)
-    k = np.shape(found)[1] if np.ndim(found) == 2 else 1
-    return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
 
 
 def try_out(model: Any, shape: tuple[int, int], starts: np.ndarray, gradients: bool) -> None:
@@ -208,13 +149,6 @@ def _without_rows(model: Any, positions: Sequence[np.ndarray]) -> dict[str, np.n
             raise
         except Exception:  # there is no such method, or it is not defined everywhere
             continue
-    return found
-
-
-def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
-    linear, constant = model.gradient_form(theta[None])
-    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
     return found
 
 

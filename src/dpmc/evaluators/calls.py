@@ -1,0 +1,88 @@
+"""Calls of a model's methods on rows: results are real numbers of the right shape, and nothing is printed.
+
+Every sensitivity bound needs one value for each row. So shapes are checked at every call.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+
+MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
+
+
+class WrongResult(DpmcError):
+    """A result of a model's method that has the wrong type or shape."""
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Show no warning of Python or NumPy, whatever the rows: whether one appears may depend on them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Return `found` as floats if it is an array of real numbers of this shape.
+
+    Raises WrongResult otherwise; its message begins with `where`.
+    """
+    try:
+        array = np.asarray(found)
+    except ValueError:  # a list of lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        kind = type(found).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
+        raise WrongResult(f"{where}: returned {kind}, must be real numbers of shape {shape}")
+    if array.shape != shape:
+        raise WrongResult(
+            f"{where}: returned shape {array.shape}, must be {shape}{_hint(array.shape, shape)}"
+        )
+    return array.astype(float, copy=False)
+
+
+def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """Return a likely cause of a result that has not one number per row."""
+    if len(wanted) != 1:
+        return ""
+    if found == ():
+        return ": one number per row, not their sum"
+    if found == wanted * 2:
+        return ": a (n, 1) array beside a (n,) one makes (n, n)"
+    return ": one number per row" if len(found) == 1 else ": sum over the columns, axis=1"
+
+
+def name_of(model: Any) -> str:
+    """Return a model's name for messages."""
+    return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
+
+
+def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the model's log-likelihood of each row, (n,); raise WrongResult for a wrong shape or type."""
+    where = f"model: {name_of(model)}: log_likelihood"
+    return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
+
+
+def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradients of the rows (n, d); raise WrongResult for a wrong shape or type."""
+    where = f"model: {name_of(model)}: log_likelihood_gradient"
+    return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
+
+
+def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
+    found = model.statistics(rows)
+    k = np.shape(found)[1] if np.ndim(found) == 2 else 1
+    return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
+
+
+def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
+    linear, constant = model.gradient_form(theta[None])
+    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
+    return found
