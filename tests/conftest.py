@@ -1,6 +1,7 @@
-"""Make shared test modules importable, e.g. `from kernels import ladder`."""
+"""Make shared test modules and the workflow's scripts importable, e.g. `from kernels import ladder`."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+TESTS = Path(__file__).parent
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "workflow" / "scripts")]

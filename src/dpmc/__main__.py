@@ -4,12 +4,12 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from dpmc import cli
+from dpmc.cli.main import main as run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default from `sys.argv`; return its exit code."""
-    status = cli.main(arguments)
+    status = run_command(arguments)
     gc.freeze()  # without it the final garbage collection visits every object, which takes 0.3 s
     return status
 

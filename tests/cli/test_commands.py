@@ -11,7 +11,7 @@ import pytest
 import xarray
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.cli.options import COMMANDS
 from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain

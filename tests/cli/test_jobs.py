@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
 from dpmc.privacy import accountants
@@ -24,7 +24,7 @@ PATTERN = "eps-{epsilon}/seed-{seed}.nc"
 #: `dpmc`, killed after so many calls of a function, by its module and name.
 DEADLY = """
 import importlib, os, signal, sys
-from dpmc import cli
+from dpmc.cli import main as cli
 
 module, name, left = importlib.import_module(sys.argv.pop(1)), sys.argv.pop(1), int(sys.argv.pop(1))
 function = getattr(module, name)
@@ -43,7 +43,8 @@ sys.exit(cli.main(sys.argv[1:]))
 #: `dpmc`, waiting for a file before chains get their output names.
 SLOW = """
 import pathlib, sys, time
-from dpmc import cli, jobs
+from dpmc.cli import main as cli
+from dpmc.sampling import jobs
 
 finish = jobs.finish
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dpmc import studies
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.data import datasets
 
 ROOT = Path(__file__).parents[2]

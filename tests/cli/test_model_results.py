@@ -8,7 +8,8 @@ import netCDF4
 import numpy as np
 import pytest
 
-from dpmc import cli, models
+from dpmc import models
+from dpmc.cli import main as cli
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
 from dpmc.sampling import loop, run

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets

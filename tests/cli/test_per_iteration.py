@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, histogram
 from dpmc.data.chain_files import read_chain

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
 from dpmc.metrics import summary

@@ -8,7 +8,7 @@ import pytest
 
 from datasets import images as tiny
 from dpmc import models
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, idx, images, sources
 from dpmc.data.histogram import bin_counts

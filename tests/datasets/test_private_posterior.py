@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.problem import read_problem
 

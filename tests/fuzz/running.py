@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dpmc
-from dpmc import cli
+from dpmc.cli import main as cli
 
 TIME_OUT = 30.0  #: seconds; an input takes less than one
 MEMORY = 2**31  #: bytes that a command may ask for on top of what the process has

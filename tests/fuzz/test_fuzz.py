@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmc import cli
+from dpmc.cli import main as cli
 from fuzz import inputs, plan, running
 
 QUICK, SLOW = 200, 2000  # inputs of `make test`, of `make slow`

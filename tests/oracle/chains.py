@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from netCDF4 import Dataset
 
-from dpmc import cli
+from dpmc.cli import main as cli
 from dpmc.studies import load_study
 
 FILE = Path(__file__).with_name("chains.npz")

@@ -262,9 +262,10 @@ def test_a_digest_tells_types_order_and_grouping_apart() -> None:
 
 JOB = """
 import sys
-from dpmc import cli, sampling
+from dpmc.cli import main as cli
+from dpmc.sampling import loop
 
-advance, left = sampling.Loop._advance, {left}
+advance, left = loop.Loop._advance, {left}
 
 def interrupted(self, *arguments):
     global left
@@ -273,8 +274,8 @@ def interrupted(self, *arguments):
         raise KeyboardInterrupt
     advance(self, *arguments)
 
-sampling.Loop._advance = interrupted
-sampling.BLOCK_SECONDS = 0.0
+loop.Loop._advance = interrupted
+loop.BLOCK_SECONDS = 0.0
 sys.exit(cli.main(sys.argv[1:]))
 """
 

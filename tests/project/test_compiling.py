@@ -19,7 +19,7 @@ with warnings.catch_warnings(record=True) as caught:
 print(module.half(3.0), module.double(3.0), sum("NUMBA_CACHE_DIR" in str(one.message) for one in caught))
 """
 FUNCTIONS = """
-from dpmc.compiling import njit
+from dpmc.common.compiling import njit
 @njit(cache=True)
 def half(x):
     return x / 2

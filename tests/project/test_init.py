@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.reports.tables import write
 from dpmc.reports.tables.formats import latex_cell, markdown

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import dpmc
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.studies import Study, load_study

@@ -14,7 +14,7 @@ import yaml
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import read_chain
 from dpmc.data.problem import read_problem

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dpmc.cli import main
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.studies import Study, load_study
 from dpmc.studies.pairs import two_accountings

@@ -1,0 +1,1 @@
+"""What every room uses: errors, values, random streams, files, progress, threads."""

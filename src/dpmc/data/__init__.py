@@ -1,0 +1,1 @@
+"""What rows are: generated, published, tables and pictures; problems and chain files."""

@@ -1,0 +1,1 @@
+"""What a study shows: figures, tables and verdicts on claims."""

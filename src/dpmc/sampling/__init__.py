@@ -1,0 +1,1 @@
+"""Chains: the loop, the state of one run, cells and jobs."""

@@ -1,0 +1,1 @@
+"""Hyperparameters: searches on public rows, their trials, and trials of pinned values."""
