@@ -7,9 +7,13 @@ imported on first use, since numba and xarray are slow to load.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# `dpmc.algorithms` is the function below. Python binds that name to the package when the package is first
+# imported, so this import stands before the function; `from dpmc.algorithms import ...` finds the package.
+from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from dpmc.algorithms.listing import Listing
     from dpmc.api import budget as budget
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
@@ -36,13 +40,18 @@ _PUBLIC = {
 }
 
 
+def algorithms() -> "Listing":
+    """Return the algorithms by name, each with its hyperparameters. Printed, it is a list for reading."""
+    from dpmc.algorithms.listing import listing
+
+    return listing({name: algorithm_class(name) for name in ALGORITHMS})
+
+
 def __getattr__(name: str) -> Any:
-    if name == "algorithms":  # the package itself is callable
-        return import_module("dpmc.algorithms")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dpmc' has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC, "algorithms"])
+    return sorted([*globals(), *_PUBLIC])

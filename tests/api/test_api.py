@@ -281,6 +281,19 @@ def test_algorithms_lists_all_with_their_hyperparameters() -> None:
             assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
 
 
+@pytest.mark.parametrize("first", ["import dpmc", "import dpmc.algorithms.hmc", "from dpmc.api import sample"])
+def test_algorithms_is_a_plain_function_beside_its_package(first: str) -> None:
+    """Whatever is imported first, and the package's class is that of any module."""
+    program = f"""
+{first}
+import sys, types, dpmc
+from dpmc.algorithms.hmc import HMC
+assert type(dpmc.algorithms) is types.FunctionType and "hmc" in dpmc.algorithms()
+assert type(sys.modules["dpmc.algorithms"]) is types.ModuleType
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 class Positive:
     """A model that refuses rows."""
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import dpmc.algorithms
 from dpmc import evaluators
 from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.common.shipped import PACKAGE
 from dpmc.privacy import noise
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.mechanisms import PrivateData
@@ -19,7 +19,7 @@ from kernels import cells, ladder
 from kernels.ladder import sown
 from kernels.problems import BANANA
 
-FILES = sorted(Path(dpmc.algorithms.__file__).parent.glob("*.py"))
+FILES = sorted((PACKAGE / "algorithms").glob("*.py"))
 PRIVATE = {
     "evaluator",
     "evaluators",

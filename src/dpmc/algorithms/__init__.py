@@ -7,9 +7,7 @@ method `calibrate(values, epsilon, delta, n)` returns the hyperparameters `value
 iteration is (ε, δ)-differentially private.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from dpmc.common.errors import DpmcError
@@ -56,15 +54,3 @@ def algorithm_class(name: str) -> Any:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
     return getattr(import_module(module), cls)
-
-
-class _Package(ModuleType):
-    """This package, made callable: `dpmc.algorithms()` lists the algorithms."""
-
-    def __call__(self) -> Any:
-        from dpmc.algorithms.listing import listing
-
-        return listing({name: algorithm_class(name) for name in ALGORITHMS})
-
-
-sys.modules[__name__].__class__ = _Package
