@@ -1,13 +1,21 @@
 """The repository has no paths of a machine, no hosts of registries, no large files."""
 
+import copy
+import functools
+import json
+import operator
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
+
+from dpmc.studies.documents import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+VALIDATOR = Draft202012Validator(json.loads((ROOT / "config/study.schema.json").read_text()))
 LARGEST = 1_500_000  # bytes
 
 # Written in parts, so that this file does not match itself.
@@ -108,3 +116,37 @@ def test_the_tables_of_a_studys_keys_are_those_of_their_declarations() -> None:
     from dpmc.studies.__main__ import tables
 
     assert tables() in (ROOT / "config/README.md").read_text()
+
+
+def test_the_schema_of_studies_is_that_of_their_declarations() -> None:
+    from dpmc.studies.__main__ import study_schema
+
+    assert (ROOT / "config/study.schema.json").read_text() == study_schema()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config/studies").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_schema_accepts_the_studies(path: Path) -> None:
+    VALIDATOR.validate(read_yaml(path))
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (["delta"], 1.0),
+        (["delta"], "0.1/m"),
+        (["seeds"], "20"),
+        (["chains"], None),
+        (["sedes"], 20),
+        (["label"], "of the resolved study"),
+        (["(added)"], "of the resolved study"),
+        (["models"], {}),
+        (["models", "Circle"], {"epsilons": [1]}),
+        (["models", "circle", "epsilons"], [-1]),
+        (["models", "circle", "rows_file"], "rows.csv"),
+        (["tuning", "mode"], "serach"),
+    ],
+)
+def test_the_schema_refuses_a_mistake(keys: list[str], value: object) -> None:
+    study = copy.deepcopy(read_yaml(ROOT / "config/studies/thesis.yaml"))
+    functools.reduce(operator.getitem, keys[:-1], study)[keys[-1]] = value
+    assert not VALIDATOR.is_valid(study)

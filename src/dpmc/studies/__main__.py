@@ -1,6 +1,14 @@
-"""Print the keys of a study's file, and of its figures, as Markdown, for config/README.md."""
+"""Print the keys of a study's file: `python -m dpmc.studies [--schema]`.
 
+As Markdown, with the keys of its figures, for config/README.md; or as JSON schema for editors, which is
+config/study.schema.json.
+"""
+
+import argparse
+import json
 from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning, described
@@ -41,7 +49,8 @@ def _rows(declaration: type[Keys]) -> list[list[str]]:
 
 def _rule(about: dict[str, Any]) -> str:
     """Return the rule of a value in words, from pydantic's JSON schema."""
-    about = next((one for one in about.get("anyOf", ()) if one.get("type") != "null"), about)
+    if "rule" not in about:
+        about = next((one for one in about.get("anyOf", ()) if one.get("type") != "null"), about)
     if "rule" in about:
         return str(about["rule"])
     if "enum" in about:
@@ -53,5 +62,31 @@ def _rule(about: dict[str, Any]) -> str:
     return {"string": "text", "boolean": "`true` or `false`"}.get(about.get("type", ""), "mapping")
 
 
+class _Schema(GenerateJsonSchema):
+    """A schema of what may be written: no null (leave the key out) and no titles beside descriptions."""
+
+    def nullable_schema(self, schema: Any) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])  # "" and [] stand for defaults that descriptions name
+
+    def dict_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().dict_schema(schema)  # without a word on labels that break the pattern
+        return found | {"additionalProperties": False} if "patternProperties" in found else found
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def study_schema() -> str:
+    """Return the JSON schema of a study's file. It knows keys and types, not rules that join several keys."""
+    head = {"$schema": GenerateJsonSchema.schema_dialect, "title": "A study of dpmc"}
+    schema = StudyKeys.model_json_schema(schema_generator=_Schema)
+    return json.dumps(schema | head, ensure_ascii=False, indent=1) + "\n"
+
+
 if __name__ == "__main__":
-    print(tables(), end="")
+    parser = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
+    print(study_schema() if parser.parse_args().schema else tables(), end="")

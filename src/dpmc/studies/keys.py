@@ -1,7 +1,7 @@
 """The keys of a study's file, declared once: meaning, rule and default of each.
 
-Reading, checks and the tables of config/README.md (`python -m dpmc.studies`) follow from these fields. A
-field made by `added` is not a key of the file; it is filled in when the file is read.
+Reading, checks, the tables of config/README.md and the JSON schema (`python -m dpmc.studies`) follow from
+these fields. A field made by `added` is not a key of the file; it is filled in when the file is read.
 """
 
 import re
@@ -20,6 +20,7 @@ from pydantic import (
     WithJsonSchema,
     field_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -28,6 +29,7 @@ from dpmc.studies.documents import Document
 
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
+OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
 
 
@@ -52,7 +54,7 @@ def _epsilon(value: Any) -> str:
 
 def _delta(value: Any) -> Any:
     if isinstance(value, str):
-        right = re.fullmatch(r" *[0-9.]+(e-?[0-9]+)? */ *n *", value) is not None
+        right = re.fullmatch(OVER_N, value) is not None
     else:
         right = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
     if not right:
@@ -86,10 +88,28 @@ Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
 Data = Annotated[
     Text,
     AfterValidator(_data),
-    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`"}),
+    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`", "type": "string"}),
 ]
-Delta = Annotated[float | str, BeforeValidator(_delta), WithJsonSchema({"rule": "> 0, < 1/n, or as `0.1/n`"})]
-Epsilon = Annotated[str, BeforeValidator(_epsilon), WithJsonSchema({"rule": "> 0, or `inf`"})]
+Delta = Annotated[
+    float | str,
+    BeforeValidator(_delta),
+    WithJsonSchema(
+        {
+            "rule": "> 0, < 1/n, or as `0.1/n`",
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "pattern": f"^{OVER_N}$"},
+            ],
+        }
+    ),
+]
+Epsilon = Annotated[
+    str,
+    BeforeValidator(_epsilon),
+    WithJsonSchema(
+        {"rule": "> 0, or `inf`", "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}
+    ),
+]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
 Which = Literal["published", "tuned"]
 
@@ -110,10 +130,10 @@ class Keys(BaseModel):
 class ModelSpec(Keys):
     """The keys of a model."""
 
-    label: str = added("")
+    label: SkipJsonSchema[str] = added("")
     model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
     data: Data = key("data set; a file's path is relative to the study's folder", "published")
-    rows_file: Path | None = added(None)  # file of the user's rows; `data` is then its stem
+    rows_file: SkipJsonSchema[Path | None] = added(None)  # file of the user's rows; `data` is then its stem
     columns: Texts = key("columns of that file by name; default: the model's, else all", ())
     n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None)
     start: Literal["perturbed", "true"] = key(
@@ -129,7 +149,7 @@ class ModelSpec(Keys):
 class MethodSpec(Keys):
     """The keys of a method."""
 
-    label: str = added("")
+    label: SkipJsonSchema[str] = added("")
     from_study: Text = key("another study that runs this method; its cells are reused and none is run", "")
     algorithm: Text = key("algorithm; default: the label", "")
     accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
