@@ -172,8 +172,7 @@ def budget(
     DpmcError
         Unless exactly one of `epsilon` and `iterations` is given.
     """
-    from dpmc.privacy.events import repeat
-    from dpmc.reports.tables import budgets
+    from dpmc.privacy.runs import RunReleases
 
     if (epsilon is None) == (iterations is None):
         raise DpmcError("epsilon, iterations: give one of them")
@@ -185,10 +184,9 @@ def budget(
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
     n, chains = _count("n", n), _count("chains", chains, most=MOST_CHAINS)
     k = None if iterations is None else _count("iterations", iterations)
+    releases = RunReleases.of(_algorithm(algorithm, _hyperparameters(hyperparameters), d), n, chains)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
-    releases = _algorithm(algorithm, _hyperparameters(hyperparameters), d).releases(n)
-    once, each = (repeat(events, chains) for events in releases)
-    return budgets.answers(once, each, _delta(delta, n), epsilon=total, iterations=k)
+    return releases.by_accountant(_delta(delta, n), epsilon=total, iterations=k)
 
 
 def tune(

@@ -12,11 +12,8 @@ from kernels.ladder import sown
 
 CELL = "dpmc.sampling.cell"
 FORGOTTEN = {
-    "the budget of each chain": (
-        "return repeat(once, self.chains), repeat(each, self.chains)",
-        "return once, each",
-    ),
-    "one chain too few": ("repeat(each, self.chains)", "repeat(each, max(1, self.chains - 1))"),
+    "the budget of each chain": ("self.problem.n, self.chains)", "self.problem.n)"),
+    "one chain too few": ("self.problem.n, self.chains)", "self.problem.n, max(1, self.chains - 1))"),
 }
 METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0, "dp-mala": 60.0}
 

@@ -10,7 +10,7 @@ import pytest
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, declared, describe, read
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.reports.tables import budgets
+from dpmc.privacy.runs import RunReleases
 
 PAGES = Path(__file__).parents[2] / "docs/reference/algorithms"
 #: Some value of each hyperparameter that has no default.
@@ -80,5 +80,5 @@ def test_the_index_has_needs_and_accountants_of_every_algorithm(name: str) -> No
     if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
         assert accountants == "none, ε = ∞"
     else:
-        known = budgets.answers(once, each, 1e-5, iterations=1)
+        known = RunReleases(once, each).by_accountant(1e-5, iterations=1)
         assert accountants == ", ".join(f"`{one}`" for one in known)

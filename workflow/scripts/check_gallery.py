@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
-from dpmc.reports import plots, stamp
+from dpmc.reports import plots
+from dpmc.reports.plots import stamp
 from dpmc.studies import Study, load_study
 
 RESULTS = Path("results")

@@ -26,7 +26,7 @@ INTRODUCTIONS = {
     "claims": (
         "All claims",
         "Every sentence of the sources that a number can decide, with its verdict. The sentences and the "
-        "tests are data in `src/dpmc/claims/`; `make figures` decides them anew with each run.",
+        "tests are data in `src/dpmc/reports/claims/`; `make figures` decides them anew with each run.",
     ),
 }
 

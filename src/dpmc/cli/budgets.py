@@ -15,8 +15,7 @@ def budget(options: argparse.Namespace) -> None:
 
     If ε is per iteration, it sets the noise, and the total ε of the iterations is printed.
     """
-    from dpmc.privacy.events import repeat
-    from dpmc.reports.tables import budgets
+    from dpmc.privacy.runs import RunReleases
 
     study = study_as_asked(options)
     kept, k = _what_to_budget(study, options)
@@ -27,9 +26,9 @@ def budget(options: argparse.Namespace) -> None:
     delta = study.delta_for(n)
     values, source = hyperparameters_of(study, options)
     algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
-    once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
+    releases = RunReleases.of(algorithm, n, study.chains)
     total = None if k else float(canonical_epsilon(options.epsilon))
-    answers = budgets.answers(once, each, delta, epsilon=total, iterations=k)
+    answers = releases.by_accountant(delta, epsilon=total, iterations=k)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return

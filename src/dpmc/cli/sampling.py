@@ -136,7 +136,7 @@ def _say_what_runs_cost(cells: list[Any], seeds: int) -> None:
     if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):
         return
     accountant, delta = private[0].resolved_accountant(), private[0].delta
-    runs = [cell.cost(cell.allowed_iterations()) for cell in private]
+    runs = [cell.releases().total(cell.allowed_iterations()) for cell in private]
     try:
         each_of = [accountant.epsilon(run, delta) for run in runs]
         together = accountant.epsilon([event for run in runs for event in repeat(run, seeds)], delta)

@@ -7,9 +7,9 @@ from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
-from dpmc.privacy import accountants
-from dpmc.privacy.events import repeat
+from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.ledger import Budget, BudgetExceeded
+from dpmc.privacy.runs import RunReleases
 
 #: A chain with fewer iterations has too short a second half to evaluate.
 LEAST_ITERATIONS = 4
@@ -56,29 +56,21 @@ class Cell:
             return None
         return Budget(float(self.epsilon), self.delta)
 
-    def releases(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the events of a run before its first iteration and per iteration, all chains together."""
-        once, each = self.algorithm.releases(self.problem.n)
-        return repeat(once, self.chains), repeat(each, self.chains)
+    def releases(self) -> RunReleases:
+        """Return the releases of a run, all chains together."""
+        return RunReleases.of(self.algorithm, self.problem.n, self.chains)
 
-    def cost(self, iterations: int, first: bool = True) -> tuple[Any, ...]:
-        """Return the events of these iterations of a run; `first`: they include the first iteration."""
-        once, each = self.releases()
-        return (once if first else ()) + repeat(each, iterations)
-
-    def resolved_accountant(self) -> Any:
+    def resolved_accountant(self) -> Accountant:
         """Return the accountant that the cell's name or preset selects for its releases."""
-        once, each = self.releases()
-        return accountants.resolve(self.accountant, once + each)
+        return self.releases().accountant(self.accountant)
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
         """Return the iterations of each chain that the budget allows; None without a budget."""
         if self.budget is None:
             return None
-        once, each = self.releases()
-        most: int = self.resolved_accountant().iterations(once, each, self.budget.epsilon, self.budget.delta)
-        return most
+        accountant, budget = self.resolved_accountant(), self.budget
+        return self.releases().iterations(accountant, budget.epsilon, budget.delta)
 
     def allowed_iterations(self) -> int:
         """Return the iterations of each chain.

@@ -134,7 +134,7 @@ class Loop:
 
     def _reserve(self, m: int) -> None:
         """Reserve a block in every ledger; after a resumption it is reserved already."""
-        cost = self.runs[0].cell.cost(m, first=self.done == 0)
+        cost = self.runs[0].cell.releases().total(m, first=self.done == 0)
         for run in self.runs:
             if not run.ledger.outstanding_events:
                 run.ledger.reserve(cost)
@@ -149,7 +149,7 @@ class Loop:
         record = self._iterate(m, private)
         if isinstance(noise, RecordedNoise) and private_listener is not None:
             private_listener(noise.sds.T)
-        cost = self.runs[0].cell.cost(m, first=self.done == 0)
+        cost = self.runs[0].cell.releases().total(m, first=self.done == 0)
         chains = self.runs[0].cell.chains
         for r, run in enumerate(self.runs):
             run.keep(record, slice(r * chains, (r + 1) * chains), self.done)

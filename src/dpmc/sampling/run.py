@@ -124,7 +124,7 @@ def begin(cell: Cell, seed: int) -> Run:
     delta = None if cell.epsilon_kind == "total" else cell.delta
     ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
     if total > 0:
-        ledger.foresee(cell.cost(total))
+        ledger.foresee(cell.releases().total(total))
     chains = range(cell.chains)
     halton = cell.algorithm.needs(cell.problem.dimension).halton
     names = stream_names(cell, seed)

@@ -69,18 +69,19 @@ def iterations(study: Study, model: str, method: str, accountant: str) -> list[i
     from dpmc.privacy import accountants
     from dpmc.privacy.accountants import rdp
     from dpmc.privacy.events import SubsampledGaussianRelease
+    from dpmc.privacy.runs import RunReleases
 
     definition = models.definition(study.models[model].model)
     values, source = study.pinned_hyperparameters(model, method)
     algorithm = study.algorithm(method, values, len(definition.true_theta), source)
-    once, each = algorithm.releases(definition.n)
+    releases = RunReleases.of(algorithm, definition.n)
     delta = study.delta_for(definition.n)
     if accountant == AS_PUBLISHED:
-        (event,) = once + each
+        (event,) = releases.total(1)
         assert isinstance(event, SubsampledGaussianRelease)
         return [rdp.published_iterations(event, float(epsilon), delta) for epsilon in EPSILONS]
     chosen = accountants.get(accountant)
-    return [chosen.iterations(once, each, float(epsilon), delta) for epsilon in EPSILONS]
+    return [releases.iterations(chosen, float(epsilon), delta) for epsilon in EPSILONS]
 
 
 def read_published(folder: Path, model: str) -> Curves:

@@ -12,9 +12,9 @@ from dpmc.base import Draws, State
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
-from dpmc.privacy import accountants
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
+from dpmc.privacy.runs import RunReleases
 from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import Floats, models_of
 from dpmc.reports.plots.maps import DARKEST, START, Surface, problem_of
@@ -79,9 +79,8 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     d = problem.dimension
     algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
     delta = study.delta_for(problem.n)
-    once, each = algorithm.releases(problem.n)
-    accountant = accountants.resolve(study.methods[METHOD].accountant, once + each)
-    k = accountant.iterations(once, each, EPSILON, delta)
+    releases = RunReleases.of(algorithm, problem.n)
+    k = releases.iterations(releases.accountant(study.methods[METHOD].accountant), EPSILON, delta)
     if k == 0:
         raise DpmcError(f"figure trajectory: epsilon {EPSILON:g} allows no iteration of {METHOD}")
     generator = stream("figure", "trajectory")

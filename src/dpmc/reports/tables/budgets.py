@@ -11,7 +11,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant
-from dpmc.privacy.events import Release, repeat
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
 
 if TYPE_CHECKING:
@@ -29,34 +29,10 @@ COLUMNS = (
 Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
 
 
-def answers(
-    once: tuple[Release, ...],
-    each: tuple[Release, ...],
-    delta: float,
-    *,
-    epsilon: float | None = None,
-    iterations: int | None = None,
-) -> dict[str, int | float]:
-    """Return, by accountant meant for the releases, the iterations that ε allows, or the ε of iterations.
-
-    `once` are the releases before the first iteration, `each` those of one iteration.
-    """
-    found: dict[str, int | float] = {}
-    for name, accountant in accountants.ACCOUNTANTS.items():
-        if not accountant.is_meant_for(once + each):
-            continue
-        if iterations is not None:
-            found[name] = accountant.epsilon(once + repeat(each, iterations), delta)
-        elif epsilon is not None:
-            found[name] = accountant.iterations(once, each, epsilon, delta)
-    return found
-
-
 class _Question(NamedTuple):
     """The releases and the budget of a cell, for an accountant."""
 
-    once: tuple[Release, ...]
-    each: tuple[Release, ...]
+    releases: RunReleases
     epsilon: float | None  # None: no budget
     delta: float
 
@@ -80,7 +56,7 @@ def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterat
     for model, method, epsilon in study.cells():
         try:
             question = _question(study, model, method, epsilon, (hyperparameters or {}).get((model, method)))
-            chosen = accountants.resolve(study.method(method).accountant, question.once + question.each)
+            chosen = question.releases.accountant(study.method(method).accountant)
             by_accountant = _by_accountant(chosen, question)
             most, cap = by_accountant.get(chosen.name), study.method(method).most_iterations
             asked = study.iterations(model, method)
@@ -113,25 +89,26 @@ def _question(
     if values is None:
         values, source = study.pinned_hyperparameters(model, method)
     algorithm = study.algorithm(method, values, int(definition.model.dimension), source, epsilon, n)
-    once, each = (repeat(events, study.chains) for events in algorithm.releases(n))
     limited = study.epsilon_kind == "total" and epsilon != "inf"
-    return _Question(once, each, float(epsilon) if limited else None, study.delta_for(n))
+    releases = RunReleases.of(algorithm, n, study.chains)
+    return _Question(releases, float(epsilon) if limited else None, study.delta_for(n))
 
 
 def _by_accountant(chosen: Accountant, question: _Question) -> dict[str, int]:
     """Return iterations by the chosen accountant and all meant for the releases; {} without a budget."""
     if question.epsilon is None:
         return {}
+    releases, suitable = question.releases, question.releases.suitable()
     return {
-        name: accountant.iterations(question.once, question.each, question.epsilon, question.delta)
+        name: releases.iterations(accountant, question.epsilon, question.delta)
         for name, accountant in accountants.ACCOUNTANTS.items()
-        if accountant is chosen or accountant.is_meant_for(question.once + question.each)
+        if accountant is chosen or name in suitable
     }
 
 
 def _spent(chosen: Accountant, question: _Question, iterations: int) -> dict[str, float | str]:
     """Return the ε spent by a run, by the cell's accountant and by tight accounting."""
-    events = question.once + repeat(question.each, iterations)
+    events = question.releases.total(iterations)
     # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
     spent = chosen.epsilon(events, question.delta, question.epsilon)
     try:

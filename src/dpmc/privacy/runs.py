@@ -1,0 +1,48 @@
+"""What one run releases, and how many iterations a budget buys for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpmc.base import Algorithm
+from dpmc.privacy import accountants
+from dpmc.privacy.accountants import Accountant, checked_epsilon
+from dpmc.privacy.events import Release, repeat
+
+
+class RunReleases(NamedTuple):
+    """The releases of one run, all its chains together: `once` before the first iteration, `each` in each."""
+
+    once: tuple[Release, ...]
+    each: tuple[Release, ...]
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> RunReleases:
+        """Return the releases that an algorithm declares on n rows, for this number of chains."""
+        return cls(*(repeat(events, chains) for events in algorithm.releases(n)))
+
+    def total(self, iterations: int, first: bool = True) -> tuple[Release, ...]:
+        """Return the releases of these iterations; `first`: with those before the first one."""
+        return (self.once if first else ()) + repeat(self.each, iterations)
+
+    def accountant(self, name: str) -> Accountant:
+        """Return the accountant that a name or preset selects; raise DpmcError if it cannot bound them."""
+        return accountants.resolve(name, self.once + self.each)
+
+    def iterations(self, accountant: Accountant, epsilon: float, delta: float) -> int:
+        """Return the iterations of each chain that (ε, δ) allows; raise DpmcError as the accountant does."""
+        return accountant.iterations(self.once, self.each, epsilon, delta)
+
+    def suitable(self) -> dict[str, Accountant]:
+        """Return by name the accountants that are meant for these releases."""
+        events = self.once + self.each
+        return {name: one for name, one in accountants.ACCOUNTANTS.items() if one.is_meant_for(events)}
+
+    def by_accountant(
+        self, delta: float, *, epsilon: float | None = None, iterations: int | None = None
+    ) -> dict[str, int | float]:
+        """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given."""
+        suitable = self.suitable().items()
+        if iterations is not None:
+            return {name: one.epsilon(self.total(iterations), delta) for name, one in suitable}
+        return {name: self.iterations(one, checked_epsilon(epsilon), delta) for name, one in suitable}
