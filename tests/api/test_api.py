@@ -281,7 +281,7 @@ def test_algorithms_lists_all_with_their_hyperparameters() -> None:
             assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
 
 
-@pytest.mark.parametrize("first", ["import dpmc", "import dpmc.algorithms.hmc", "from dpmc.api import sample"])
+@pytest.mark.parametrize("first", ["", "import dpmc.algorithms.hmc", "from dpmc.api import sample"])
 def test_algorithms_is_a_plain_function_beside_its_package(first: str) -> None:
     """Whatever is imported first, and the package's class is that of any module."""
     program = f"""

@@ -298,7 +298,7 @@ def test_a_regression_that_cannot_draw_outcomes_is_sampled_but_not_tuned_on_simu
     assert Simulating("y", ["x"]).simulate(np.random.default_rng(1), np.zeros(2), 7).shape == (7, 2)
 
 
-@pytest.mark.parametrize("make", (dpmc.LinearRegression, dpmc.LogisticRegression, dpmc.PoissonRegression))
+@pytest.mark.parametrize("make", [dpmc.LinearRegression, dpmc.LogisticRegression, dpmc.PoissonRegression])
 def test_columns_said_to_be_binary_are_simulated_as_zeros_and_ones(make: Any) -> None:
     """The others have the same random numbers as without."""
     scales, n = {"age": (45.0, 15.0), "smoker": (0.5, 0.5)}, 4000

@@ -19,6 +19,11 @@ from dpmc.data.chain_files import read_chain
 ROOT = Path(__file__).parents[2]
 
 
+def table(path: str) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with the project's config, as the current one, and a small data file."""
@@ -58,7 +63,7 @@ def test_sample_evaluate(folder):
         "--output", "seed-{seed}.nc")  # fmt: skip
     run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "seed-1.nc", "seed-2.nc",
         "--output", "metrics.csv")  # fmt: skip
-    rows = list(csv.DictReader(open("metrics.csv")))
+    rows = table("metrics.csv")
     assert all(row["value"] not in ("", "nan") for row in rows)
     metrics = {row["metric"] for row in rows}
     assert {"mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "iterations"} <= metrics
@@ -116,7 +121,7 @@ def test_reuse_of_gradients_is_noted_in_outputs(folder, capsys):
     assert "reuses gradients" in capsys.readouterr().err
     assert "reuses gradients" in read_chain("seed-0.nc").attrs["variant"]
     run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "--output", "m.csv")
-    assert any("reuses gradients" in row["value"] for row in csv.DictReader(open("m.csv")))
+    assert any("reuses gradients" in row["value"] for row in table("m.csv"))
 
 
 @pytest.mark.parametrize("tau", [0.02, 0.1])
@@ -128,7 +133,7 @@ def test_a_budget_that_is_too_small_is_a_status(folder, tau):
     assert chain.attrs["iterations"] < 4
     assert chain.attrs["status"].startswith("budget too small")
     run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "--output", "m.csv")
-    status = [row["value"] for row in csv.DictReader(open("m.csv")) if row["metric"] == "status"]
+    status = [row["value"] for row in table("m.csv") if row["metric"] == "status"]
     assert any("budget too small" in text for text in status)
 
 

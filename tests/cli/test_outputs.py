@@ -346,12 +346,12 @@ def test_every_error_of_writing_names_the_output_and_keeps_the_old_file(tmp_path
     def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number), *((str(_[0]), None, str(_[1])) if _ else ()))
 
-    with pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)"):
-        with files.replacing(path) as temporary:
-            temporary.write_text("new")
-            fail()
+    refused = pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)")
+    with refused, files.replacing(path) as temporary:
+        temporary.write_text("new")
+        fail()
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)"):
-        with files.replacing(path) as temporary:
-            temporary.write_text("new")
+    refused = pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)")
+    with refused, files.replacing(path) as temporary:
+        temporary.write_text("new")
     assert contents(tmp_path) == {str(path): b"old"}

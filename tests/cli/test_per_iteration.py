@@ -39,6 +39,11 @@ SETTINGS = {
 }
 
 
+def table(path: str) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with such a study, and its data with a histogram of exact draws and test rows."""
@@ -103,7 +108,7 @@ def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder):
         "--output",
         "m.csv",
     )
-    rows = {(row["method"], row["metric"]): row["value"] for row in csv.DictReader(open("m.csv"))}
+    rows = {(row["method"], row["metric"]): row["value"] for row in table("m.csv")}
     assert float(rows["dp-penalty", "epsilon_total"]) > 1.0
     assert rows["mh", "epsilon_total"] == "inf"
     assert float(rows["mh", "rows_per_iteration"]) == N
@@ -174,7 +179,7 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
     epsilon, thin = ("0.5", 1) if method == "dp-penalty" else ("inf", 7)
     sample(method, epsilon)
     run("trace", "--data", "circle/fresh-0.nc", "--chains", "seed-0.nc", "--output", "t.csv")
-    rows = list(csv.DictReader(open("t.csv")))
+    rows = table("t.csv")
     found = {(row["metric"], int(row["iteration"])): float(row["value"]) for row in rows}
     chain = read_chain("seed-0.nc")
     from dpmc.data.problem import read_problem
@@ -234,6 +239,6 @@ def test_speed_excludes_start_up(monkeypatch, folder):
 
 def test_speed_of_all_methods(folder):
     run("speed", "--data", "circle/fresh-0.nc", "--quiet", "--output", "speed.csv")
-    rows = list(csv.DictReader(open("speed.csv")))
+    rows = table("speed.csv")
     assert [(row["method"], row["epsilon"]) for row in rows] == [("dp-penalty", "0.1"), ("mh", "inf")]
     assert all(0.0 < float(row["seconds_per_iteration"]) < 1.0 for row in rows)

@@ -255,7 +255,11 @@ def test_a_run_with_an_invalid_study_stops_before_any_job(tmp_path, old, new, wo
     path = tmp_path / "config/studies/smoke.yaml"
     path.write_text(path.read_text().replace(old, new))
     done = subprocess.run(
-        [sys.executable, "workflow/run.py", "smoke"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "workflow/run.py", "smoke"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
     names(done.stderr, words)

@@ -107,7 +107,7 @@ def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
 
 
 def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_testing(mine, table):
-    table["sources"]["mnist"]["files"] = {name: None for name in tiny.NAMES[:2]}
+    table["sources"]["mnist"]["files"] = dict.fromkeys(tiny.NAMES[:2])
     table["sets"]["mnist-79"] |= {"train": 200, "test": 40}
     public, own = (images.build(images.image_set(name)) for name in ("mnist-79", "mnist-79-own"))
     assert public.train.shape == (200, 51) and public.test.shape == (40, 51)

@@ -96,7 +96,7 @@ def by_the_pipeline() -> None:
     assert len(read_problem("data.nc").reference) == 0
 
 
-@pytest.mark.parametrize("run", (in_python, by_the_command, by_the_pipeline))
+@pytest.mark.parametrize("run", [in_python, by_the_command, by_the_pipeline])
 def test_sampling_never_asks_for_the_posterior_of_private_rows(run: Callable[[], None], folder: Path) -> None:
     run()
 

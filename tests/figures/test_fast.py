@@ -70,7 +70,7 @@ def test_one_kind_of_epsilon_an_axis_and_all_can_be_read(made, name):
     assert all("claimed" in what for what in each)
 
 
-@pytest.mark.parametrize("name", (*NAMES, "density"))
+@pytest.mark.parametrize("name", [*NAMES, "density"])
 def test_captions_say_what_epsilon_is(name):
     said = declared(name).caption + declared(name).text
     assert "total" in said if name == "equal-budget" else "per iteration" in said

@@ -67,8 +67,8 @@ def _work(argv: Sequence[str], folder: Path, streams: Sequence[Path]) -> None:
     sys.dont_write_bytecode = True
     for descriptor, stream in enumerate(streams, 1):
         os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT), descriptor)
-    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")
-    sys.stderr = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace")
+    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     _warn_as_usual()
     code: object = 1
     try:

@@ -119,7 +119,7 @@ def joined(case: Case, rng: random.Random) -> None:
     """Write --name=value for --name value, where there is one value."""
     for name in case.names():
         i = case.argv.index(name)
-        values = [word for word in case.argv[i + 1 : i + 3]]
+        values = list(case.argv[i + 1 : i + 3])
         if values and not values[0].startswith("--") and (len(values) == 1 or values[1].startswith("--")):
             case.argv[i : i + 2] = [f"{name}={values[0]}"]
 
@@ -137,7 +137,7 @@ def twice(case: Case, rng: random.Random) -> None:
 
 def is_folder(case: Case, rng: random.Random) -> None:
     """Name a folder for a file that is to be read."""
-    named = [name for name in ("--data", "--rows", "--chains", "--metrics", "--hyperparameters")]
+    named = ["--data", "--rows", "--chains", "--metrics", "--hyperparameters"]
     case.option(
         rng.choice([name for name in named if name in case.argv]), rng.choice(["config/studies", "/", "."])
     )
@@ -513,7 +513,7 @@ def source(old: str, *news: str) -> Change:
 
 def name(*names: str) -> Change:
     """Name the model otherwise."""
-    return lambda case, rng: put(S, "models/own/model", *names)(case, rng)
+    return put(S, "models/own/model", *names)
 
 
 def packaged(case: Case, rng: random.Random) -> None:

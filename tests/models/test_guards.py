@@ -97,7 +97,7 @@ def common_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("algorithm", SETTINGS)
-@pytest.mark.parametrize("wrong", (EditsTheta, OneBuffer))
+@pytest.mark.parametrize("wrong", [EditsTheta, OneBuffer])
 def test_editing_positions_or_results_changes_nothing(wrong: type, algorithm: str) -> None:
     expected, found = (tree(model(), algorithm).posterior.theta.values for model in (Good, wrong))
     assert np.ptp(expected) > 0.0
@@ -122,7 +122,7 @@ def test_forms_that_edit_positions_change_nothing() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", ("log_likelihood", "statistics", "check_rows"))
+@pytest.mark.parametrize("method", ["log_likelihood", "statistics", "check_rows"])
 def test_rows_cannot_be_edited(method: str) -> None:
     before = ROWS.copy()
 
@@ -139,7 +139,7 @@ def test_rows_cannot_be_edited(method: str) -> None:
     np.testing.assert_array_equal(ROWS, before)
 
 
-@pytest.mark.parametrize("setting", ("default", "error"))
+@pytest.mark.parametrize("setting", ["default", "error"])
 def test_no_warning_depends_on_the_rows(setting: Any, recwarn: pytest.WarningsRecorder, capfd: Any) -> None:
     """Rows about 7 make NumPy, and the model itself, warn; dummy rows do not."""
     warned = []

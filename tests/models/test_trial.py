@@ -12,7 +12,7 @@ from dpmc.models.own import given_model
 from dpmc.models.trial import try_out
 
 SETTING = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}
-HMC = dict(tau_l=1.0, tau_g=1.0, clip_l=1.0, clip_g=1.0, steps=1, step_size=0.01, mass=1.0)
+HMC = {"tau_l": 1.0, "tau_g": 1.0, "clip_l": 1.0, "clip_g": 1.0, "steps": 1, "step_size": 0.01, "mass": 1.0}
 
 
 def sampled(
@@ -90,7 +90,7 @@ class Remembering:
 
 @pytest.mark.parametrize(
     "log_likelihood",
-    (
+    [
         centred,
         many,
         very_many,
@@ -100,7 +100,7 @@ class Remembering:
         neighbour,
         numbered,
         slightly,
-    ),
+    ],
 )
 def test_a_likelihood_that_depends_on_other_rows_is_refused(log_likelihood: Any) -> None:
     with pytest.raises(dpmc.DpmcError, match="the value of a row changes with the other rows"):
@@ -133,7 +133,7 @@ def test_a_likelihood_that_is_finite_at_the_start_alone_is_refused() -> None:
         sampled(dpmc.Model(2, only_there), start=[0.0, 0.0])
 
 
-@pytest.mark.parametrize("trigger", ("mean", "outlier", "many"))
+@pytest.mark.parametrize("trigger", ["mean", "outlier", "many"])
 def test_gradients_and_statistics_are_tried_as_well(trigger: str) -> None:
     def shift(rows: np.ndarray) -> np.ndarray:
         on = {"mean": True, "outlier": np.abs(rows).max() > 50.0, "many": len(rows) > 700}[trigger]
@@ -207,8 +207,8 @@ def single_normal(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("log_likelihood", (single, single_normal))
-@pytest.mark.parametrize("d", (2, 40))
+@pytest.mark.parametrize("log_likelihood", [single, single_normal])
+@pytest.mark.parametrize("d", [2, 40])
 def test_single_precision_passes(log_likelihood: Any, d: int) -> None:
     assert sampled(dpmc.Model(d, log_likelihood), columns=d + 1, n=500).attrs["iterations"] == 4
 

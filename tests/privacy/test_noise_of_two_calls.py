@@ -181,7 +181,9 @@ def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int =
     (folder / "normal.py").write_text(text)
     code = CODE.format(folder=str(folder), name=name)
     environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

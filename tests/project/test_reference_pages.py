@@ -39,10 +39,9 @@ def chain() -> Any:
     model = dpmc.LogisticRegression("y", ["x"], norm=2.0)
     rows = model.simulate(np.random.default_rng(1), np.zeros(2), 200)
     setting = {"variant": "corrected", "clip": 3, "epsilon": 0.1, "delta": 1e-4, "proposal_sd": 0.1}
-    tree = dpmc.sample(
+    return dpmc.sample(
         model, rows, "dp-fast-mh-full", epsilon=8, hyperparameters=setting, iterations=4, progress=False
     )
-    return tree
 
 
 def test_every_part_of_a_chain_file_is_on_the_page(chain: Any) -> None:

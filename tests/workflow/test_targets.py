@@ -21,8 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ["thesis", *(file.stem for file in (ROOT / "config/studies").glob("*.yaml"))]
     files = {name: ROOT / f"config/studies/{name}.yaml" for name in names}
     studies = {name: yaml.safe_load(file.read_text()) for name, file in files.items()}
-    made = copy_pipeline(tmp_path_factory.mktemp("targets"), studies)
-    return made
+    return copy_pipeline(tmp_path_factory.mktemp("targets"), studies)
 
 
 def snakemake(folder: Path, *arguments: str) -> str:

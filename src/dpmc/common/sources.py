@@ -207,9 +207,12 @@ def _imports(node: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
         start = str(node.values[0].value)  # as in f"dpmc.cli.{name}"
         if start.endswith("."):
             yield (f"{start}*",)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if named := NAMED.fullmatch(node.value):
-            yield (named[1] or named[2],)
+    elif (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and (named := NAMED.fullmatch(node.value))
+    ):
+        yield (named[1] or named[2],)
 
 
 def _used_by(function: str, body: list[ast.stmt]) -> list[ast.stmt]:

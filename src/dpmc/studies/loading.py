@@ -212,10 +212,10 @@ def _check_same_cells(where: str, model: str, study: Study, other: Study, own_ep
     `own_epsilons`: the method has its own list of ε, so that the models' lists do not matter.
     """
     ours, theirs = study.models[model], other.models[model]
-    kinds = {key: (ours, theirs) for key in ("model", "data", "rows_file", "columns", "n", "start")}
+    kinds = dict.fromkeys(("model", "data", "rows_file", "columns", "n", "start"), (ours, theirs))
     for what, (one, two) in {
         **kinds,
-        **{key: (study, other) for key in ("delta", "epsilon_kind", "chains")},
+        **dict.fromkeys(("delta", "epsilon_kind", "chains"), (study, other)),
     }.items():
         here, there = getattr(one, what), getattr(two, what)
         if here != there:

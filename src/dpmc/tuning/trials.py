@@ -168,8 +168,8 @@ def _to_row(trial: Trial) -> list[str]:
 
 def _from_row(row: dict[str, str]) -> Trial:
     kinds: dict[str, Callable[[str], Any]] = {
-        **{name: int for name in ("number", "seeds", "iterations")},
-        **{name: str for name in ("stage", "verdict")},
-        **{name: json.loads for name in ("setting", "values")},
+        **dict.fromkeys(("number", "seeds", "iterations"), int),
+        **dict.fromkeys(("stage", "verdict"), str),
+        **dict.fromkeys(("setting", "values"), json.loads),
     }
     return Trial(**{name: kinds.get(name, float)(text) for name, text in row.items()})
