@@ -23,7 +23,7 @@ searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figur
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes docs benchmarks test slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes docs benchmarks test coverage slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -69,6 +69,9 @@ benchmarks: $(PROJECT) ## the tables and the figure of docs/explanation/performa
 test: $(PROJECT) ## the tests, on all cores
 	.venv/bin/python -m pytest -n auto -m "not slow"
 
+coverage: $(PROJECT) ## the same tests, and the lines of src that none of them reaches
+	.venv/bin/python -m pytest -n auto -m "not slow" --cov --cov-report=term-missing
+
 slow: $(PROJECT) ## the slow tests: the ladder on twenty further seeds, 2,000 mutated inputs, costly checks of samplers and accountants
 	.venv/bin/python -m pytest -n auto -m slow
 
@@ -100,7 +103,7 @@ lock: ## requirements*.lock anew, after a change of pyproject.toml (needs uv)
 	        rm requirements-$$extra.lock.old; done
 
 clean: ## remove .venv, report.html and the tools' caches; data, chains and figures stay
-	rm -rf .venv report.html docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv report.html docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Python 3.14 is kept out by Snakemake's dependency immutables, which has no wheel for it yet.

@@ -1,5 +1,6 @@
 """The descriptions of the environment agree: project file, locks, conda, container, CI."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -172,9 +173,38 @@ def test_the_lock_reader_sees_a_missing_package(lock: str, direct: dict[str, Req
     assert "numba" not in locked(without, "3.11")
 
 
-def test_version_and_python_versions_agree_in_all_files() -> None:
+def test_hooks_before_a_commit_need_no_venv_and_have_the_locked_versions(lock: str) -> None:
+    versions = locked(lock, "3.11")
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    for hook in local["hooks"]:
+        (tool,) = hook["additional_dependencies"]
+        name, _, version = tool.partition("==")
+        assert hook["language"] == "python" and hook["entry"].split()[0] == name
+        assert versions[name] == Version(version)
+
+
+def test_slow_tests_and_coverage_are_scheduled() -> None:
+    weekly = (ROOT / ".github/workflows/weekly.yml").read_text()
+    assert re.search(r"schedule:\n +- cron:", weekly)
+    for target in ("slow", "coverage"):
+        assert f"- run: make {target}\n" in weekly
+        assert re.search(rf"^{target}: ", (ROOT / "Makefile").read_text(), re.M)
+
+
+def test_zenodo_says_what_the_citation_says(project: dict[str, Any]) -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    zenodo = json.loads((ROOT / ".zenodo.json").read_text())
+    assert zenodo["title"] == citation["title"] and zenodo["license"] == citation["license"]
+    assert zenodo["keywords"] == citation["keywords"] == project["project"]["keywords"]
+    assert zenodo["creators"] == citation["authors"] == project["project"]["authors"]
+
+
+def test_version_and_python_versions_agree_in_all_files(project: dict[str, Any]) -> None:
     from dpmc import __version__
 
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == __version__
+    python = "Programming Language :: Python :: 3."
+    named = [line for line in project["project"]["classifiers"] if line.startswith(python)]
+    assert named == [f"Programming Language :: Python :: {version}" for version in PYTHONS]
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
     assert workflow["jobs"]["check"]["strategy"]["matrix"]["python-version"] == PYTHONS

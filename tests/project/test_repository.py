@@ -88,6 +88,7 @@ def test_build_products_are_ignored() -> None:
         "results/thesis/metrics.csv",
         "figures/thesis/circle.pdf",
         "report.html",
+        ".coverage",
         "dist/dpmc.whl",
         "docs/_build/html/index.html",
     ]

@@ -62,6 +62,7 @@ def test_wheel_has_every_file_of_the_package_and_the_command(wheel: Path) -> Non
         commands = next(name for name in names if name.endswith("entry_points.txt"))
         assert "dpmc = dpmc.__main__:main" in archive.read(commands).decode()
     assert files(ROOT / "src") - names == set()
+    assert "dpmc/py.typed" in names  # type checkers read the annotations of an installed dpmc
 
 
 def test_wheel_has_studies_tables_and_workflow(unpacked: Path) -> None:
