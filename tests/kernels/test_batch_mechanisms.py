@@ -186,6 +186,7 @@ ADVERSARIES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in multiply:RuntimeWarning")  # inf * 0
 @pytest.mark.parametrize("values", ADVERSARIES.values(), ids=ADVERSARIES)
 @pytest.mark.parametrize("name", ladder.BATCHES)
 def test_no_rows_stop_a_chain(name: str, values: list[float]) -> None:
