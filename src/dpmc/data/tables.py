@@ -92,7 +92,7 @@ def _unwritten_as_nan(variable: Any) -> Any:
     """Return a variable of a NetCDF file with NaN for values that were never written.
 
     They hold the default fill value, of which xarray knows only if the variable names it. Whole numbers of
-    one byte have none. Raises ValueError for packed values and for limits of validity, which xarray does not check.
+    one byte have none. Raises ValueError for packed values, and for limits of validity, which xarray ignores.
     """
     from netCDF4 import default_fillvals
 
