@@ -13,6 +13,7 @@ import numpy as np
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, describe_missing, read
+from dpmc.base import DIVERGED, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
@@ -82,8 +83,8 @@ def sample(
         Keep every `thin`-th draw; at most the iterations.
     seed
         Seed of all random numbers. They also depend on everything else that determines the chains: rows,
-        model, hyperparameters and all arguments but `thin` and `progress`. A command with the same ones on a
-        file of the same rows makes the same chains.
+        model, hyperparameters and all arguments but `thin` and `progress`. `dpmc sample` with the same model,
+        settings and rows makes the same chains.
     accountant
         "tight", or another one of docs/explanation/accounting.md.
     start
@@ -364,8 +365,11 @@ def _delta(delta: float | None, n: int) -> float:
 def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
     """Return start points (chains, d)."""
     if np.ndim(start) <= 1:
-        return np.tile(array(start, (dimension,), "start"), (chains, 1))
-    points: np.ndarray = array(start, (chains, dimension), "start")
+        points: np.ndarray = np.tile(array(start, (dimension,), "start"), (chains, 1))
+    else:
+        points = array(start, (chains, dimension), "start")
+    if has_diverged(points).any():
+        raise DpmcError(f"start: {shown(start)}: a parameter is beyond {DIVERGED:g}, where no chain can move")
     return points
 
 

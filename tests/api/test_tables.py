@@ -176,7 +176,7 @@ def test_every_line_is_a_row(tmp_path: Path, text: str, words: str) -> None:
         read_table(path, ("x",) if "note" in text else None)
 
 
-@pytest.mark.parametrize("kind", ["f8", "f4", "i4", "i8"])
+@pytest.mark.parametrize("kind", ["f8", "f4", "i2", "i4", "i8"])
 def test_masked_and_unwritten_values_are_missing(tmp_path: Path, kind: str) -> None:
     masked = np.ma.masked_array(np.array([1, 2, 3], kind), mask=[False, True, False])
     with pytest.raises(DpmcError, match="row 1, column 0: is NaN or infinite"):
@@ -188,6 +188,19 @@ def test_masked_and_unwritten_values_are_missing(tmp_path: Path, kind: str) -> N
             file.createVariable("x", kind, ("row",), fill_value=named)[::2] = [1, 3]
         with pytest.raises(DpmcError, match=r"rows\.nc: row 1, column x: is NaN or infinite"):
             read_table(path)
+
+
+@pytest.mark.parametrize("about", [{"scale_factor": 0.1}, {"add_offset": 2.0}, {"valid_max": 2.5}])
+def test_packed_values_and_limits_of_validity_are_refused(tmp_path: Path, about: dict[str, float]) -> None:
+    path = tmp_path / "rows.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("row", 3)
+        variable = file.createVariable("x", "f8", ("row",))
+        variable.setncatts(about)
+        variable[:] = [1.0, 2.0, 3.0]
+    (key,) = about
+    with pytest.raises(DpmcError, match=rf"rows\.nc: cannot be read \(x: has {key}, must be plain numbers\)"):
+        read_table(path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

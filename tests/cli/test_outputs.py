@@ -247,7 +247,7 @@ class Mortal:
 
     def log_likelihood(self, theta, rows):
         Mortal.calls += 1
-        if os.path.exists("deadly") and Mortal.calls > 1500:
+        if os.path.exists("deadly") and Mortal.calls > 4000:
             raise KeyboardInterrupt
         return -0.5 * (rows[:, 0] - theta[0]) ** 2
 """

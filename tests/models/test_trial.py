@@ -61,6 +61,29 @@ def clipped_at_a_quantile(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return regression(theta, rows[:, 0], rows[:, 1].clip(*np.quantile(rows[:, 1], [0.01, 0.99])))
 
 
+def scaled_by_a_giant(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return regression(theta, rows[:, 0], rows[:, 1] / max(1.0, np.abs(rows[:, 1]).max() / 1e10))
+
+
+def log_sum_exp_with_one_maximum(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The axis of the maximum is forgotten: a row far from the largest one underflows."""
+    a = np.stack([-np.abs(rows[:, 0] - theta[0]), -np.abs(rows[:, 1] - theta[1])], axis=1)
+    most = a.max()
+    found: np.ndarray = most + np.log(np.exp(a - most).sum(axis=1))
+    return found
+
+
+def winsorised_far_out(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """At eight standard deviations: no row of most samples is changed."""
+    y = rows[:, 0]
+    return -np.abs(np.clip(y, y.mean() - 8.0 * y.std(), y.mean() + 8.0 * y.std()) - theta[0])
+
+
+def whole_numbers_after_an_outlier(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The first row sets the type of all results."""
+    return np.vectorize(lambda y: 0 if y > 100.0 else -0.5 * (y - theta[0]) ** 2)(rows[:, 0])
+
+
 def neighbour(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A time series: a row is predicted by the row before."""
     return regression(theta, rows[:, 0], np.roll(rows[:, 0], 1))
@@ -97,6 +120,10 @@ class Remembering:
         outlier,
         scaled_by_the_largest,
         clipped_at_a_quantile,
+        scaled_by_a_giant,
+        log_sum_exp_with_one_maximum,
+        winsorised_far_out,
+        whole_numbers_after_an_outlier,
         neighbour,
         numbered,
         slightly,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ def model_of(text: str) -> Any:
 
 
 def fingerprint_of(model: Any) -> str:
-    return fingerprint(given_model(model)[1].model, 1)
+    return fingerprint(given_model(model)[1].model, ROWS)
 
 
 PLAIN = """
@@ -222,7 +223,7 @@ VALUE = "-0.5 * (rows[:, 0] - theta[0]) ** 2"
     "other",
     [
         {"value": VALUE.replace("0.5", "0.50000000000001")},  # not to be seen in six digits
-        {"value": f"{VALUE} if len(rows) < 10**6 else 0.0 * rows[:, 0]"},  # nor in any dummy rows
+        {"value": f"{VALUE} if len(rows) < 10**6 else 0.0 * rows[:, 0]"},  # nor on these rows
         {"more": "scale = 2"},
         {"more": "tempering = 5.0"},
         {"more": "def log_prior(self, theta): return -theta[0] ** 2"},
@@ -251,7 +252,7 @@ def test_values_tell_models_apart_whose_code_is_not_read() -> None:
 def test_a_digest_tells_types_order_and_grouping_apart() -> None:
     values = [1, 1.0, True, "1", b"1", None, [1], (1,), [[1], []], [[], [1]], {1: 2}, {2: 1}, {1, 2}]
     assert len({digest(value) for value in values}) == len(values)
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) and digest({3, "x"}) == digest({"x", 3})
+    assert digest({"a": 1, "b": 2}) != digest({"b": 2, "a": 1}) and digest({3, "x"}) == digest({"x", 3})
     assert digest(np.zeros(2)) != digest(np.zeros((2, 1))) != digest(np.zeros((2, 1), np.float32))
     loop: list[Any] = [1]
     loop.append(loop)
@@ -311,3 +312,40 @@ def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
     assert job(tmp_path, "same/chain.nc", left=0) == straight != wanted
     (tmp_path / "normal.py").write_text(edited)
     assert job(tmp_path, "edited/chain.nc", left=0) == wanted
+
+
+FAR = """
+import lik
+
+class Normal:
+    dimension = 1
+
+    def log_likelihood(self, theta, rows):
+        return -0.5 * (lik.cut(rows[:, 0]) - theta[0]) ** 2
+"""
+LIK = "import numpy as np\nimport limits\n\ndef cut(x):\n    return np.minimum(x, limits.LIMIT)\n"
+
+
+def test_a_resumed_run_notices_an_edit_two_modules_away(tmp_path: Path) -> None:
+    """The model's code is the same; its values on the rows are not."""
+    for name, text in {"normal": FAR, "lik": LIK, "limits": "LIMIT = 2.5"}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "edited").mkdir()
+    assert job(tmp_path, "edited/chain.nc", left=5) is None
+    (tmp_path / "limits.py").write_text("LIMIT = 1e9")
+    resumed = job(tmp_path, "edited/chain.nc", left=0)
+    (tmp_path / "whole").mkdir()
+    assert job(tmp_path, "whole/chain.nc", left=0) == resumed
+
+
+def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = types.ModuleType("limits")
+    monkeypatch.setattr(limits, "LIMIT", 2.5, raising=False)
+    model = dpmc.Model(
+        1,
+        lambda theta, rows: -0.5 * (np.minimum(rows[:, 0], limits.LIMIT) - theta[0]) ** 2,
+        log_likelihood_gradient=lambda theta, rows: np.minimum(rows, limits.LIMIT) - theta,
+    )
+    before = keys(monkeypatch, model=model)
+    monkeypatch.setattr(limits, "LIMIT", 100.0)
+    assert not before & keys(monkeypatch, model=model)

@@ -171,7 +171,7 @@ def _problem(
         model_id=model_id,
         dataset=dataset,
         model=model,
-        rows=np.asarray(rows, dtype=float),
+        rows=np.ascontiguousarray(rows, dtype=float),
         temperature=definition.temperature(len(rows)),
         starts=np.empty((0, d)),
         true_theta=true_theta,
@@ -183,8 +183,10 @@ def _problem(
     if is_public(dataset):
         public = with_exact_posterior(problem).reference
     else:
-        public = _simulated_draws(definition, model_id, label, len(rows))
-    problem.starts = _starts(model, label, dataset, public, true_theta, starts)
+        public = _simulated_draws(definition, model_id, len(rows))
+    # Own rows may have any name: equal rows have equal start points.
+    names = (dataset, label) if is_public(dataset) else ("own rows",)
+    problem.starts = _starts(model, names, public, true_theta, starts)
     problem.check(source or f"data {dataset} of {label}")
     return problem
 
@@ -215,7 +217,7 @@ def with_exact_posterior(problem: Problem) -> Problem:
     return problem
 
 
-def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) -> np.ndarray:
+def _simulated_draws(definition: Definition, model_id: str, n: int) -> np.ndarray:
     """Return exact posterior draws (draws, d) for n simulated rows; (0, d) if the model has none.
 
     They set the spread of start points. No ε covers start points, so they must not depend on private rows.
@@ -223,24 +225,25 @@ def _simulated_draws(definition: Definition, model_id: str, label: str, n: int) 
     model = definition.model
     if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
         return np.empty((0, len(definition.true_theta)))
-    rows = _simulated_rows(definition, model_id, stream("rows for start points", label), n)
+    rows = _simulated_rows(definition, model_id, stream("rows for start points"), n)
     posterior = model.posterior(rows, definition.temperature(n))
-    draws = posterior.draws(stream("posterior for start points", label), REFERENCE_DRAWS)
+    draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
     shape = (REFERENCE_DRAWS, len(definition.true_theta))
     found: np.ndarray = array(draws, shape, f"model: {model_id}: posterior: draws")
     return found
 
 
 def _starts(
-    model: Any, label: str, dataset: str, public: np.ndarray, true_theta: np.ndarray, number: int
+    model: Any, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
 ) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
-    `public`: posterior draws (draws, d) of public rows, whose spread they get; (0, d) for none.
+    `names` key their random stream. `public`: posterior draws (draws, d) of public rows, whose spread they
+    get; (0, d) for none.
     """
     if number > MOST_STARTS:
         raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")
-    generator, d = stream("start", dataset, label), len(true_theta)
+    generator, d = stream("start", *names), len(true_theta)
     if isinstance(model, Mixture):
         return np.asarray(np.tile(model.start, (number, 1)))
     if isinstance(model, Logistic):
@@ -250,7 +253,7 @@ def _starts(
     else:
         scale = float(public.std(axis=0).mean()) if len(public) else 0.1
         centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
-    if dataset == "published":
+    if names[0] == "published":
         return published.starts(centre, scale, number)
     return centre + scale * generator.standard_normal((number, d))
 

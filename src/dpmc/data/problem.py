@@ -59,8 +59,8 @@ class Problem:
     @functools.cached_property
     def digest(self) -> str:
         """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
-        of_model = fingerprint(self.model, self.rows.shape[1])
-        return digest(of_model, self.temperature, np.ascontiguousarray(self.rows))
+        rows = np.ascontiguousarray(self.rows)
+        return digest(fingerprint(self.model, rows), self.temperature, rows)
 
     @property
     def n(self) -> int:

@@ -49,7 +49,11 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
         raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
     rows = rows[:, None] if rows.ndim == 1 else rows
     names = _all_of_them(columns, rows.shape[1], where)
-    return _checked(rows.astype(float), names, where), names
+    with np.errstate(
+        all="ignore"
+    ):  # a number beyond those of double precision becomes infinite, and is refused
+        rows = rows.astype(float)
+    return _checked(rows, names, where), names
 
 
 def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -87,12 +91,16 @@ def _masked_as_nan(source: Any) -> Any:
 def _unwritten_as_nan(variable: Any) -> Any:
     """Return a variable of a NetCDF file with NaN for values that were never written.
 
-    They hold the default fill value, of which xarray knows only if the variable names it.
+    They hold the default fill value, of which xarray knows only if the variable names it. Whole numbers of
+    one byte have none. Raises ValueError for packed values, and for limits of validity, which xarray ignores.
     """
     from netCDF4 import default_fillvals
 
+    for key in ("scale_factor", "add_offset", "valid_min", "valid_max", "valid_range"):
+        if key in variable.attrs or key in variable.encoding:
+            raise ValueError(f"{variable.name}: has {key}, must be plain numbers")
     kind = variable.dtype
-    fill = default_fillvals.get(f"{kind.kind}{kind.itemsize}") if kind.itemsize >= 4 else None
+    fill = default_fillvals.get(f"{kind.kind}{kind.itemsize}") if kind.itemsize >= 2 else None
     if fill is None or not (variable == kind.type(fill)).any():
         return variable
     return variable.where(variable != kind.type(fill))

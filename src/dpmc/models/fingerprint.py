@@ -1,30 +1,32 @@
 """Fingerprints: digests by which a changed model is noticed, and gets noise of its own.
 
-The fingerprint of a model covers the compiled code of its class and of the functions that it calls outside
-installed packages; their closures, defaults and globals; its attributes; and its values on public dummy rows,
-rounded to six digits. Installed packages, this one included, count by the names of what is used of them.
-Names of the user's classes and modules, comments, cached properties and states of random generators do not
-count.
+The fingerprint of a model on some rows covers, first, its values on these rows at a few public positions, to
+eight digits: whatever made it another model, a change of these values is seen. Second, for changes that show
+at other positions only, the compiled code of its class and of functions that it calls outside installed
+packages, with their closures, defaults and globals, and its attributes. Names of the user's classes and
+modules, comments and states of random generators do not count.
 """
 
 import functools
 import hashlib
 import inspect
+import random
 import sys
 import sysconfig
 import types
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpmc.common.errors import DpmcError
 from dpmc.common.threads import one_blas_thread
+from dpmc.evaluators.calls import without_warnings
 
-DUMMIES = 16  #: rows of each kind
+BITS = 27  #: of a value's mantissa that count: eight digits
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
-GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 #: Attributes of a class that Python sets, and that say nothing about what it computes.
 IGNORED = frozenset(
     """__dict__ __weakref__ __doc__ __module__ __qualname__ __firstlineno__ __static_attributes__
@@ -41,53 +43,49 @@ def digest(*values: Any) -> str:
 
 
 @one_blas_thread()
-def fingerprint(model: Any, columns: int) -> str:
-    """Return the fingerprint of a model whose rows have this number of columns, in hexadecimal.
+def fingerprint(model: Any, rows: np.ndarray) -> str:
+    """Return the fingerprint of a model on rows (n, columns), in hexadecimal.
 
-    Reads no private row.
+    It depends on the rows and is no release: it may only key random numbers and name files of this machine.
+    Raises DpmcError for a model that is nested too deeply.
     """
     given = getattr(model, "given", model)  # of an adapted model, the user's object
     package = (getattr(model, "module", "") or type(given).__module__).partition(".")[0]
-    return digest(_Walk(package).of(given), _values(model, columns))
+    try:
+        return digest(_Walk(package).of(given), _values(model, rows))
+    except RecursionError:
+        raise DpmcError("model: its attributes are nested too deeply to recognise the model again") from None
 
 
-def _values(model: Any, columns: int) -> list[Any]:
-    """Return the model's rounded values at public positions, on public dummy rows."""
-    generator = np.random.default_rng(0)
-    normal = generator.standard_normal((DUMMIES, columns))
-    kinds: list[Any] = [normal, 0.5 + np.abs(normal), np.round(np.abs(normal)), (normal > 0.0).astype(float)]
-    d = int(model.dimension)
+def _values(model: Any, rows: np.ndarray) -> list[Any]:
+    """Return the model's rounded values at public positions."""
+    generator, d = np.random.default_rng(0), int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
     positions: list[Any] = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
     two = np.stack(positions[1:])
     found = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
     found += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
-    found += [_rounded(model, "ratio_form", two, two[::-1])]
-    found += [_rounded(model, "statistics", rows) for rows in kinds]
+    found += [_rounded(model, "ratio_form", two, two[::-1]), _rounded(model, "statistics", rows)]
     for name in ("log_likelihood", "log_likelihood_gradient"):
-        found += [_rounded(model, name, theta, rows) for theta in positions for rows in kinds]
+        found += [_rounded(model, name, theta, rows) for theta in positions]
     return found
 
 
 def _rounded(model: Any, name: str, *arguments: np.ndarray) -> Any:
-    """Return the result of a method to six digits of its largest value.
+    """Return the result of a method, each number to `BITS` bits.
 
     The error's type where it fails, since the trial before sampling reports errors; None for no such method.
     """
     if not hasattr(model, name):
         return None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         try:
             result = getattr(model, name)(*(argument.copy() for argument in arguments))
             parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
         except Exception as error:
             return type(error).__name__
-        scales = [float(np.abs(part[np.isfinite(part)]).max(initial=1e-300)) for part in parts]
-        return [
-            (f"{scale:.6g}", np.round(part / scale, 6) + 0.0)  # + 0: one zero, without sign
-            for part, scale in zip(parts, scales, strict=True)
-        ]
+        mantissas = [np.frexp(part) for part in parts]
+        return [np.ldexp(np.round(m * 2.0**BITS), e - BITS) + 0.0 for m, e in mantissas]  # + 0: one zero
 
 
 class _Walk:
@@ -112,16 +110,16 @@ class _Walk:
 
     def parts(self, value: Any) -> tuple[Any, ...]:
         """Return the kind of a value, then the digests of its parts in an order that does not vary."""
-        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
-            return "array", str((value.dtype.str, value.shape)).encode(), value.tobytes()
-        if isinstance(value, np.ndarray):
-            return "objects", str(value.shape).encode(), self.of(value.ravel().tolist())
-        if isinstance(value, tuple | list):
+        if isinstance(value, np.ndarray | np.generic):
+            about = type(value).__name__, str((value.dtype, value.shape)).encode()
+            if value.dtype.hasobject:
+                return *about, self.of(value.ravel().tolist())
+            return *about, value.tobytes()
+        if type(value) in (tuple, list):
             return type(value).__name__, *map(self.of, value)
-        if isinstance(value, dict | types.MappingProxyType):
-            pairs = sorted(((self.of(key), item) for key, item in value.items()), key=lambda pair: pair[0])
-            return "dict", *(part for key, item in pairs for part in (key, self.of(item)))
-        if isinstance(value, set | frozenset):
+        if type(value) in (dict, types.MappingProxyType):
+            return "dict", *(self.of(part) for pair in value.items() for part in pair)
+        if type(value) in (set, frozenset):
             return "set", *sorted(map(self.of, value))
         if isinstance(value, GENERATORS):
             return ("generator",)
@@ -140,14 +138,14 @@ class _Walk:
     def code(self, code: types.CodeType) -> list[bytes]:
         """Digest compiled code, without the names of files and the numbers of lines."""
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount)
+        counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
         return [code.co_code, self.of(names), self.of(counts), self.of(code.co_consts)]
 
     def function(self, function: types.FunctionType) -> list[bytes]:
         """Digest a function: its code, or its name if it is installed, and what it carries."""
         code, cells = function.__code__, function.__closure__ or ()
         carried = [
-            self.of((function.__defaults__, function.__kwdefaults__, vars(function).get("__wrapped__"))),
+            self.of((function.__defaults__, function.__kwdefaults__, vars(function))),
             *(self.of(_content(cell)) for cell in cells),
         ]
         if code.co_filename.startswith("<frozen") or self.counts_by_name(code.co_filename, function):
@@ -171,12 +169,15 @@ class _Walk:
 
     def object_(self, value: Any) -> tuple[Any, ...]:
         """Digest an instance: what it wraps; else its attributes, or if installed what pickle would store."""
+        cls = type(value)
+        if not self.is_installed(cls) or _top(cls.__module__) == "dpmc":
+            content = (
+                self.of(list(value)) if isinstance(value, tuple | list | dict | set | frozenset) else b""
+            )
+            return "object", self.of(cls), content, self.of(_attributes(value))
         for wrapped in ("__func__", "py_func", "__wrapped__"):  # methods, numba's functions, decorators
             if inspect.getattr_static(value, wrapped, None) is not None:
                 return "wrapped", self.of(getattr(value, wrapped)), self.of(getattr(value, "__self__", None))
-        cls = type(value)
-        if not self.is_installed(cls) or _top(cls.__module__) == "dpmc":
-            return "object", self.of(cls), self.of(_attributes(value))
         if hasattr(cls, "__array__"):  # a data frame, an array of another library
             return "object", self.of(cls), self.of(np.asarray(value))
         try:
@@ -213,7 +214,7 @@ def _is_installed(file: str) -> bool:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an instance, without cached properties."""
+    """Return the attributes of an instance, in slots too; without cached properties."""
     cls = type(value)
     names = [name for base in cls.__mro__ for name in _slots(base) if hasattr(value, name)]
     found = {**getattr(value, "__dict__", {}), **{name: getattr(value, name) for name in names}}
@@ -224,7 +225,9 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _slots(cls: type) -> Iterable[str]:
     slots = vars(cls).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
+    own = f"_{cls.__name__.lstrip('_')}"  # Python's mangling of private names
+    mangled = (own + name if name[:2] == "__" and name[-2:] != "__" else name for name in names)
+    return [name for name in mangled if name not in ("__dict__", "__weakref__")]
 
 
 def _names(code: types.CodeType) -> set[str]:

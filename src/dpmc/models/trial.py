@@ -30,12 +30,12 @@ LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differenc
 DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
 ALONE = 41  #: every 41st dummy row is also evaluated alone
 #: By how much rows in the second half of the dummies are larger than the others, with either sign.
-OUTLIERS = (3.0, 10.0, 30.0, 1e2, 1e3, 1e4, 1e6, 1e9)
+OUTLIERS = (3.0, 10.0, 30.0, 1e2, 1e3, 1e4, 1e6, 1e9, 1e12, 1e15)
 #: Share of the dummy rows of some kind whose values must be finite at two positions, else nothing is tried.
 LEAST_FINITE = 0.1
 #: Allowed difference between rows together and apart, relative to a row's value plus most rows' values. A
 #: model may compute in single precision.
-ROUNDING = 1e-6
+ROUNDING = 1e-5
 SOME = 50  #: components of a gradient that are compared away from the start point, about
 STEP = 1e-4  #: of finite differences, for parameters up to 1
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
@@ -245,14 +245,15 @@ def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarr
         m += 1
     generator = np.random.default_rng(0)
     normal = generator.standard_normal((m, columns))
-    wild = _with_outliers(normal)
+    wild, tame = _with_outliers(normal), _with_outliers(normal, 1e3)
     made_up = [
         wild,
-        0.5 + np.abs(wild),
+        tame,
+        0.5 + np.abs(tame),
         generator.random((m, columns)),
         (normal > 0.0).astype(float),
         np.floor(2.0 * np.abs(wild)),
-        np.where(generator.random((m, columns)) < 0.5, wild, normal > 0.0),
+        np.where(generator.random((m, columns)) < 0.5, tame, normal > 0.0),
     ]
     simulated: list[np.ndarray] = []
     if hasattr(model, "simulate"):
@@ -262,7 +263,7 @@ def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarr
                 f"model: {name_of(model)}: simulate: returned shape {rows.shape}, must be {(m, columns)}: "
                 "n rows with as many columns as the data"
             )
-        simulated = [rows, _with_outliers(rows)]
+        simulated = [rows, _with_outliers(rows), _with_outliers(rows, 1e3)]
     if not hasattr(model, "check_rows"):
         return simulated, made_up
     kept = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
@@ -270,9 +271,13 @@ def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarr
     return (simulated_kept, made_up_kept) if simulated_kept or made_up_kept else (simulated, made_up)
 
 
-def _with_outliers(rows: np.ndarray) -> np.ndarray:
-    """Return rows (m, columns) some of which, in the second half, are multiples (`OUTLIERS`)."""
-    found, factors = rows.copy(), np.array([sign * size for size in OUTLIERS for sign in (1.0, -1.0)])
+def _with_outliers(rows: np.ndarray, most: float = np.inf) -> np.ndarray:
+    """Return rows (m, columns) some of which, in the second half, are multiples (`OUTLIERS` up to `most`).
+
+    Beside giants, moderate outliers would seem usual to a rule that reads all rows.
+    """
+    sizes = [size for size in OUTLIERS if size <= most]
+    found, factors = rows.copy(), np.array([sign * size for size in sizes for sign in (1.0, -1.0)])
     at = np.linspace(len(rows) // 2, len(rows) - 1, len(factors)).astype(int)
     found[at] = factors[:, None] * rows[at]
     return found
@@ -302,12 +307,13 @@ def _try_method(
     failed: list[Exception] = []
     finite: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # number of the position -> rows, values
     for rows in dummies:
-        chosen, half = np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1), len(rows) // 2
+        chosen, half = _alone(rows), len(rows) // 2
         for p, theta in enumerate(positions):
             try:
                 together = ask(theta, rows)
                 halves = np.concatenate([ask(theta, rows[:half]), ask(theta, rows[half:])])
                 alone = np.concatenate([ask(theta, rows[j : j + 1]) for j in chosen])
+                turned = ask(theta, rows[::-1])[::-1]  # the last row, an outlier, comes first
                 again = ask(theta, rows.copy())  # last, so that a memory of other rows shows
             except WrongResult:
                 raise
@@ -319,7 +325,8 @@ def _try_method(
                 raise DpmcError(
                     f"{where}: two calls with the same rows differ, must depend only on rows and θ"
                 )
-            if _differ(together, halves, sizes) or _differ(together[chosen], alone, sizes[chosen]):
+            apart = _differ(together, halves, sizes) or _differ(together, turned, sizes)
+            if apart or _differ(together[chosen], alone, sizes[chosen]):
                 raise _depends_on_others(where)
             if np.isfinite(together).reshape(len(rows), -1).all(axis=1).mean() >= LEAST_FINITE:
                 finite[p] = rows, together
@@ -341,6 +348,13 @@ def _try_method(
         turn = np.arange(most) % len(rows)
         if _differ(together[turn], ask(positions[p], rows[turn]), _sizes(rows, together)[turn]):
             raise _depends_on_others(where)
+
+
+def _alone(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows that are also evaluated alone: a sample, and the outliers."""
+    sample = np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1)
+    largest = np.argsort(np.abs(rows).max(axis=1), kind="stable")[-2 * len(OUTLIERS) :]
+    return np.union1d(sample, largest)
 
 
 def _depends_on_others(where: str) -> DpmcError:
