@@ -50,13 +50,13 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tab
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
 	        $$(ls figures/$$study/*.md results/$$study/tuned_table.md 2> /dev/null) docs/gallery/$$study/; done
-	.venv/bin/python workflow/scripts/gallery_pages.py
+	.venv/bin/python docs/tools/gallery_pages.py
 
 check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are here? stale files are named
-	.venv/bin/python workflow/scripts/check_gallery.py $(STUDY)
+	.venv/bin/python docs/tools/check_gallery.py $(STUDY)
 
 quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; studies without results are skipped
-	.venv/bin/python workflow/scripts/quotes.py $$(find docs -name '*.md' -not -path 'docs/_build/*')
+	.venv/bin/python docs/tools/quotes.py $$(find docs -name '*.md' -not -path 'docs/_build/*')
 
 # The kernel that runs examples finds `dpmc` on the PATH. `make docs SPHINX="-D nb_execution_mode=off"` runs none.
 docs: $(SITE) ## the site, docs/_build/html: examples are run, warnings are errors
@@ -104,7 +104,7 @@ lock: ## requirements*.lock anew, after a change of pyproject.toml (needs uv)
 
 clean: ## remove .venv, report.html and the tools' caches; data, chains and figures stay
 	rm -rf .venv report.html docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
-	find src tests workflow benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests workflow benchmarks docs/tools -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # Python 3.14 is kept out by Snakemake's dependency immutables, which has no wheel for it yet.
 $(ENVIRONMENT):

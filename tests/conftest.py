@@ -1,7 +1,7 @@
-"""Make shared test modules and the workflow's scripts importable, e.g. `from kernels import ladder`."""
+"""Make shared test modules and the tools of the documentation importable, e.g. `from kernels import ladder`."""
 
 import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "workflow" / "scripts")]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "docs" / "tools")]

@@ -23,45 +23,61 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.common.errors import DpmcError
+from dpmc.data import images
+from dpmc.studies import Study, load_study, read_yaml, study_files
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(".snakemake/dpmc-run.lock")
-SNAKEMAKE_LOCKS = Path(".snakemake/locks")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 INCOMPLETE = 3  # exit status of a run that left out models without image data
+USAGE = 2  # exit status for a mistake in the command or a study
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Take the lock, clear a stale lock of Snakemake, and run Snakemake; exit 1 or 2 if refused.
-
-    Exit 3 after a run that left out models whose data are unavailable.
-    """
-    options, for_snakemake = parse(arguments)
+def main() -> NoReturn:
+    """Check what is asked for, take the lock, and run Snakemake; exit 1 or 2 if refused, 3 if incomplete."""
+    options, for_snakemake = parse()
     os.chdir(ROOT)
-    studies = check_studies(options.studies, options.tune, study_places(options.config))
-    targets = tuning_targets(studies, options.studies) if options.tune else options.studies
-    folder, profile = known_profile(options.profile) if options.profile else (None, {})
+    try:
+        studies = studies_of_run(options)
+        targets = tuning_targets(studies, options.studies) if options.tune else options.studies
+    except DpmcError as error:
+        refuse(USAGE, str(error))
+    folder, profile = profile_of(options.profile)
     check_partitions(profile)
     lock = take_lock(" ".join(options.studies))
-    clear_stale_locks()
-    command = snakemake_command(options, for_snakemake, folder, profile)
-    left_out = look_for_images(studies, command, lock)
-    status = run_to_end([*command, *targets], lock)
+    clear_stale_lock()
+
+    planned = any(argument in ("-n", "--dry-run", "--dryrun") for argument in for_snakemake)
+    command = [*SNAKEMAKE, *for_snakemake, *(["--profile", str(folder)] if folder else [])]
+    # On a cluster, `all` would be the cores of this machine; there the profile has the number of jobs.
+    if not folder or options.cores != "all":
+        command += ["--cores", options.cores]
+    # A cluster's run has Snakemake's own log, which names the cluster's jobs.
+    if profile.get("executor", "local") == "local" and not (options.verbose or planned):
+        command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
+    if options.config:
+        command += ["--config", *options.config]
+
+    # One source may fail and another be there. A failure leaves a marker, which `missing` reads.
+    if wanted := images_to_fetch(studies):
+        run_to_end([*command, "--keep-going", "--", *wanted], lock)
+    status = run_to_end([*command, "--", *targets], lock)
+    specs = [(study.name, spec) for study in studies for spec in study.models.values()]
+    left_out = [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
     for line in left_out:
         print(f"dpmc: left out: {line}", file=sys.stderr)
-    if status == 0 and not is_planned(for_snakemake):
+    if status == 0 and not planned:
         made = targets if options.tune else [f"figures/{'' if name == 'all' else name}" for name in targets]
         print(f"dpmc: made: {' '.join(made)}", file=sys.stderr)
     sys.exit(status or (INCOMPLETE if left_out else 0))
 
 
-def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
+def parse() -> tuple[argparse.Namespace, list[str]]:
     """Return our options, and those for Snakemake."""
     parser = argparse.ArgumentParser(description="Make every figure of one or more studies.")
     add = parser.add_argument
@@ -73,66 +89,62 @@ def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, list[str]]:
     add("--quiet", action="store_true", help="print only failures and the folder of the figures")
     add("--verbose", action="store_true", help="print Snakemake's own log: every job with its files")
     parser.epilog = "Other options go to Snakemake; write a value with =, as in --retries=1."
-    return parser.parse_known_intermixed_args(arguments)
+    return parser.parse_known_intermixed_args()
 
 
-def is_planned(for_snakemake: list[str]) -> bool:
-    """Return whether this is a dry run of Snakemake."""
-    return any(argument in ("-n", "--dry-run", "--dryrun") for argument in for_snakemake)
+def studies_of_run(options: argparse.Namespace) -> list[Study]:
+    """Return the studies of a run, with those whose cells they reuse.
 
-
-def snakemake_command(
-    options: argparse.Namespace, for_snakemake: list[str], folder: Path | None, profile: dict[str, Any]
-) -> list[str]:
-    """Return the command without targets."""
-    command = [*SNAKEMAKE, *for_snakemake, *(["--profile", str(folder)] if folder else [])]
-    cluster = profile.get("executor", "local") != "local"
-    # On a cluster, `all` would be the cores of this machine; there the profile has the number of jobs.
-    if not folder or options.cores != "all":
-        command += ["--cores", options.cores]
-    # A cluster's run has Snakemake's own log, which names the cluster's jobs.
-    if not (cluster or options.verbose or is_planned(for_snakemake)):
-        command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
-    return [*command, *(["--config", *options.config] if options.config else []), "--"]
-
-
-def tuning_targets(studies: "list[Study]", asked: list[str]) -> list[str]:
-    """Return the files that `--tune` makes for the studies; refuse a study without searches.
-
-    With `all`, studies without searches are left out.
+    Raises DpmcError for an unknown study, a mistake in any study's file, and missing hyperparameters unless
+    the run is to find them (`--tune`).
     """
-    from dpmc.common.errors import DpmcError
+    given = dict(pair.partition("=")[::2] for pair in options.config).get("studies")
+    try:
+        settings = {"studies": yaml.safe_load(given)} if given else read_yaml(Path("config/config.yaml"))
+        places = (settings or {}).get("studies") or "config/studies"
+    except (AttributeError, yaml.YAMLError) as error:
+        raise DpmcError(" ".join(str(error).split())) from None
+    files = study_files(places)
+    for name in options.studies:
+        if name not in (known := ["all", *sorted(files)]):
+            raise DpmcError(f"no study {name!r} in {places}; known: {', '.join(known)}")
+    loaded = {name: load_study(path) for name, path in files.items()}
+    asked = sorted(files) if "all" in options.studies else options.studies
+    reused = [other for name in asked for other, _ in loaded[name].reused()]
+    studies = [loaded[name] for name in dict.fromkeys([*asked, *reused])]
+    for study in [] if options.tune else studies:
+        for model, method, _ in study.cells():
+            study.pinned_hyperparameters(model, method)
+    return studies
+
+
+def tuning_targets(studies: list[Study], asked: list[str]) -> list[str]:
+    """Return the files that `--tune` makes; of `all`, studies without searches are left out.
+
+    Raises DpmcError for a study without searches that was asked for by name.
+    """
     from dpmc.tuning.search import searched_pairs
 
     wanted = [study for study in studies if "all" in asked or study.name in asked]
-    try:
-        searched = [study.name for study in wanted if searched_pairs(study)]
-    except DpmcError as error:
-        refuse(2, str(error))
+    searched = [study.name for study in wanted if searched_pairs(study)]
     for study in wanted:
         if study.name not in searched and "all" not in asked:
             why = "no method and model with free hyperparameters, a budget and exact draws"
             mode = "tuning: mode: none, and no methods to search"
-            refuse(2, f"--tune: {study.name}: {why if study.tuning_methods else mode}")
+            raise DpmcError(f"--tune: {study.name}: {why if study.tuning_methods else mode}")
     forms = ("results/{}/tuned.yaml", "figures/{}/search/lessons.png")
     return [form.format(name) for name in searched for form in forms]
 
 
-def look_for_images(studies: "list[Study]", command: list[str], lock: int) -> list[str]:
-    """Fetch the image data that studies need; return a line for each model whose data are missing."""
-    from dpmc.data import images
-
-    specs = [(study.name, spec) for study in studies for spec in study.models.values()]
+def images_to_fetch(studies: list[Study]) -> list[str]:
+    """Return the marks of image sources that are neither here nor known to be missing."""
     needed = {
-        f"data/downloads/{pictures.source.name}.found"
-        for _, spec in specs
+        Path(f"data/downloads/{pictures.source.name}.found")
+        for study in studies
+        for spec in study.models.values()
         if (pictures := images.image_set(spec.data)) and images.missing(spec.data) is None
     }
-    asked = sorted(mark for mark in needed if not Path(mark).exists())
-    if asked:
-        # Other sources may succeed if one fails. A failure leaves a marker, which is read below.
-        run_to_end([*command[:-1], "--keep-going", "--", *asked], lock)
-    return [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
+    return sorted(str(mark) for mark in needed if not mark.exists())
 
 
 def run_to_end(command: list[str], lock: int) -> int:
@@ -149,80 +161,50 @@ def run_to_end(command: list[str], lock: int) -> int:
     return status
 
 
-def study_places(config: list[str]) -> Any:
-    """Return files and folders of studies: `studies` of the command line, else of config/config.yaml."""
-    from dpmc.common.errors import DpmcError
-    from dpmc.studies import read_yaml
-
-    given = dict(pair.partition("=")[::2] for pair in config).get("studies")
-    try:
-        found = (
-            yaml.safe_load(given) if given else (read_yaml(Path("config/config.yaml")) or {}).get("studies")
-        )
-    except (DpmcError, AttributeError, yaml.YAMLError) as error:
-        refuse(2, " ".join(str(error).split()))
-    return found or "config/studies"
-
-
-def check_studies(studies: list[str], tune: bool, places: Any) -> "list[Study]":
-    """Return the studies of a run, with those whose cells they reuse; `places` has all studies.
-
-    Before anything starts, refuses in one line an unknown study, a mistake in any study's file, and missing
-    hyperparameters unless the run is to `tune` them.
-    """
-    from dpmc.common.errors import DpmcError
-    from dpmc.studies import load_study, study_files
-
-    try:
-        files = study_files(places)
-        known = ["all", *sorted(files)]
-        for study in studies:
-            if study not in known:
-                refuse(2, f"no study {study!r} in {places}; known: {', '.join(known)}")
-        loaded = {name: load_study(path) for name, path in files.items()}
-    except DpmcError as error:
-        refuse(2, str(error))
-    asked = known[1:] if "all" in studies else studies
-    others = [other for name in asked for other, _ in loaded[name].reused()]
-    needed = [loaded[name] for name in dict.fromkeys([*asked, *others])]
-    try:
-        for one in [] if tune else needed:
-            for model, method, _ in one.cells():
-                one.pinned_hyperparameters(model, method)
-    except DpmcError as error:
-        refuse(2, str(error))
-    return needed
-
-
-def known_profile(name: str) -> tuple[Path, dict[str, Any]]:
+def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     """Return a profile's folder, by its name or path, and content.
 
     Refuses a profile that does not exist or whose plugin is not installed.
     """
+    if not name:
+        return None, {}
     known = sorted(path.parent for path in Path("profiles").glob("*/profile.yaml"))
-    folder = next((path for path in (*known, Path(name)) if name in (path.name, str(path))), Path(name))
+    folder = next((path for path in known if path.name == name), Path(name))
     file = folder / "profile.yaml"
     if not file.exists():
-        refuse(2, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
+        refuse(USAGE, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
     try:
         content: dict[str, Any] = yaml.safe_load(file.read_text()) or {}
         executor = content.get("executor", "local")
     except (yaml.YAMLError, AttributeError) as error:
-        refuse(2, f"--profile: {file}: is not a profile: {' '.join(str(error).split())}")
-    plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
-    if executor != "local" and find_spec(plugin) is None:
-        refuse(2, f"--profile: {name} needs {plugin.replace('_', '-')}, which is not installed: make cluster")
+        refuse(USAGE, f"--profile: {file}: is not a profile: {' '.join(str(error).split())}")
+    plugin = f"snakemake-executor-plugin-{executor}"
+    if executor != "local" and find_spec(plugin.replace("-", "_")) is None:
+        refuse(USAGE, f"--profile: {name} needs {plugin}, which is not installed: make cluster")
     return folder, content
 
 
 def check_partitions(profile: dict[str, Any]) -> None:
-    """Refuse a Slurm partition that does not exist or never allows the time of the jobs."""
+    """Refuse a Slurm partition that does not exist, or never allows the time: jobs would wait for ever."""
+    if profile.get("executor") != "slurm":
+        return
+    try:
+        command = ["sinfo", "-h", "-o", "%P %l"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return  # Slurm says nothing; submitting will
+    limits = {}
+    for name, limit in map(str.split, said.splitlines()):
+        # [days-]hours:minutes:seconds or minutes:seconds, else no limit
+        parts = zip(reversed(re.findall(r"\d+", limit)), (1 / 60, 1, 60, 1440), strict=False)
+        limits[name.rstrip("*")] = sum(int(part) * minutes for part, minutes in parts) or float("inf")
+        if name.endswith("*"):
+            limits[""] = limits[name.rstrip("*")]  # the default
     asked = profile.get("default-resources") or {}
     names = str(asked.get("slurm_partition") or "").split(",")
-    limits = partition_limits() if profile.get("executor") == "slurm" else {}
-    known = ", ".join(sorted(filter(None, limits)))
-    for name in names if limits else []:
+    for name in names:
         if name and name not in limits:
+            known = ", ".join(sorted(filter(None, limits)))
             refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
     # Slurm chooses among several partitions one that allows the time.
     longest = max(limits.get(name, float("inf")) for name in names)
@@ -233,32 +215,6 @@ def check_partitions(profile: dict[str, Any]) -> None:
             f"runtime: jobs ask for {minutes[0]} minutes, the partition {names[-1] or 'by default'} allows "
             f"{longest:.0f}; name another slurm_partition, or less time in the profile's default-resources",
         )
-
-
-def partition_limits() -> dict[str, float]:
-    """Return partition -> time limit in minutes, "" for the default one; empty if Slurm reports none."""
-    command = ["sinfo", "-h", "-o", "%P %l"]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    limits = {}
-    for name, limit in map(str.split, told.splitlines()):
-        limits[name.rstrip("*")] = slurm_minutes(limit)
-        if name.endswith("*"):
-            limits[""] = slurm_minutes(limit)
-    return limits
-
-
-def slurm_minutes(limit: str) -> float:
-    """Convert Slurm's [days-]hours:minutes:seconds or minutes:seconds to minutes; else infinite."""
-    days, _, clock = limit.rpartition("-")
-    try:
-        parts = [int(part) for part in clock.split(":")]
-        hours, minutes, seconds = [0] * (3 - len(parts)) + parts
-        return int(days or 0) * 1440 + hours * 60 + minutes + seconds / 60
-    except ValueError:
-        return float("inf")
 
 
 def take_lock(studies: str) -> int:
@@ -283,35 +239,25 @@ def take_lock(studies: str) -> int:
     return lock
 
 
-def clear_stale_locks() -> None:
+def clear_stale_lock() -> None:
     """Remove Snakemake's own lock if a killed run left it. Call with the lock of `take_lock`."""
-    if not any(SNAKEMAKE_LOCKS.glob("*.lock")):
+    if not any(Path(".snakemake/locks").glob("*.lock")):
         return
-    for process, command in running_snakemakes():
-        refuse(1, f"a Snakemake is at work in this folder: process {process} ({command})")
-    print("clearing the lock of a run that was killed", file=sys.stderr)
-    unlock = subprocess.run(
-        [*SNAKEMAKE, "--unlock", "--cores", "1"], capture_output=True, text=True, check=False
-    )
-    if unlock.returncode != 0:
-        sys.stderr.write(unlock.stdout + unlock.stderr)
-        refuse(1, "Snakemake could not clear its lock; see its message above")
-
-
-def running_snakemakes() -> list[tuple[int, str]]:
-    """Return process id and command line of each running Snakemake of this machine in this folder.
-
-    Snakemake's lock does not name a process, and a `snakemake` typed by hand does not take our lock.
-    """
     import psutil  # installed with Snakemake; takes 0.05 s to import, and most runs do not need it
 
-    found = []
-    for process in psutil.process_iter(["pid", "cwd", "cmdline"]):
+    # Snakemake's lock does not name a process, and a `snakemake` typed by hand does not take our lock.
+    for process in psutil.process_iter(["cwd", "cmdline"]):
         words = process.info["cmdline"] or []
         # `snakemake …`, `python …/snakemake …`, `python -m snakemake …`
         if process.info["cwd"] == str(ROOT) and "snakemake" in [Path(word).name for word in words[:3]]:
-            found.append((process.info["pid"], " ".join(words)))
-    return found
+            running = f"process {process.pid} ({' '.join(words)})"
+            refuse(1, f"a Snakemake is at work in this folder: {running}")
+    print("clearing the lock of a run that was killed", file=sys.stderr)
+    unlock = [*SNAKEMAKE, "--unlock", "--cores", "1"]
+    done = subprocess.run(unlock, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout + done.stderr)
+        refuse(1, "Snakemake could not clear its lock; see its message above")
 
 
 def refuse(status: int, reason: str) -> NoReturn:

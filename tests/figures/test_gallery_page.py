@@ -24,7 +24,7 @@ def test_the_page_shows_the_gallery_of_the_thesis() -> None:
 @pytest.mark.parametrize("page", ["figures", "tables", "claims"])
 def test_pages_of_results_are_those_of_the_gallery(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    script = runpy.run_path("workflow/scripts/gallery_pages.py")
+    script = runpy.run_path("docs/tools/gallery_pages.py")
     assert Path(f"docs/results/{page}.md").read_text(encoding="utf-8") == script["text"](page)
 
 

@@ -55,20 +55,25 @@ class Page(HTMLParser):
             (self.bold if self.in_bold else self.texts).append(data.strip())
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Page:
+def page_with(tmp_path: Path, comparison: str) -> Page:
+    """The page of a small study with this comparison."""
     (tmp_path / "config/studies").mkdir(parents=True)
     shutil.copytree(ROOT / "config/hyperparameters", tmp_path / "config/hyperparameters")
     (tmp_path / "config/studies/one.yaml").write_text(yaml.safe_dump(STUDY))
     metrics(study((MODEL,))).to_csv(tmp_path / "metrics.csv", index=False)
     picture = tmp_path / "mmd-easy.png"
     plot("mmd-easy", study((MODEL,)), [tmp_path / "metrics.csv"], ROOT / "data/published", [picture])
-    (tmp_path / "comparison.csv").write_text(COMPARISON)
+    (tmp_path / "comparison.csv").write_text(comparison)
     command = [sys.executable, str(ROOT / "workflow/scripts/page.py"), "one", "page.html"]
     subprocess.run([*command, picture.name, "comparison.csv"], cwd=tmp_path, check=True)
     found = Page()
     found.feed((tmp_path / "page.html").read_text())
     return found
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    return page_with(tmp_path, COMPARISON)
 
 
 def test_the_page_is_self_contained(page: Page) -> None:
@@ -85,3 +90,9 @@ def test_ours_against_published(page: Page) -> None:
     assert page.bold == ["flat banana, d = 2", "DP penalty", "1", "0.5", "0.4", "0.02", "+5.00"]
     place = page.texts.index("MMD")
     assert page.texts[place : place + 3] == ["MMD", "2", "1"]
+
+
+def test_without_a_published_cell_there_is_no_comparison(tmp_path: Path) -> None:
+    """A small study called as a published one ended with a traceback: the fewest chains of none are NaN."""
+    page = page_with(tmp_path, COMPARISON.splitlines()[0])
+    assert page.anchors == ["mmd-easy", "models", "hyperparameters"]

@@ -9,8 +9,9 @@ from matplotlib.patches import PathPatch
 
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import chain_files, directions, paper_posteriors, plot, style
-from dpmc.reports.plots.frame import Results, kept_draws, path_of
+from dpmc.reports.plots.frame import kept_draws, path_of
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
 from dpmc.studies.pairs import clip_bounds, clipping_models

@@ -63,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(folder: Path) -> tuple[int, list[str]]:
-    command = [sys.executable, str(ROOT / "workflow/scripts/check_gallery.py"), "one"]
+    command = [sys.executable, str(ROOT / "docs/tools/check_gallery.py"), "one"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert not done.stderr
     return done.returncode, done.stdout.splitlines()

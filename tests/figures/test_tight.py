@@ -13,8 +13,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import lines, marks, style
-from dpmc.reports.plots.frame import Results
 from dpmc.studies import load_study
 from dpmc.studies.figures import declared_figure
 from dpmc.studies.pairs import two_accountings

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import Results
 from dpmc.reports import plots
 from dpmc.reports.plots import boxes, style
-from dpmc.reports.plots.frame import Results
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import partners, tuned_pairs

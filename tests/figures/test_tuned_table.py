@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from dpmc.common.errors import DpmcError
-from dpmc.reports.plots.frame import Results
+from dpmc.metrics.table import Results
 from dpmc.reports.tables.comparisons import places
 from figures.synthetic import COLUMNS, Method, Model, Study, Table
 

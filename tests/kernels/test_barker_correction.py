@@ -15,7 +15,7 @@ from scipy import stats
 from dpmc.privacy import barker_correction
 from dpmc.privacy.barker_correction import CUMULATIVE, PROBABILITIES, VALUES
 
-SCRIPT = Path(__file__).resolve().parents[2] / "workflow" / "scripts" / "fit_barker_correction.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "barker_correction.py"
 Table = tuple[tuple[float, ...], tuple[float, ...]]
 TABLE: Table = (VALUES, PROBABILITIES)
 
@@ -28,7 +28,7 @@ SMALLEST = 5.872e-4
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("fit_barker_correction", SCRIPT)
+    specification = importlib.util.spec_from_file_location("fit_of_barker_correction", SCRIPT)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     sys.modules[module.__name__] = module  # dataclasses look their module up

@@ -159,8 +159,8 @@ def test_figures_depend_on_every_kind() -> None:
 
 def test_claims_depend_on_claims() -> None:
     found = modules(SCRIPTS / "claims.py")
-    assert below("reports.claims", "metrics.statistics", "reports.plots.frame") <= found
-    assert not found & below("reports.plots.boxes", "tuning")
+    assert below("reports.claims", "metrics.statistics", "metrics.table") <= found
+    assert not found & below("reports.plots", "tuning")
 
 
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:

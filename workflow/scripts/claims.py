@@ -8,23 +8,13 @@ The claims are in `dpmc.reports.claims`. Prints a line for each verdict on stand
 import sys
 from pathlib import Path
 
-import pandas as pd
-
+from dpmc.metrics.table import read_metrics, read_table
 from dpmc.reports import claims
-from dpmc.reports.plots.frame import read_metrics
 from dpmc.studies import load_study
 
-
-def main() -> None:
-    """Write the verdicts and print them."""
-    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[4])
-    claims.claims_of(study.name)  # raises for a study without claims, before tables are read
-    budgets = pd.read_csv(sys.argv[3], dtype=str, keep_default_na=False)
-    verdicts = claims.judge(study, read_metrics(metrics), budgets)
-    claims.write(verdicts, output)
-    for claim in verdicts["claims"]:
-        print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+study, metrics, budgets, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:5])
+claims.claims_of(study.name)  # raises for a study without claims, before tables are read
+verdicts = claims.judge(study, read_metrics(metrics), read_table(budgets, ()))
+claims.write(verdicts, output)
+for claim in verdicts["claims"]:
+    print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

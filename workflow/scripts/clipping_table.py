@@ -11,38 +11,23 @@ import sys
 from pathlib import Path
 
 from dpmc import models
-from dpmc.reports.plots.frame import read_metrics
+from dpmc.metrics.table import read_metrics
 from dpmc.studies import load_study
+from dpmc.studies.pairs import WITHOUT_PRIVACY
 
-NAMES = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}
+METRICS = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}
+COLUMNS = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
 
-
-def main() -> None:
-    """Write the table."""
-    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    dimensions = {
-        label: len(models.definition(spec.model).true_theta) for label, spec in study.models.items()
-    }
-    clipped = {
-        label: method
-        for label, method in study.methods.items()
-        if method.algorithm in ("rwmh", "hmc") and "clip" in method.options
-    }
-    table = read_metrics(metrics)
-    table = table[table.method.isin(clipped) & table.metric.isin(NAMES) & (table.seed != "")]
-    methods = table.method.map(clipped.get)
-    table = table.assign(
-        dimension=table.model.map(dimensions),
-        algorithm=[method.algorithm for method in methods],
-        clip_distance=[method.options.get("clip_distance", "text") for method in methods],
-        clip_bound=[f"{method.options['clip']}" for method in methods],
-        metric=table.metric.map(NAMES),
-        ran=[method.from_study or study.name for method in methods],
-    )
-    columns = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
-    own = table.loc[table.study == table.ran, columns]
-    own.to_csv(output, index=False, lineterminator="\n")
-
-
-if __name__ == "__main__":
-    main()
+study, table = load_study(sys.argv[1]), read_metrics(Path(sys.argv[2]))
+methods = {
+    label: (spec.algorithm, spec.options.get("clip_distance", "text"), str(spec.options["clip"]))
+    for label, spec in study.methods.items()
+    if spec.algorithm in WITHOUT_PRIVACY and "clip" in spec.options
+}
+ran = {label: study.methods[label].from_study or study.name for label in methods}
+table = table[table.metric.isin(METRICS) & (table.seed != "") & (table.study == table.method.map(ran))].copy()
+for place, column in enumerate(("algorithm", "clip_distance", "clip_bound")):
+    table[column] = [methods[label][place] for label in table.method]
+table["dimension"] = [len(models.definition(study.models[m].model).true_theta) for m in table.model]
+table["metric"] = table.metric.map(METRICS)
+table[COLUMNS].to_csv(sys.argv[3], index=False, lineterminator="\n")

@@ -11,15 +11,8 @@ from dpmc.reports.plots import lessons, style
 from dpmc.studies import load_study, read_yaml
 from dpmc.tuning.reach import add_reach
 
-
-def main() -> None:
-    """Draw the figure."""
-    study, output, *files = sys.argv[1:]
-    found = [read_yaml(Path(name)) for name in files]
-    for one in found:
-        add_reach(one, read_problem(f"data/{study}/{one['model']}/tuning.nc"))
-    style.save(lessons.draw(found, load_study(study)), Path(output))
-
-
-if __name__ == "__main__":
-    main()
+study, output, *files = sys.argv[1:]
+results = [read_yaml(Path(name)) for name in files]
+for result in results:
+    add_reach(result, read_problem(f"data/{study}/{result['model']}/tuning.nc"))
+style.save(lessons.draw(results, load_study(study)), Path(output))

@@ -63,11 +63,11 @@ def table_section(name: str, study: Study) -> Section:
     return Section(name, table.title, f'<p class="note">{html.escape(table.note)}</p>{parts}')
 
 
-def comparison_section(path: Path, study: Study) -> Section:
+def comparison_section(table: pd.DataFrame, study: Study) -> Section:
     """Return the comparison of medians with the published ones: numbers that agree, then all by metric."""
-    table = pd.read_csv(path, dtype={"epsilon": str})
     styles = method_styles(dict(study.methods))
     agree = table.z.abs() <= LIMIT
+    by_metric = list(table.groupby("metric", sort=False))
     counts = [
         (
             metric_title(metric),
@@ -75,10 +75,10 @@ def comparison_section(path: Path, study: Study) -> Section:
             f"{agree[part.index].sum()}",
             f"{(part.z**2).mean() ** 0.5:.2f}",
         )
-        for metric, part in table.groupby("metric", sort=False)
+        for metric, part in by_metric
     ]
     heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
-    runs = int(table.chains.min())
+    runs = table.chains.min()
     few = f"<p>With {runs} runs of a cell this tests the pipeline, not the results.</p>" if runs < 10 else ""
     body = (
         few + f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors.</p>"
@@ -86,11 +86,11 @@ def comparison_section(path: Path, study: Study) -> Section:
         "one in 370 is beyond 3; with few runs z is rougher.</p>"
     )
     body += html_table(heads, counts)
-    for metric, part in table.groupby("metric", sort=False):
+    for metric, part in by_metric:
         rows = [
-            (model_title(one.model, study.models[one.model].model), styles[one.method].title, one.epsilon)
-            + (f"{one.median:.4g}", f"{one.published:.4g}", f"{one.error:.2g}", f"{one.z:+.2f}")
-            for one in part.itertuples()
+            (model_title(row.model, study.models[row.model].model), styles[row.method].title, row.epsilon)
+            + (f"{row.median:.4g}", f"{row.published:.4g}", f"{row.error:.2g}", f"{row.z:+.2f}")
+            for row in part.itertuples()
         ]
         details = html_table(CELLS, rows, [not within for within in agree[part.index]])
         body += f"<details><summary>{metric_title(metric)}, all cells</summary>{details}</details>"
@@ -124,15 +124,11 @@ def page(study: Study, sections: Sequence[Section]) -> str:
     )
 
 
-def main() -> None:
-    """Write the page."""
-    study, output = load_study(sys.argv[1]), Path(sys.argv[2])
-    files = [Path(name) for name in sys.argv[3:]]
+if __name__ == "__main__":
+    study, output, files = load_study(sys.argv[1]), Path(sys.argv[2]), list(map(Path, sys.argv[3:]))
     sections = [figure_section(file, study) for file in files if file.suffix == ".png"]
-    sections += [comparison_section(file, study) for file in files if file.suffix == ".csv"]
+    compared = [pd.read_csv(file, dtype={"epsilon": str}) for file in files if file.suffix == ".csv"]
+    # A study named as a published one may have none of the published cells.
+    sections += [comparison_section(table, study) for table in compared if len(table)]
     sections += [table_section(name, study) for name in study.figures if name in tables.TABLES]
     output.write_text(page(study, sections), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -12,34 +12,21 @@ from dpmc.data.chain_files import ChainFile, read_chain
 from dpmc.metrics.spending import tight_epsilon
 from dpmc.metrics.summary import rounded_up
 from dpmc.privacy.events import from_json, merge
-from dpmc.studies import Study, load_study
+from dpmc.studies import load_study
 
-
-def line(rows: Path, chains: list[ChainFile], study: Study) -> str:
-    """Return a line with the total ε of these runs on a file of rows, at the delta of one of them."""
+study = load_study(sys.argv[1])
+chains_on: dict[Path, list[ChainFile]] = {}
+for chain in map(read_chain, sys.argv[2:]):
+    if rows := study.model(str(chain.attrs["model"])).rows_file:
+        chains_on.setdefault(rows, []).append(chain)
+for rows, chains in chains_on.items():
     ledgers = [json.loads(str(chain.attrs["ledger"])) for chain in chains]
-    releases = [event for one in ledgers for event in (*one["performed"], *one["forfeited"])]
+    releases = [event for ledger in ledgers for event in (*ledger["performed"], *ledger["forfeited"])]
     delta = study.delta_for(int(chains[0].attrs["n"]))
     try:
         spent = f"epsilon {rounded_up(tight_epsilon(merge(from_json(releases)), delta))}"
     except DpmcError:
         spent = "an epsilon that no accountant of dpmc bounds"
     methods = ", ".join(dict.fromkeys(str(chain.attrs["method"]) for chain in chains))
-    return f"{rows.name}: {len(chains)} runs of {methods} spent {spent} together, at delta {delta:.3g}"
-
-
-def main() -> None:
-    """Print a line for each file of rows."""
-    study = load_study(sys.argv[1])
-    of_rows: dict[Path, list[ChainFile]] = {}
-    for chain in map(read_chain, sys.argv[2:]):
-        rows = study.model(str(chain.attrs["model"])).rows_file
-        if rows is not None:
-            of_rows.setdefault(rows, []).append(chain)
-    for rows, chains in of_rows.items():
-        print(line(rows, chains, study))
-    print("Not included: runs elsewhere, and chains that were removed or made anew.")
-
-
-if __name__ == "__main__":
-    main()
+    print(f"{rows.name}: {len(chains)} runs of {methods} spent {spent} together, at delta {delta:.3g}")
+print("Not included: runs elsewhere, and chains that were removed or made anew.")

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dpmc.metrics.statistics import mean_with_error, median_error, paired
+from dpmc.metrics.table import Results, read_metrics
 from dpmc.reports.plots import style
-from dpmc.reports.plots.frame import Results, private_models, read_metrics
+from dpmc.reports.plots.frame import private_models
 from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write
 from dpmc.reports.tables.formats import markdown as markdown_lines
 from dpmc.studies import Study, load_study
@@ -45,61 +47,48 @@ COLUMNS = (
 def rows(study: Study, results: Results) -> Iterator[Row]:
     """Yield one row for each model, algorithm and ε of the study."""
     partner = two_accountings(study)
-    shown = [label for label in study.methods if label not in partner.values()]
+    full = {spec.algorithm: label for label, spec in reversed(study.methods.items())}
     for model in private_models(study):
         for epsilon in study.models[model].epsilons:
-            for method in shown:
-                if model in study.methods[method].models:
-                    yield row(study, results, model, epsilon, method, partner.get(method, method))
+            for method, spec in study.methods.items():
+                if method not in partner.values() and model in spec.models:
+                    of_full = full.get(FULL.get(spec.algorithm, ""), "")
+                    methods = (method, partner.get(method, method), of_full)
+                    yield {"algorithm": spec.algorithm, **row(results, model, epsilon, methods)}
 
 
-def row(study: Study, results: Results, model: str, epsilon: str, thesis: str, tight: str) -> Row:
-    """Return one row: a method accounted for as in the thesis, and the same algorithm tightly."""
-    algorithm = study.methods[thesis].algorithm
-    found: Row = {"model": model, "algorithm": algorithm, "epsilon": epsilon, "data_sets": 1}
-    mmd = {}
-    for way, method in zip(WAYS, (thesis, tight), strict=True):
-        mmd[way] = results.by_seed(model, method, epsilon, "mmd")
-        values = list(mmd[way].values())
+def row(results: Results, model: str, epsilon: str, methods: tuple[str, str, str]) -> Row:
+    """Return one row: a method as in the thesis, the same tightly, and that on all rows or ""."""
+    found: Row = {"model": model, "epsilon": epsilon, "data_sets": 1}
+    thesis, tight, full = (results.by_seed(model, method, epsilon, "mmd") for method in methods)
+    for way, method, mmd in zip(WAYS, methods[:2], (thesis, tight), strict=True):
+        cell, values = (model, method, epsilon), list(mmd.values())
+        made, allowed = results.iterations(*cell), results.values(*cell, "budget_iterations")
         found |= {
-            f"{way}_iterations": results.iterations(model, method, epsilon),
-            f"{way}_budget_iterations": allowed_iterations(results, model, method, epsilon),
-            f"{way}_spent": max(results.values(model, method, epsilon, "epsilon_spent_tight"), default=None),
+            f"{way}_iterations": made,
+            f"{way}_budget_iterations": int(max(allowed)) if allowed else made,
+            f"{way}_spent": max(results.values(*cell, "epsilon_spent_tight"), default=None),
             f"{way}_mmd": float(np.median(values)) if values else None,
             f"{way}_mmd_error": median_error(values),
         }
-    found["chains"] = min(len(values) for values in mmd.values())
-    compared = {"difference": paired(mmd["tight"], mmd["thesis"]) if tight != thesis else (None, None)}
-    full = next((m for m, spec in study.methods.items() if spec.algorithm == FULL.get(algorithm)), None)
-    for way in WAYS:
-        of_full = {} if full is None else results.by_seed(model, full, epsilon, "mmd")
-        compared[f"{way}_against_full"] = paired(mmd[way], of_full)
-    for name, (value, error) in compared.items():
-        found |= {name: value, f"{name}_error": error}
+    found["chains"] = min(len(thesis), len(tight))
+    difference = paired(tight, thesis) if methods[0] != methods[1] else (None, None)
+    for name, pair in zip(COMPARED, (difference, paired(thesis, full), paired(tight, full)), strict=True):
+        found |= dict(zip((name, f"{name}_error"), pair, strict=True))
     return found
-
-
-def allowed_iterations(results: Results, model: str, method: str, epsilon: str) -> int | None:
-    """Return the iterations that the budget allows a cell; if unknown, the iterations made."""
-    allowed = results.values(model, method, epsilon, "budget_iterations")
-    return int(max(allowed)) if allowed else results.iterations(model, method, epsilon)
 
 
 def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
     """Yield rows for models on several data sets: means over these, errors between them."""
-    groups: dict[tuple[str, object, object], list[Row]] = {}
-    for one in single:
-        key = (study.models[str(one["model"])].model, one["epsilon"], one["algorithm"])
-        groups.setdefault(key, []).append(one)
-    for (model, epsilon, algorithm), group in groups.items():
+    table = pd.DataFrame(single)
+    table["model"] = [study.models[label].model for label in table.model]
+    for (model, epsilon, algorithm), group in table.groupby(["model", "epsilon", "algorithm"], sort=False):
         if len(group) == 1:
             continue
         found: Row = {"model": model, "algorithm": algorithm, "epsilon": epsilon, "data_sets": len(group)}
-        found["chains"] = sum(int(str(one["chains"])) for one in group)
-        names = [f"{way}_{name}" for way in WAYS for name in ONE_WAY if name != "mmd_error"]
-        for name in [*names, *COMPARED]:
-            values = [float(str(one[name])) for one in group if is_known(one[name])]
-            found[name], error = mean_with_error(values)
+        found["chains"] = sum(group.chains)
+        for name in (*(f"{way}_{name}" for way in WAYS for name in ONE_WAY[:-1]), *COMPARED):
+            found[name], error = mean_with_error(group[name].dropna().astype(float).tolist())
             if name.endswith("mmd") or name in COMPARED:
                 found[f"{name}_error"] = error
         yield found
@@ -108,50 +97,45 @@ def over_data_sets(study: Study, single: list[Row]) -> Iterator[Row]:
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
     """Yield the lines of the table for readers: one part per model, then ranks by median MMD."""
     styles = style.method_styles(dict(study.methods))
-    named = {spec.algorithm: label for label, spec in reversed(study.methods.items())}
     title = {
-        algorithm: style.STYLES.get(algorithm, styles[label]).title for algorithm, label in named.items()
+        spec.algorithm: style.STYLES.get(spec.algorithm, styles[label]).title
+        for label, spec in reversed(study.methods.items())
     }
-    for model in dict.fromkeys(str(one["model"]) for one in table):
+    for model in dict.fromkeys(str(row["model"]) for row in table):
         for several in (False, True):
-            part = [one for one in table if one["model"] == model and (one["data_sets"] != 1) == several]
+            part = [row for row in table if row["model"] == model and (row["data_sets"] != 1) == several]
             if part:
                 sets = f", mean of {part[0]['data_sets']} data sets" if several else ""
                 yield f"\n## {style.MODEL_TITLES.get(model, model)}{sets}\n"
-                yield from of_model(part, title)
+                heads = ("ε", "algorithm", "iterations", "ε spent", "median MMD", "tight − thesis")
+                lines = [shown(row, title) for row in part]
+                yield from markdown_lines((*heads, "thesis − full", "tight − full"), lines)
                 yield ""
                 yield from places(part, "algorithm", title, WAYS)
 
 
-def of_model(part: list[Row], title: dict[str, str]) -> Iterator[str]:
-    """Yield iterations, ε spent and MMD of one model, thesis → tight."""
-    heads = ("ε", "algorithm", "iterations", "ε spent", "median MMD")
-    lines = []
-    for one in part:
-        both = one["thesis_spent"] == one["tight_spent"] and one["thesis_mmd"] == one["tight_mmd"]
-        ways = WAYS[:1] if both else WAYS
-        allowed = one["tight_budget_iterations"]
-        capped = is_known(allowed) and one["tight_iterations"] != allowed
-        iterations = " → ".join(text(one[f"{way}_iterations"]) for way in ways)
-        iterations += f" (of {text(allowed)})" if capped else ""
-        entries = (
-            str(one["epsilon"]),
-            title[str(one["algorithm"])],
-            iterations,
-            " → ".join(text(one[f"{way}_spent"], 3) for way in ways),
-            " → ".join(with_error(one, f"{way}_mmd") for way in ways),
-            *(with_error(one, name, sign="+") if is_known(one[name]) else "" for name in COMPARED),
-        )
-        lines.append(entries)
-    yield from markdown_lines((*heads, "tight − thesis", "thesis − full", "tight − full"), lines)
+def shown(row: Row, title: dict[str, str]) -> list[str]:
+    """Return a row for readers: iterations, ε spent and MMD, thesis → tight, and the differences."""
+    same = all(row[f"thesis_{name}"] == row[f"tight_{name}"] for name in ("spent", "mmd"))
+    ways = WAYS[:1] if same else WAYS
+    allowed = row["tight_budget_iterations"]
+    capped = is_known(allowed) and row["tight_iterations"] != allowed
+    return [
+        str(row["epsilon"]),
+        title[str(row["algorithm"])],
+        " → ".join(text(row[f"{way}_iterations"]) for way in ways) + f" (of {text(allowed)})" * capped,
+        " → ".join(text(row[f"{way}_spent"], 3) for way in ways),
+        " → ".join(with_error(row, f"{way}_mmd") for way in ways),
+        *(with_error(row, name, sign="+") if is_known(row[name]) else "" for name in COMPARED),
+    ]
 
 
 def main() -> None:
     """Write the table and print it for readers."""
-    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    single = list(rows(study, Results.of_study(read_metrics(metrics), study)))
+    study = load_study(sys.argv[1])
+    single = list(rows(study, Results.of_study(read_metrics(Path(sys.argv[2])), study)))
     table = single + list(over_data_sets(study, single))
-    write(output, COLUMNS, table)
+    write(Path(sys.argv[3]), COLUMNS, table)
     print(f"# {study.title}: both ways, side by side\n")
     print(
         "thesis → tight, one number where both are one chain. Median MMD ± its standard error;\n"

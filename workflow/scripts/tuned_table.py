@@ -16,14 +16,15 @@ Raises DpmcError for a study without pairs and a metrics file that cannot be rea
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.statistics import median_error
-from dpmc.reports.plots.frame import Results, private_models, read_metrics
+from dpmc.metrics.table import Results, read_metrics
+from dpmc.reports.plots.frame import private_models
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables import formats
 from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write
@@ -37,7 +38,6 @@ COLUMNS = (
     *(f"{way}_{name}" for way in WAYS for name in ONE_WAY),
     *("difference", "difference_error", "z"),
 )
-CLIPPED = ("ratio_clip_fraction", "gradient_clip_fraction")
 LIMIT = 2.0  # standard errors within which two medians are called equal
 VERDICTS = {
     "better": f"better by more than {LIMIT:g} errors",
@@ -53,45 +53,44 @@ def rows(study: Study, results: Results) -> Iterator[Row]:
     if not pairs:
         raise DpmcError(f"study {study.name}: no method has a partner called <method>-tuned")
     for model in private_models(study):
+        spec = study.models[model]
         for pair in pairs.items():
             if all(model in study.methods[method].models for method in pair):
-                for epsilon in study.models[model].epsilons:
-                    yield row(study, results, model, epsilon, pair)
+                for epsilon in spec.epsilons:
+                    cell: Row = {"model": model, "method": pair[0], "epsilon": epsilon}
+                    yield {**cell, "tuned_at": spec.tuning_epsilon, **compared(results, model, pair, epsilon)}
 
 
-def row(study: Study, results: Results, model: str, epsilon: str, pair: tuple[str, str]) -> Row:
-    """Return one row: a method with its settings before the search, and with those found."""
-    tuned_at = study.models[model].tuning_epsilon
-    found: Row = {"model": model, "method": pair[0], "epsilon": epsilon, "tuned_at": tuned_at}
-    chains = []
+def compared(results: Results, model: str, pair: tuple[str, str], epsilon: str) -> Row:
+    """Return what was measured of a method with its settings before the search, and with those found."""
+    found: Row = {}
+    sides = []
     for way, method in zip(WAYS, pair, strict=True):
         cell = (model, method, epsilon)
         values = results.values(*cell, "mmd")
-        chains.append(len(values))
-        ratio, gradient = (results.values(*cell, metric) for metric in CLIPPED)
+        ratio, gradient = (results.values(*cell, f"{what}_clip_fraction") for what in ("ratio", "gradient"))
+        sides.append((median(values), median_error(values), len(values)))
         found |= {
             f"{way}_iterations": results.iterations(*cell),
-            f"{way}_mmd": median(values),
-            f"{way}_mmd_error": median_error(values),
+            f"{way}_mmd": sides[-1][0],
+            f"{way}_mmd_error": sides[-1][1],
             f"{way}_acceptance_rate": median(results.values(*cell, "acceptance_rate")),
             f"{way}_clip_fraction": median(ratio or gradient),
         }
-    found["chains"] = min(chains)
-    before, tuned = (float(str(found[f"{way}_mmd"])) for way in WAYS)
-    error = math.hypot(*(float(str(found[f"{way}_mmd_error"])) for way in WAYS))
-    difference = tuned - before
+    medians, errors, chains = zip(*sides, strict=True)
+    difference, error = medians[1] - medians[0], math.hypot(*errors)
     z = difference / error if error > 0.0 else math.nan
-    return found | {"difference": difference, "difference_error": error, "z": z}
+    return found | {"chains": min(chains), "difference": difference, "difference_error": error, "z": z}
 
 
-def median(values: Sequence[float]) -> float:
+def median(values: list[float]) -> float:
     """Return the median; NaN for no values."""
     return float(np.median(values)) if values else math.nan
 
 
-def verdict(one: Row) -> str:
+def verdict(row: Row) -> str:
     """Return a key of VERDICTS."""
-    z = float(str(one["z"]))
+    z = float(str(row["z"]))
     if math.isnan(z):
         return "unknown"
     return "better" if z < -LIMIT else "worse" if z > LIMIT else "within"
@@ -100,65 +99,51 @@ def verdict(one: Row) -> str:
 def markdown(study: Study, table: list[Row]) -> Iterator[str]:
     """Yield the lines for readers: the summary, then by model its cells and the ranks by median MMD."""
     titles = {label: look.title for label, look in method_styles(study.methods).items()}
-    yield from summary(study, table, titles)
-    for model in dict.fromkeys(str(one["model"]) for one in table):
-        part = [one for one in table if one["model"] == model]
-        yield f"\n## {name(study, model)}\n"
-        yield from of_model(part, titles)
+    models = {label: model_title(label, spec.model) for label, spec in study.models.items()}
+    yield "\n## Summary\n"
+    at_tuned = [row for row in table if row["epsilon"] == row["tuned_at"]]
+    lines = []
+    for words, part in (("at all ε", table), ("at the ε tuned at", at_tuned)):
+        counts = Counter(map(verdict, part))
+        lines.append([f"{words}: {len(part)}", *(str(counts[key]) for key in VERDICTS)])
+    yield from formats.markdown(("cells", *VERDICTS.values()), lines)
+    worse = sorted((row for row in table if verdict(row) == "worse"), key=lambda row: -float(str(row["z"])))
+    yield f"\nWorse by more than {LIMIT:g} errors:" + ("\n" if worse else " none.")
+    for row in worse:
+        where = f"{models[str(row['model'])]}: {titles[str(row['method'])]}, ε = {epsilon(row)}"
+        yield f"- {where}: {with_error(row, 'difference', '+')} (z = {text(row['z'], 3)})"
+    heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − before", "z")
+    for model in dict.fromkeys(str(row["model"]) for row in table):
+        part = [row for row in table if row["model"] == model]
+        yield f"\n## {models[model]}\n"
+        yield from formats.markdown(heads, [shown(row, titles) for row in part])
         yield ""
         yield from places(part, "method", titles, WAYS)
 
 
-def summary(study: Study, table: list[Row], titles: dict[str, str]) -> Iterator[str]:
-    """Yield the numbers of cells that are better, equal and worse, at all ε and at the ε of the search."""
-    yield "\n## Summary\n"
-    at_tuned = [one for one in table if one["epsilon"] == one["tuned_at"]]
-    parts = {"at all ε": table, "at the ε tuned at": at_tuned}
-    counts = {f"{words}: {len(part)}": Counter(map(verdict, part)) for words, part in parts.items()}
-    lines = [[words, *(str(count[key]) for key in VERDICTS)] for words, count in counts.items()]
-    yield from formats.markdown(("cells", *VERDICTS.values()), lines)
-    worse = sorted((one for one in table if verdict(one) == "worse"), key=lambda one: -float(str(one["z"])))
-    yield f"\nWorse by more than {LIMIT:g} errors:" + ("\n" if worse else " none.")
-    for one in worse:
-        where = f"{name(study, str(one['model']))}: {titles[str(one['method'])]}, ε = {epsilon(one)}"
-        yield f"- {where}: {with_error(one, 'difference', '+')} (z = {text(one['z'], 3)})"
-
-
-def name(study: Study, model: str) -> str:
-    """Return a model's title."""
-    return model_title(model, study.models[model].model)
-
-
-def epsilon(one: Row) -> str:
+def epsilon(row: Row) -> str:
     """Return a row's ε, bold if it is the ε of the search."""
-    return f"**{one['epsilon']}**" if one["epsilon"] == one["tuned_at"] else str(one["epsilon"])
+    return f"**{row['epsilon']}**" if row["epsilon"] == row["tuned_at"] else str(row["epsilon"])
 
 
-def of_model(part: list[Row], titles: dict[str, str]) -> Iterator[str]:
-    """Yield the table of the cells of one model, before → tuned."""
-    heads = ("method", "ε", "iterations", "accepted", "clipped", "median MMD", "tuned − before", "z")
-    lines = [
-        (
-            titles[str(one["method"])],
-            epsilon(one),
-            *(
-                " → ".join(text(one[f"{way}_{what}"], 3) for way in WAYS)
-                for what in ("iterations", "acceptance_rate", "clip_fraction")
-            ),
-            " → ".join(with_error(one, f"{way}_mmd") for way in WAYS),
-            with_error(one, "difference", "+"),
-            f"{one['z']:+.1f}" if is_known(one["z"]) else "none",
-        )
-        for one in part
+def shown(row: Row, titles: dict[str, str]) -> list[str]:
+    """Return a row for readers, before → tuned."""
+    measured = ("iterations", "acceptance_rate", "clip_fraction")
+    return [
+        titles[str(row["method"])],
+        epsilon(row),
+        *(" → ".join(text(row[f"{way}_{what}"], 3) for way in WAYS) for what in measured),
+        " → ".join(with_error(row, f"{way}_mmd") for way in WAYS),
+        with_error(row, "difference", "+"),
+        f"{row['z']:+.1f}" if is_known(row["z"]) else "none",
     ]
-    yield from formats.markdown(heads, lines)
 
 
 def main() -> None:
     """Write the table and print it for readers."""
-    study, metrics, output = load_study(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    table = list(rows(study, Results.of_study(read_metrics(metrics), study)))
-    write(output, COLUMNS, table)
+    study = load_study(sys.argv[1])
+    table = list(rows(study, Results.of_study(read_metrics(Path(sys.argv[2])), study)))
+    write(Path(sys.argv[3]), COLUMNS, table)
     print(f"# {study.title}: tuned settings beside those before\n")
     print(
         "Settings before the search (the published ones, or our own where none were published) → tuned\n"

@@ -10,7 +10,7 @@ No V is exact, since the logistic distribution has no normal factor: the sup-nor
 - CDF of N(0, 2) + V against Logistic(0, 1), sup-norm: 8.13e-4;
 - detailed balance, |ln a(ℓ) − ln a(−ℓ) − ℓ|: 0.0101 for |ℓ| ≤ 4, 0.0103 for |ℓ| ≤ 6, 0.061 for |ℓ| ≤ 8.
 
-`workflow/scripts/fit_barker_correction.py` makes the table, measures its errors and computes the lower bound.
+`benchmarks/barker_correction.py` makes the table, measures its errors and computes the lower bound.
 """
 
 from itertools import accumulate

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmc.common.streams import canonical_epsilon
-from dpmc.metrics.names import TEXTS
 from dpmc.metrics.statistics import median_error
+from dpmc.metrics.table import Results
 from dpmc.studies.pairs import clip_bounds, clipping_models
 
 if TYPE_CHECKING:
@@ -28,25 +27,16 @@ class Numbers:
 
     def __init__(self, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> None:
         self.study = study
-        self._values: dict[tuple[str, str, str, str], list[float]] = {}
-        self._epsilons: dict[tuple[str, str], set[str]] = {}
-        elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
-        columns = ("study", "model", "method", "epsilon", "metric", "value")
-        for source, model, method, epsilon, metric, value in zip(
-            *(metrics[column] for column in columns), strict=True
-        ):
-            if metric not in TEXTS and source == elsewhere.get(method, study.name):
-                self._add(model, method, epsilon, metric, float(value))
+        numbers = Results.of_study(metrics, study).numbers
+        self._values = {cell: list(by_seed.values()) for cell, by_seed in numbers.items()}
         for row in [] if budgets is None else budgets.to_dict("records"):
+            cell = (row["model"], row["method"], canonical_epsilon(row["epsilon"]))
             for name in ACCOUNTANTS:
                 if row[name] != "":
-                    cell = (row["model"], row["method"], row["epsilon"])
-                    self._add(*cell, f"{name}_iterations", float(row[name]))
-
-    def _add(self, model: str, method: str, epsilon: str, metric: str, value: float) -> None:
-        epsilon = _canonical(epsilon)
-        self._values.setdefault((model, method, epsilon, metric), []).append(value)
-        self._epsilons.setdefault((model, method), set()).add(epsilon)
+                    self._values[(*cell, f"{name}_iterations")] = [float(row[name])]
+        self._epsilons: dict[tuple[str, str], set[str]] = {}
+        for model, method, epsilon, _ in self._values:
+            self._epsilons.setdefault((model, method), set()).add(epsilon)
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """Return the metric's values over the runs of a cell."""
@@ -81,9 +71,3 @@ class Numbers:
     def clip_bounds(self, model: str) -> dict[str, dict[float, str]]:
         """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
         return clip_bounds(self.study, model)
-
-
-@functools.lru_cache(maxsize=1024)  # a table has few different ε in tens of thousands of rows
-def _canonical(epsilon: str) -> str:
-    """Return the canonical text of an ε read from a table; "" for ""."""
-    return canonical_epsilon(epsilon) if epsilon else ""

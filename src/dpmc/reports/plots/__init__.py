@@ -144,8 +144,8 @@ def plot(
     """
     for output in outputs:
         kind_of_output(name, study, output)
+    from dpmc.metrics.table import read_metrics
     from dpmc.reports.plots import style
-    from dpmc.reports.plots.frame import read_metrics
 
     declared = declared_figure(study.path, name)
     table = read_metrics(*metrics)

@@ -17,8 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.frame import Quartiles, Results, published_table, selected
+from dpmc.reports.plots.frame import Quartiles, check_metrics, published_table, selected
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
@@ -91,7 +92,7 @@ def _experiments(given: Given) -> list[_Experiment]:
     how, study = given.declared, given.study
     labels = models_read(study, how)
     results = Results.of_study(given.metrics, study)
-    results.check_metrics(how.metric)
+    check_metrics(results, how.metric)
     parts = []
     for label in labels:
         bounds = clip_bounds(study, label)

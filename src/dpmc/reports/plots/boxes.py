@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.frame import Cell, Quartiles, Results, methods_of, models_of, read_published
+from dpmc.reports.plots.frame import Cell, Quartiles, check_metrics, methods_of, models_of, read_published
 from dpmc.reports.plots.pairs import Pairs
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
@@ -66,7 +67,7 @@ def draw(given: Given) -> Figure:
     how, study = given.declared, given.study
     pairs = Pairs.of(study, how)
     results = Results.of_study(given.metrics, study)
-    results.check_metrics(how.metric)
+    check_metrics(results, how.metric)
     models = models_of(study, how.models)
     methods = methods_of(study, how.methods, models)
     panels = _panels(given, results, pairs, models, methods)

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.frame import Cell, Results, methods_of, models_of
+from dpmc.reports.plots.frame import Cell, check_metrics, methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
@@ -112,7 +113,7 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
-    results.check_metrics(panel.metric for panel in panels)
+    check_metrics(results, (panel.metric for panel in panels))
     columns = min(how.columns or 2, len(panels))
     spare = len(panels) % columns > 0  # the legend stands there
     row = 2.1 if len(panels) <= 3 * columns else 1.75

@@ -12,11 +12,11 @@ from matplotlib.patches import Patch
 
 from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import (
     Cell,
     Floats,
-    Results,
     files_of,
     kept_draws,
     methods_of,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from dpmc.metrics.table import read_table
 from dpmc.reports.plots import Given, lines, style
-from dpmc.reports.plots.frame import models_of, private_models, read_table, selected
+from dpmc.reports.plots.frame import models_of, private_models, selected
 from dpmc.reports.plots.lines import Curve, Shown
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys

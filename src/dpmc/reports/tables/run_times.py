@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import Results, read_metrics
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
 
@@ -59,15 +60,12 @@ def table(study: Study, results: Path) -> Table:
 
 def _sizes(metrics: Path, study: Study) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
     """Return the numbers of chains and of their iterations by (model, method)."""
-    if not metrics.is_file():
-        raise DpmcError(f"{metrics}: no such file")
     chains: Counter[tuple[str, str]] = Counter()
     iterations: Counter[tuple[str, str]] = Counter()
-    with metrics.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["metric"] == "iterations" and row["study"] == study.name:
-                chains[row["model"], row["method"]] += 1
-                iterations[row["model"], row["method"]] += int(float(row["value"]))
+    for (model, method, _, metric), values in Results.of(read_metrics(metrics), study.name).numbers.items():
+        if metric == "iterations":
+            chains[model, method] += len(values)
+            iterations[model, method] += int(sum(values.values()))
     return chains, iterations
 
 

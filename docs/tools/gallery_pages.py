@@ -1,6 +1,6 @@
 """Write the pages of docs/results that show docs/gallery: all figures, all tables, all claims.
 
-python workflow/scripts/gallery_pages.py
+python docs/tools/gallery_pages.py
 """
 
 import textwrap

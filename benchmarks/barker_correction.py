@@ -1,6 +1,6 @@
 """Fit the table of `dpmc.privacy.barker_correction`, measure its errors, and compare it with the package's.
 
-    python workflow/scripts/fit_barker_correction.py
+    python benchmarks/barker_correction.py
 
 Prints a lower bound for the error of any correction V, the fitted table, its errors, and whether it equals
 the package's table; exit status 1 if it does not. Takes a second or two; nothing is random.

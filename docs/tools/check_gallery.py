@@ -1,6 +1,6 @@
 """Compare pictures and tables in docs/gallery/<study> with the current results.
 
-    python workflow/scripts/check_gallery.py <study> ...
+    python docs/tools/check_gallery.py <study> ...
 
 A picture is up to date if its stamp (`dpmc.reports.plots.stamp`) is the digest of the current results; a
 table is compared with the one in figures/ or results/. Prints files that are outdated or missing, and exits
