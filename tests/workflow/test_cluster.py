@@ -1,7 +1,6 @@
 """Clusters without a cluster: profiles, resources of rules, refusals."""
 
 import importlib.util
-import math
 import os
 import re
 import subprocess
@@ -148,15 +147,6 @@ def test_jobs_are_smaller_where_cores_are_many(folder, command, arguments, setti
     code, output = run(folder, *command, "-n", *arguments, "--", "cell", **chosen)
     assert code == 0, output
     assert f"sample_cell_circle {jobs}" in " ".join(output.split())
-
-
-@pytest.mark.parametrize(
-    ("limit", "minutes"),
-    [("1:00", 1), ("30:00", 30), ("2:00:00", 120), ("1-00:00:00", 1440), ("7-12:30:30", 10830.5),
-     ("infinite", math.inf), ("n/a", math.inf)],
-)  # fmt: skip
-def test_slurms_time_limits_are_read(limit, minutes):
-    assert run_py.slurm_minutes(limit) == minutes
 
 
 SINFO = """#!/bin/sh
