@@ -1,4 +1,4 @@
-"""Make shared test modules and the tools of the documentation importable, e.g. `from kernels import ladder`."""
+"""Make shared test modules and docs/tools importable, e.g. `from kernels import ladder`."""
 
 import sys
 from pathlib import Path
