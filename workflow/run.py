@@ -34,8 +34,7 @@ from dpmc.studies import Study, load_study, read_yaml, study_files
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
-INCOMPLETE = 3  # exit status of a run that left out models without image data
-USAGE = 2  # exit status for a mistake in the command or a study
+USAGE, INCOMPLETE = 2, 3  # exit statuses: a mistake in command or study; models without images left out
 
 
 def main() -> NoReturn:
@@ -102,7 +101,7 @@ def studies_of_run(options: argparse.Namespace) -> list[Study]:
     try:
         settings = {"studies": yaml.safe_load(given)} if given else read_yaml(Path("config/config.yaml"))
         places = (settings or {}).get("studies") or "config/studies"
-    except (AttributeError, yaml.YAMLError) as error:
+    except (DpmcError, AttributeError, yaml.YAMLError) as error:
         raise DpmcError(" ".join(str(error).split())) from None
     files = study_files(places)
     for name in options.studies:
@@ -190,10 +189,10 @@ def check_partitions(profile: dict[str, Any]) -> None:
         return
     try:
         command = ["sinfo", "-h", "-o", "%P %l"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        said = subprocess.check_output(command, text=True, timeout=30, stderr=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return  # Slurm says nothing; submitting will
-    limits = {}
+    limits: dict[str, float] = {}
     for name, limit in map(str.split, said.splitlines()):
         # [days-]hours:minutes:seconds or minutes:seconds, else no limit
         parts = zip(reversed(re.findall(r"\d+", limit)), (1 / 60, 1, 60, 1440), strict=False)
@@ -202,19 +201,19 @@ def check_partitions(profile: dict[str, Any]) -> None:
             limits[""] = limits[name.rstrip("*")]  # the default
     asked = profile.get("default-resources") or {}
     names = str(asked.get("slurm_partition") or "").split(",")
-    for name in names:
+    known = ", ".join(sorted(filter(None, limits)))
+    for name in names if limits else []:
         if name and name not in limits:
-            known = ", ".join(sorted(filter(None, limits)))
             refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
     # Slurm chooses among several partitions one that allows the time.
     longest = max(limits.get(name, float("inf")) for name in names)
     minutes = re.match(r"\d+", str(asked.get("runtime", "")))  # of the first attempt
     if minutes and int(minutes[0]) > longest:
-        refuse(
-            1,
+        reason = (
             f"runtime: jobs ask for {minutes[0]} minutes, the partition {names[-1] or 'by default'} allows "
-            f"{longest:.0f}; name another slurm_partition, or less time in the profile's default-resources",
         )
+        more = "name another slurm_partition, or less time in the profile's default-resources"
+        refuse(1, f"{reason}{longest:.0f}; {more}")
 
 
 def take_lock(studies: str) -> int:
@@ -231,8 +230,7 @@ def take_lock(studies: str) -> int:
         refuse(1, f"another run is at work in this folder: {holder}; wait for it or stop it")
     except OSError as error:
         refuse(1, f"cannot lock {LOCK} ({error.strerror}); does this file system support flock?")
-    started = time.strftime("%Y-%m-%d %H:%M")
-    note = f"{studies}, process {os.getpid()} on {socket.gethostname()}, since {started}\n"
+    note = f"{studies}, process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %H:%M')}\n"
     os.ftruncate(lock, 0)
     os.pwrite(lock, note.encode(), 0)
     os.set_inheritable(lock, True)  # through exec; never closed on purpose
@@ -250,11 +248,9 @@ def clear_stale_lock() -> None:
         words = process.info["cmdline"] or []
         # `snakemake …`, `python …/snakemake …`, `python -m snakemake …`
         if process.info["cwd"] == str(ROOT) and "snakemake" in [Path(word).name for word in words[:3]]:
-            running = f"process {process.pid} ({' '.join(words)})"
-            refuse(1, f"a Snakemake is at work in this folder: {running}")
+            refuse(1, f"a Snakemake is at work in this folder: process {process.pid} ({' '.join(words)})")
     print("clearing the lock of a run that was killed", file=sys.stderr)
-    unlock = [*SNAKEMAKE, "--unlock", "--cores", "1"]
-    done = subprocess.run(unlock, capture_output=True, text=True, check=False)
+    done = subprocess.run([*SNAKEMAKE, "--unlock", "--cores=1"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.stderr.write(done.stdout + done.stderr)
         refuse(1, "Snakemake could not clear its lock; see its message above")

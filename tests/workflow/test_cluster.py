@@ -150,7 +150,7 @@ def test_jobs_are_smaller_where_cores_are_many(folder, command, arguments, setti
 
 
 SINFO = """#!/bin/sh
-printf 'main* 1-00:00:00\nshort 30:00\nlong infinite\n'
+printf 'main* 1-00:00:00\nshort 30:00\nhours 2:00:00\ndays 7-12:30:30\nlong infinite\nother n/a\n'
 """
 
 
@@ -162,7 +162,15 @@ printf 'main* 1-00:00:00\nshort 30:00\nlong infinite\n'
         ({"runtime": 60, "slurm_partition": "short,long"}, None),
         ({"runtime": 30, "slurm_partition": "short"}, None),
         ({"runtime": 10**4}, "10000 minutes, the partition by default allows 1440"),
-        ({"runtime": 60, "slurm_partition": "shrot"}, "no partition 'shrot'; known: long, main, short"),
+        ({"runtime": 120, "slurm_partition": "hours"}, None),
+        ({"runtime": 121, "slurm_partition": "hours"}, "121 minutes, the partition hours allows 120"),
+        ({"runtime": 10830, "slurm_partition": "days"}, None),
+        ({"runtime": 10831, "slurm_partition": "days"}, "10831 minutes, the partition days allows 10830"),
+        ({"runtime": 10**6, "slurm_partition": "other"}, None),
+        (
+            {"runtime": 60, "slurm_partition": "shrot"},
+            "no partition 'shrot'; known: days, hours, long, main, other, short",
+        ),
     ],
 )
 def test_a_partition_that_could_not_run_the_jobs_is_refused(
