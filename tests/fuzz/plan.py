@@ -9,19 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz import files, texts
+from fuzz import mutations
 from fuzz.inputs import Case, case, changed_files, write_template
+from fuzz.mutations import Mutation, Unfit
 from fuzz.running import TIME_OUT, Ended, judge
-from fuzz.texts import Mutation
 
 CATEGORIES: dict[str, list[Mutation]] = {
-    "command lines": texts.COMMANDS,
-    "studies": texts.STUDIES,
-    "hyperparameters": texts.HYPERPARAMETERS,
-    "models": texts.MODELS,
-    "data files": [*files.DATA_NC, *files.DATA_CSV, *[m._replace(commands="sample") for m in files.NC]],
-    "chain files": [*files.CHAINS, *[m._replace(commands="evaluate trace") for m in files.NC]],
-    "tables": files.TABLES,
+    "command lines": mutations.COMMANDS,
+    "studies": mutations.STUDIES,
+    "hyperparameters": mutations.HYPERPARAMETERS,
+    "models": mutations.MODELS,
+    "data files": mutations.DATA_FILES,
+    "chain files": mutations.CHAINS,
+    "tables": mutations.TABLES,
 }
 EXPECTED = {True: "has to be taken", False: "has to be refused", None: "may be taken or refused"}
 
@@ -60,9 +60,9 @@ def order(seed: int) -> list[tuple[str, Mutation]]:
     """All mutations, each category's spread evenly, so that the first 200 hold all kinds."""
     rng = random.Random(f"order {seed}")
     placed = []
-    for category, mutations in CATEGORIES.items():
-        for i, mutation in enumerate(rng.sample(mutations, len(mutations))):
-            placed.append(((i + rng.random()) / len(mutations), category, mutation))
+    for category, of in CATEGORIES.items():
+        for i, mutation in enumerate(rng.sample(of, len(of))):
+            placed.append(((i + rng.random()) / len(of), category, mutation))
     return [(category, mutation) for _, category, mutation in sorted(placed, key=lambda one: one[:2])]
 
 
@@ -82,7 +82,7 @@ def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Muta
                 rng.choice(mixing).change(made, rng)
             mutation.change(made, rng)
             break
-        except texts.Unfit:
+        except Unfit:
             if alone:
                 raise
             shutil.rmtree(folder)
