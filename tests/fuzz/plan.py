@@ -5,7 +5,6 @@ import random
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +50,7 @@ class Verdict:
             lines.append(f"  --- {name}" if content is not None else f"  --- {name}: gone")
             if content is not None and not name.endswith(".nc"):
                 lines += [f"  | {line}" for line in content[:1500].decode(errors="replace").splitlines()]
-        lines.append(f"  again: python tests/fuzz --seed {self.seed} --input {self.index} --keep FOLDER")
+        lines.append(f"  again: python tests/fuzz {self.seed} {self.index} FOLDER")
         return "\n".join(lines)
 
 
@@ -106,15 +105,3 @@ def check(seed: int, index: int, folder: Path, time_out: float = TIME_OUT) -> Ve
     changed = changed_files(made, template())
     ended, faults = judge(made.argv, folder, made.outputs, mutation.valid, mutation.word, time_out)
     return Verdict(seed, index, category, mutation, made, ended, faults, changed)
-
-
-def table(verdicts: Iterable[Verdict]) -> str:
-    """Counts per category: inputs that stay valid, become invalid, may be either; and how many went wrong."""
-    lines = [f"{'category':16s} {'inputs':>6s} {'valid':>6s} {'invalid':>8s} {'either':>7s} {'wrong':>6s}"]
-    found = list(verdicts)
-    for category in [*CATEGORIES, "all"]:
-        of = [v for v in found if category in (v.category, "all")]
-        kinds = [sum(v.mutation.valid is kind for v in of) for kind in (True, False, None)]
-        wrong = sum(bool(v.faults) for v in of)
-        lines.append(f"{category:16s} {len(of):6d} {kinds[0]:6d} {kinds[1]:8d} {kinds[2]:7d} {wrong:6d}")
-    return "\n".join(lines)
