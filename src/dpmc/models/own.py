@@ -165,14 +165,14 @@ class _Reported:
         def method(*arguments: Any) -> Any:
             where = f"model: {shown(self._name)}: {key}"
             with _one_line(f"{where} failed", self._name.partition(":")[0]):
-                found = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
-            if isinstance(found, np.ndarray):
-                return found.copy()
+                result = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
+            if isinstance(result, np.ndarray):
+                return result.copy()
             if key != "posterior":
-                return found
-            if not all(callable(getattr(found, needed, None)) for needed in ("draws", "mean", "covariance")):
-                raise DpmcError(f"{where}: {shown(found)} must have methods draws, mean and covariance")
-            return _Reported(found, self._name)
+                return result
+            if not all(callable(getattr(result, needed, None)) for needed in ("draws", "mean", "covariance")):
+                raise DpmcError(f"{where}: {shown(result)} must have methods draws, mean and covariance")
+            return _Reported(result, self._name)
 
         return method
 

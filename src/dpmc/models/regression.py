@@ -331,15 +331,15 @@ def _shares(binary: Any, names: Sequence[str], where: str) -> dict[int, float]:
     """Return the share of ones of predictors that are 0 or 1, by the predictor's number."""
     if not isinstance(binary, Mapping):
         raise DpmcError(f"{where}: {shown(binary)} must be {{name: share of ones}}")
-    found = {}
+    shares = {}
     for name, share in binary.items():
         if name not in names:
             raise DpmcError(f"{where}: {shown(name)} must be one of the predictors {', '.join(names)}")
         number = positive(share, f"{where}: {name}")
         if number >= 1.0:
             raise DpmcError(f"{where}: {name}: {shown(share)} must be a share of ones below 1")
-        found[names.index(name)] = number
-    return found
+        shares[names.index(name)] = number
+    return shares
 
 
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
