@@ -3,9 +3,7 @@
 The model is the user's own, so that nothing is compiled; there are 20 rows, and chains of 5 iterations.
 """
 
-import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,70 +62,31 @@ class Normal:
 '''
 MINE = "tau: 4\nclip: 3\nproposal_sd: [0.1, 0.2]\n"
 
-CELL = ("--study", "tiny", "--model", "own", "--method", "dp-penalty")
-CHAIN = ("--seed", "0", "--iterations", "5", "--quiet", "--output", "new.nc")
+PAIR = "--study tiny --model own"
+CELL = f"{PAIR} --method dp-penalty"
+CHAIN = "--seed 0 --iterations 5 --quiet --output new.nc"
 #: name -> arguments, and the files that they write
-COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "budget": (("budget", *CELL, "--epsilon", "4", "--json"), ()),
-    "cost": (
-        (
-            "budget",
-            *CELL,
-            "--iterations",
-            "7",
-            "--delta",
-            "1e-4",
-            "--n",
-            "50",
-            "--hyperparameters",
-            "mine.yaml",
-        ),
-        (),
-    ),
+CASES = {
+    "budget": (f"budget {CELL} --epsilon 4 --json", ""),
+    "cost": (f"budget {CELL} --iterations 7 --delta 1e-4 --n 50 --hyperparameters mine.yaml", ""),
     "sample": (
-        ("sample", *CELL, "--epsilon", "4", "--data", "own.nc", "--seed", "0", "1", "--thin", "2")
-        + ("--iterations", "6", "--checkpoint-seconds", "9", "--output", "new-{seed}.nc"),
-        ("new-0.nc", "new-1.nc"),
+        f"sample {CELL} --epsilon 4 --data own.nc --seed 0 1 --thin 2 --iterations 6 --checkpoint-seconds 9 "
+        "--output new-{seed}.nc",
+        "new-0.nc new-1.nc",
     ),
-    "mine": (
-        ("sample", *CELL, "--epsilon", "4", "--data", "rows.csv", "--hyperparameters", "mine.yaml", *CHAIN),
-        ("new.nc",),
-    ),
-    "gradients": (
-        ("sample", *CELL[:-1], "dp-mala", "--epsilon", "4", "--data", "rows.csv", *CHAIN),
-        ("new.nc",),
-    ),
-    "data": (("data", *CELL[:4], "--output", "new.nc"), ("new.nc",)),
-    "rows": (("data", *CELL[:4], "--rows", "rows.csv", "--output", "new.nc"), ("new.nc",)),
-    "tune": (("tune", *CELL, "--output", "new.yaml", "--quiet"), ("new.yaml",)),
+    "mine": (f"sample {CELL} --epsilon 4 --data rows.csv --hyperparameters mine.yaml {CHAIN}", "new.nc"),
+    "gradients": (f"sample {PAIR} --method dp-mala --epsilon 4 --data rows.csv {CHAIN}", "new.nc"),
+    "data": (f"data {PAIR} --output new.nc", "new.nc"),
+    "rows": (f"data {PAIR} --rows rows.csv --output new.nc", "new.nc"),
+    "tune": (f"tune {CELL} --output new.yaml --quiet", "new.yaml"),
     "evaluate": (
-        ("evaluate", "--study", "tiny", "--data", "own.nc", "--chains", "chain-0.nc", "chain-1.nc")
-        + ("--output", "new.csv"),
-        ("new.csv",),
+        "evaluate --study tiny --data own.nc --chains chain-0.nc chain-1.nc --output new.csv",
+        "new.csv",
     ),
-    "trace": (
-        ("trace", "--study", "tiny", "--data", "own.nc", "--chains", "chain-0.nc", "--output", "new.csv"),
-        ("new.csv",),
-    ),
-    "plot": (
-        (
-            "plot",
-            "--study",
-            "tiny",
-            "--figure",
-            "mmd-easy",
-            "--metrics",
-            "metrics.csv",
-            "--output",
-            "new.svg",
-        ),
-        ("new.svg",),
-    ),
-    "baselines": (
-        ("evaluate", *CELL[:4], "--baselines", "--data", "own.nc", "--output", "new.csv"),
-        ("new.csv",),
-    ),
-    "models": (("plot", "--study", "tiny", "--figure", "models", "--output", "new.csv"), ("new.csv",)),
+    "trace": ("trace --study tiny --data own.nc --chains chain-0.nc --output new.csv", "new.csv"),
+    "plot": ("plot --study tiny --figure mmd-easy --metrics metrics.csv --output new.svg", "new.svg"),
+    "models": ("plot --study tiny --figure models --output new.csv", "new.csv"),
+    "baselines": (f"evaluate {PAIR} --baselines --data own.nc --output new.csv", "new.csv"),
 }
 
 
@@ -136,13 +95,13 @@ class Case:
     """One input: a folder of its own with all files, and the arguments of a command."""
 
     folder: Path
-    command: str  # of COMMANDS
+    command: str  # of CASES
     argv: list[str]
     outputs: list[str]  # that a success writes
     told: list[str] = field(default_factory=list)  # what was done to files that are no text
 
     def path(self, name: str) -> Path:
-        """A file of the folder."""
+        """Return a file of the folder."""
         return self.folder / name
 
     def option(self, name: str, *values: str) -> None:
@@ -163,15 +122,15 @@ class Case:
         return begin, end
 
     def names(self) -> list[str]:
-        """The options that are there."""
+        """Return the options that are there."""
         return [word for word in self.argv if word.startswith("--")]
 
 
 def case(template: Path, folder: Path, command: str) -> Case:
-    """A valid input in a new folder."""
+    """Make a valid input in a new folder."""
     shutil.copytree(template, folder)
-    argv, outputs = COMMANDS[command]
-    return Case(folder, command, list(argv), list(outputs))
+    argv, outputs = CASES[command]
+    return Case(folder, command, argv.split(), outputs.split())
 
 
 def write_template(folder: Path) -> Path:
@@ -190,18 +149,15 @@ def write_template(folder: Path) -> Path:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    made = ("sample", *CELL, "--epsilon", "4", "--data", "own.nc", "--iterations", "6", "--quiet")
-    for argv in (
-        ("data", *CELL[:4], "--output", "own.nc"),
-        (*made, "--seed", "0", "1", "--output", "chain-{seed}.nc"),
-    ):
-        ended = run(argv, folder)
-        assert ended.code == 0, f"{argv}: {ended.errors}"
+    chains = f"sample {CELL} --epsilon 4 --data own.nc --iterations 6 --seed 0 1 --output chain-{{seed}}.nc"
+    for command in (f"data {PAIR} --output own.nc", chains):
+        ended = run(command.split(), folder)
+        assert ended.code == 0, f"{command}: {ended.errors}"
     return folder
 
 
 def _metrics() -> str:
-    """A table of metrics as `dpmc evaluate` writes it."""
+    """Return a table of metrics as `dpmc evaluate` writes it."""
     lines = ["study,model,method,epsilon,seed,metric,value"]
     for epsilon in (1, 2):
         for seed in range(2):
@@ -216,20 +172,9 @@ def _metrics() -> str:
 def changed_files(case: Case, template: Path) -> dict[str, bytes | None]:
     """Return the files that a mutation changed: name -> content, None if removed."""
     found: dict[str, bytes | None] = {}
-    for name in sorted({*_files(case.folder), *_files(template)}):
-        now = case.path(name).read_bytes() if case.path(name).is_file() else None
-        before = (template / name).read_bytes() if (template / name).is_file() else None
+    folders = (template, case.folder)
+    for name in sorted({path.relative_to(at) for at in folders for path in at.rglob("*") if path.is_file()}):
+        before, now = (((at / name).read_bytes() if (at / name).is_file() else None) for at in folders)
         if now != before:
-            found[name] = now
+            found[str(name)] = now
     return found
-
-
-def _files(folder: Path) -> list[str]:
-    return [
-        os.path.relpath(os.path.join(place, name), folder)
-        for place, _, names in os.walk(folder)
-        for name in names
-    ]
-
-
-Change = Callable[..., None]

@@ -5,23 +5,22 @@ import random
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz import files, texts
+from fuzz import mutations
 from fuzz.inputs import Case, case, changed_files, write_template
+from fuzz.mutations import Mutation, Unfit
 from fuzz.running import TIME_OUT, Ended, judge
-from fuzz.texts import Mutation
 
 CATEGORIES: dict[str, list[Mutation]] = {
-    "command lines": texts.COMMANDS,
-    "studies": texts.STUDIES,
-    "hyperparameters": texts.HYPERPARAMETERS,
-    "models": texts.MODELS,
-    "data files": [*files.DATA_NC, *files.DATA_CSV, *[m._replace(commands="sample") for m in files.NC]],
-    "chain files": [*files.CHAINS, *[m._replace(commands="evaluate trace") for m in files.NC]],
-    "tables": files.TABLES,
+    "command lines": mutations.COMMANDS,
+    "studies": mutations.STUDIES,
+    "hyperparameters": mutations.HYPERPARAMETERS,
+    "models": mutations.MODELS,
+    "data files": mutations.DATA_FILES,
+    "chain files": mutations.CHAINS,
+    "tables": mutations.TABLES,
 }
 EXPECTED = {True: "has to be taken", False: "has to be refused", None: "may be taken or refused"}
 
@@ -51,7 +50,7 @@ class Verdict:
             lines.append(f"  --- {name}" if content is not None else f"  --- {name}: gone")
             if content is not None and not name.endswith(".nc"):
                 lines += [f"  | {line}" for line in content[:1500].decode(errors="replace").splitlines()]
-        lines.append(f"  again: python tests/fuzz --seed {self.seed} --input {self.index} --keep FOLDER")
+        lines.append(f"  again: python tests/fuzz {self.seed} {self.index} FOLDER")
         return "\n".join(lines)
 
 
@@ -60,9 +59,9 @@ def order(seed: int) -> list[tuple[str, Mutation]]:
     """All mutations, each category's spread evenly, so that the first 200 hold all kinds."""
     rng = random.Random(f"order {seed}")
     placed = []
-    for category, mutations in CATEGORIES.items():
-        for i, mutation in enumerate(rng.sample(mutations, len(mutations))):
-            placed.append(((i + rng.random()) / len(mutations), category, mutation))
+    for category, of in CATEGORIES.items():
+        for i, mutation in enumerate(rng.sample(of, len(of))):
+            placed.append(((i + rng.random()) / len(of), category, mutation))
     return [(category, mutation) for _, category, mutation in sorted(placed, key=lambda one: one[:2])]
 
 
@@ -82,7 +81,7 @@ def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Muta
                 rng.choice(mixing).change(made, rng)
             mutation.change(made, rng)
             break
-        except texts.Unfit:
+        except Unfit:
             if alone:
                 raise
             shutil.rmtree(folder)
@@ -106,15 +105,3 @@ def check(seed: int, index: int, folder: Path, time_out: float = TIME_OUT) -> Ve
     changed = changed_files(made, template())
     ended, faults = judge(made.argv, folder, made.outputs, mutation.valid, mutation.word, time_out)
     return Verdict(seed, index, category, mutation, made, ended, faults, changed)
-
-
-def table(verdicts: Iterable[Verdict]) -> str:
-    """Counts per category: inputs that stay valid, become invalid, may be either; and how many went wrong."""
-    lines = [f"{'category':16s} {'inputs':>6s} {'valid':>6s} {'invalid':>8s} {'either':>7s} {'wrong':>6s}"]
-    found = list(verdicts)
-    for category in [*CATEGORIES, "all"]:
-        of = [v for v in found if category in (v.category, "all")]
-        kinds = [sum(v.mutation.valid is kind for v in of) for kind in (True, False, None)]
-        wrong = sum(bool(v.faults) for v in of)
-        lines.append(f"{category:16s} {len(of):6d} {kinds[0]:6d} {kinds[1]:8d} {kinds[2]:7d} {wrong:6d}")
-    return "\n".join(lines)

@@ -22,31 +22,6 @@ def test_log_likelihood_is_that_of_a_coin_with_logistic_odds() -> None:
         np.testing.assert_allclose(MODEL.log_likelihood(theta, rows), wanted, rtol=1e-9, atol=1e-13)
 
 
-def test_softplus_form_is_the_log_likelihood() -> None:
-    rows = some_rows()
-    statistics = MODEL.statistics(rows)
-    positions = np.random.default_rng(2).normal(0.0, 2.0, (20, 4))
-    line, link = (
-        slope @ statistics.T + offset[:, None]
-        for slope, offset in (MODEL.line(positions), MODEL.link(positions))
-    )
-    for theta, form in zip(positions, line + MODEL.sign * np.logaddexp(0.0, link), strict=True):
-        np.testing.assert_allclose(form, MODEL.log_likelihood(theta, rows), rtol=1e-12, atol=1e-14)
-
-
-def test_gradient_is_the_slope() -> None:
-    rows, h = some_rows(), 1e-5
-    for theta in np.random.default_rng(4).normal(0.0, 2.0, (20, 4)):
-        wanted = [
-            (MODEL.log_likelihood(theta + e, rows) - MODEL.log_likelihood(theta - e, rows)) / (2.0 * h)
-            for e in h * np.eye(4)
-        ]
-        found = MODEL.log_likelihood_gradient(theta, rows)
-        np.testing.assert_allclose(found.T, wanted, rtol=1e-7, atol=1e-8)
-    assert MODEL.log_prior(THETA) == 0.0
-    assert (MODEL.log_prior_gradient(THETA) == np.zeros(4)).all()
-
-
 def test_row_bounds_are_norms_and_bound_every_ratio() -> None:
     generator, rows = np.random.default_rng(5), some_rows()
     bounds = MODEL.row_bounds(rows)

@@ -43,30 +43,6 @@ def test_log_likelihood_is_that_of_two_normal_laws() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
 
 
-def test_softplus_form_is_the_log_likelihood() -> None:
-    rows, generator = some_rows(30), np.random.default_rng(2)
-    positions = generator.uniform(-3.0, 3.0, (20, 2))
-    statistics = MODEL.statistics(rows)
-    line, link = (
-        slope @ statistics.T + offset[:, None]
-        for slope, offset in (MODEL.line(positions), MODEL.link(positions))
-    )
-    form = line + MODEL.sign * np.logaddexp(0.0, link)
-    rest = [MODEL.log_likelihood(theta, rows) for theta in positions] - form  # of x alone
-    np.testing.assert_allclose(rest, np.tile(rest[0], (20, 1)), rtol=0.0, atol=1e-12)
-
-
-def test_gradient_is_the_slope() -> None:
-    rows, h = some_rows(30), 1e-5
-    for theta in np.random.default_rng(4).uniform(-3.0, 3.0, (20, 2)):
-        wanted = [
-            (MODEL.log_likelihood(theta + e, rows) - MODEL.log_likelihood(theta - e, rows)) / (2.0 * h)
-            for e in h * np.eye(2)
-        ]
-        found = MODEL.log_likelihood_gradient(theta, rows)
-        np.testing.assert_allclose(found.T, wanted, rtol=1e-7, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("theta", "wanted"),
     [
@@ -173,17 +149,6 @@ def test_draws_follow_the_grid(posterior: GridPosterior) -> None:
     counts = np.append(found[common], found[~common].sum())
     assert counts.sum() == size
     assert stats.chisquare(counts, wanted).pvalue > 1e-4
-
-
-def test_draws_have_the_stated_mean_and_covariance(posterior: GridPosterior) -> None:
-    size = 100_000
-    draws = posterior.draws(np.random.default_rng(9), size)
-    errors = (draws.mean(axis=0) - posterior.mean()) / (draws.std(axis=0) / np.sqrt(size))
-    assert np.abs(errors).max() < 5.0
-    centred = draws - posterior.mean()
-    products = centred[:, :, None] * centred[:, None, :]
-    errors = (products.mean(axis=0) - posterior.covariance()) / (products.std(axis=0) / np.sqrt(size))
-    assert np.abs(errors).max() < 5.0
 
 
 def test_moments_and_draws_of_a_tiny_grid_are_exact() -> None:

@@ -35,7 +35,9 @@ OWN = OwnModel(  # priors of a user's class are for one position
     ),
     "mine:Mine",
 )
+LOGISTIC, MIXTURE = Logistic(4, 2.5), Mixture(2.0, 3.0)
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+each_softplus = pytest.mark.parametrize("model", [LOGISTIC, MIXTURE], ids=["logistic", "mixture"])
 
 
 def some_rows(model: Any, n: int = 12) -> np.ndarray:
@@ -74,6 +76,20 @@ def test_affine_gradient_is_the_slope_of_the_log_likelihood(model: Any) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
+@each_softplus
+def test_softplus_form_is_the_log_likelihood_and_its_gradient_the_slope(model: Any) -> None:
+    rows, theta = some_rows(model, 30), positions(model, 2, 20)
+    line, link = (
+        slope @ model.statistics(rows).T + offset[:, None]
+        for slope, offset in (model.line(theta), model.link(theta))
+    )
+    rest = [model.log_likelihood(at, rows) for at in theta] - line - model.sign * np.logaddexp(0.0, link)
+    np.testing.assert_allclose(rest, np.tile(rest[0], (20, 1)), rtol=0.0, atol=1e-12)  # of x alone
+    for at in theta:
+        wanted = slopes(lambda position: model.log_likelihood(position, rows), at)
+        np.testing.assert_allclose(model.log_likelihood_gradient(at, rows).T, wanted, rtol=1e-7, atol=1e-8)
+
+
 @each_model
 def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
     for theta in positions(model, 4, 10):
@@ -83,7 +99,7 @@ def test_prior_gradient_is_the_slope_of_the_log_prior(model: Any) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [*MODELS.values(), Logistic(3, 1.0), Mixture(2.0, 3.0), OWN],
+    [*MODELS.values(), LOGISTIC, MIXTURE, OWN],
     ids=lambda model: type(model).__name__,
 )
 def test_priors_serve_positions_with_any_leading_axes(model: Any) -> None:
@@ -98,7 +114,7 @@ def test_priors_serve_positions_with_any_leading_axes(model: Any) -> None:
     np.testing.assert_array_equal(theta, before)
 
 
-@each_model
+@pytest.mark.parametrize("model", [*MODELS.values(), MIXTURE], ids=[*MODELS, "mixture"])
 def test_posterior_draws_have_the_stated_mean_and_covariance(model: Any) -> None:
     size = 200_000
     posterior = model.posterior(some_rows(model), 0.3)

@@ -25,19 +25,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sys.modules.pop("regression", None)
 
 
-def snakemake(*words: str) -> str:
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+def snakemake(*words: str, cores: int = 1, code: int = 0) -> str:
+    command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == code, done.stdout
+    return done.stdout
 
 
 def refused_by_snakemake() -> list[str]:
     """The lines of a run that is refused, the last one ours."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    lines = done.stdout.splitlines()
-    assert done.returncode == 1 and lines[-1].startswith("dpmc: error: "), done.stdout
+    lines = snakemake(code=1).splitlines()
+    assert lines[-1].startswith("dpmc: error: "), lines
     return lines
 
 
@@ -69,29 +67,21 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
     assert re.search(r"^figure +1$", planned, re.M)
     assert re.search(r"^spending +1$", planned, re.M)
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--cores"]
-    for cores, jobs in (("15", 2), ("16", 6)):  # of a method; of a cell
-        planned = subprocess.run([*command, cores], capture_output=True, text=True, check=True).stdout
+    for cores, jobs in ((15, 2), (16, 6)):  # of a method; of a cell
+        planned = snakemake("--dry-run", "--quiet", "rules", cores=cores)
         assert re.search(rf"^sample_regression_regression +{jobs}$", planned, re.M)
+
+
+MODEL = "line 8: models: regression: "
 
 
 @pytest.mark.parametrize(
     ("file", "right", "wrong", "words"),
     [
         ("regression.yaml", "seeds: 4", "seeds: four", "regression.yaml: line 4: seeds: 'four' must be "),
-        (
-            "regression.yaml",
-            ":Regression",
-            ":Other",
-            "line 8: models: regression: model: 'regression:Other' ",
-        ),
-        (
-            "regression.yaml",
-            "data: measurements",
-            "data: mine",
-            "line 8: models: regression: data: mine.csv: No such",
-        ),
-        ("measurements.csv", "x,y", "x", "line 8: models: regression: data: measurements.csv: line 2: "),
+        ("regression.yaml", ":Regression", ":Other", f"{MODEL}model: 'regression:Other' "),
+        ("regression.yaml", "data: measurements", "data: mine", f"{MODEL}data: mine.csv: No such"),
+        ("measurements.csv", "x,y", "x", f"{MODEL}data: measurements.csv: line 2: "),
         ("hyperparameters/regression.yaml", "tau: 1, ", "", "line 3: dp-penalty: regression: tau: missing"),
     ],
 )

@@ -79,17 +79,14 @@ def page_of(tmp_path: Path, text: str) -> Path:
     return page
 
 
-@pytest.mark.parametrize("text", RIGHT)
-def test_a_correct_quote_passes(tmp_path: Path, results: Path, text: str) -> None:
-    count, findings = quotes.check_page(page_of(tmp_path, text), results)
-    assert count > 0 and findings == []
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_quote_is_found(tmp_path: Path, results: Path, text: str) -> None:
-    _, findings = quotes.check_page(page_of(tmp_path, text), results)
-    assert {one.skipped for one in findings} == {False} and WRONG[text] in str(findings[0])
-    assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
+def test_a_correct_quote_passes_and_a_wrong_one_is_found(tmp_path: Path, results: Path) -> None:
+    for text in RIGHT:
+        count, findings = quotes.check_page(page_of(tmp_path, text), results)
+        assert count > 0 and findings == [], text
+    for text, words in WRONG.items():
+        _, findings = quotes.check_page(page_of(tmp_path, text), results)
+        assert {finding.skipped for finding in findings} == {False} and words in str(findings[0])
+        assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
 
 
 def test_settings_found_by_search(tmp_path: Path, results: Path) -> None:
@@ -109,16 +106,12 @@ def test_settings_found_by_search(tmp_path: Path, results: Path) -> None:
     assert [one.skipped for one in check("smoke", results)] == [True]
 
 
-def test_quotes_without_results_are_skipped(tmp_path: Path) -> None:
-    _, findings = quotes.check_page(page_of(tmp_path, RIGHT[0]), tmp_path)
-    assert [one.skipped for one in findings] == [True]
-    assert "metrics.csv is not there" in findings[0].words
-
-
-def test_a_quote_before_any_study_is_reported(tmp_path: Path, results: Path) -> None:
+def test_quotes_without_results_are_skipped_and_without_a_study_reported(tmp_path: Path) -> None:
+    (finding,) = quotes.check_page(page_of(tmp_path, RIGHT[0]), tmp_path)[1]
+    assert finding.skipped and "metrics.csv is not there" in finding.words
     page = tmp_path / "page.md"
     page.write_text("1<!--= verdicts holds -->")
-    assert "no comment before it says of which study" in str(quotes.check_page(page, results)[1][0])
+    assert "no comment before it says of which study" in str(quotes.check_page(page, tmp_path)[1][0])
 
 
 def test_the_command_fails_and_names_the_place(
@@ -137,16 +130,11 @@ def test_the_command_fails_and_names_the_place(
     assert "skipped: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_quotes_name_existing_studies_tables_and_columns(page: Path, tmp_path: Path) -> None:
-    """Without results: that every comment names a study, a table and its columns."""
-    _, findings = quotes.check_page(page, tmp_path)
-    assert [str(one) for one in findings if not one.skipped] == []
-
-
-def test_the_page_of_results_has_quotes() -> None:
-    _, findings = quotes.check_page(DOCS / "results" / "index.md", DOCS)
-    assert len(findings) > 50
+def test_quotes_name_existing_studies_tables_and_columns(tmp_path: Path) -> None:
+    """Without results: every comment of every page names a study, a table and its columns."""
+    checked = {page: quotes.check_page(page, tmp_path)[1] for page in PAGES}
+    assert [str(one) for findings in checked.values() for one in findings if not one.skipped] == []
+    assert len(checked[DOCS / "results/index.md"]) > 50
 
 
 def unkeyed(page: str) -> list[str]:

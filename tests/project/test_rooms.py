@@ -1,7 +1,9 @@
-"""Rooms and floors: a room imports from floors below it only, as the architecture page draws it."""
+"""Rooms and floors, as the architecture page draws them: imports lead down only, and never in a circle."""
 
 import ast
 import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,59 +14,103 @@ PAGE = Path(__file__).parents[2] / "docs/explanation/architecture.md"
 OUTSIDE = ("template", "shipped_files", "__init__", "__main__")  # a project's files; doors to the rooms
 
 
-def rooms() -> dict[str, set[str]]:
-    """Room -> the rooms that its modules import, also late and for types only."""
-    found: dict[str, set[str]] = {}
-    for file in PACKAGE.rglob("*.py"):
-        parts = file.relative_to(PACKAGE).with_suffix("").parts
-        if parts[0] in OUTSIDE or parts == ("reports", "__init__"):
-            continue
-        names = found.setdefault(room(parts), set())
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpmc":
-                names |= {room((*str(node.module).split(".")[1:], alias.name)) for alias in node.names}
-            elif isinstance(node, ast.Import):
-                names |= {room(tuple(a.name.split(".")[1:])) for a in node.names if a.name[:5] == "dpmc."}
-    return {name: others - {name} for name, others in found.items()}
+def texts() -> dict[str, str]:
+    """Return the text of each module."""
+    return {
+        ".".join(("dpmc", *file.relative_to(PACKAGE).with_suffix("").parts)): file.read_text(encoding="utf-8")
+        for file in PACKAGE.rglob("*.py")
+    }
 
 
-def room(parts: tuple[str, ...]) -> str:
-    """Return the room of a module; `reports` has three, and a name of a room is the room."""
+def nodes(node: ast.AST, types: bool) -> Iterator[ast.AST]:
+    """Yield all nodes of a text; `types`: also those for type checkers only."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        for_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        for inner in child.orelse if for_types and not types else [child]:
+            yield from nodes(inner, types)
+
+
+def graph(changed: dict[str, str], types: bool) -> dict[str, set[str]]:
+    """Return the modules that each module imports, also late, with their packages but not its own."""
+    found = {}
+    known = {name.removesuffix(".__init__") for name in changed}
+    for name, text in changed.items():
+        names: set[str] = set()
+        for node in nodes(ast.parse(text), types):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0 and node.module is not None
+                full = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= {module if module in known else node.module for module in full}
+        packages = {".".join(p[:k]) for p in (m.split(".") for m in names) for k in range(1, len(p))}
+        above = {package for package in packages if not f"{name}.".startswith(f"{package}.")}
+        found[name.removesuffix(".__init__")] = (names | above) & known
+    return found
+
+
+def room(module: str) -> str:
+    """Return the room of a module; `reports` has three."""
+    parts = module.split(".")[1:]
     return "/".join(parts[:2]) if parts[0] == "reports" else parts[0]
 
 
-def floors() -> list[list[str]]:
-    """Return the rooms by floor, the lowest first, as the architecture page draws them."""
+def rooms(changed: dict[str, str]) -> dict[str, set[str]]:
+    """Return the rooms that each room imports, also for types only."""
+    found: dict[str, set[str]] = {}
+    for name, imported in graph(changed, types=True).items():
+        if name in ("dpmc", "dpmc.reports") or name.split(".")[1] in OUTSIDE:
+            continue
+        others = {room(other) for other in imported - {"dpmc", "dpmc.reports"}}
+        found.setdefault(room(name), set()).update(others - {room(name)})
+    return found
+
+
+def heights() -> dict[str, int]:
+    """Return the floor of each room as the architecture page draws it; the lowest is 0."""
     drawn = re.search(r"^```\{code-block\} text\n:name: floors\n\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     assert drawn
     lines = [re.split(r"\s{2,}", line.strip())[0] for line in drawn[1].splitlines() if line.strip()]
-    return [re.split(r",\s*", line) for line in reversed(lines)]
+    return {name: k for k, line in enumerate(reversed(lines)) for name in re.split(r",\s*", line)}
 
 
-def test_rooms_import_from_floors_below_only() -> None:
-    known, height = rooms(), {name: k for k, floor in enumerate(floors()) for name in floor}
+def test_each_room_stands_one_floor_above_the_highest_that_it_needs() -> None:
+    """So a room imports from floors below only, and the picture is made from the code."""
+    known, height = rooms(texts()), heights()
     assert set(known) == set(height), "the page names every room, and no other"
-    back = {
-        (name, other) for name, others in known.items() for other in others if height[other] >= height[name]
-    }
-    assert not back
-
-
-def test_no_floor_could_be_lower() -> None:
-    """Each room stands one floor above the highest that it needs: the picture is made from the code."""
-    known, height = rooms(), {name: k for k, floor in enumerate(floors()) for name in floor}
     for name, others in known.items():
         assert height[name] == max((height[other] + 1 for other in others), default=0), name
 
 
 @pytest.mark.parametrize(
-    ("place", "line"), [("evaluators", "from dpmc.models import banana"), ("base", "import dpmc.api")]
+    ("module", "line"),
+    [("dpmc.evaluators.build", "from dpmc.models import banana"), ("dpmc.base", "import dpmc.api")],
 )
-def test_an_import_of_a_floor_above_is_found(place: str, line: str, tmp_path: Path, monkeypatch) -> None:
-    package = tmp_path / "dpmc"
-    (package / place).mkdir(parents=True)
-    (package / place / "late.py").write_text(f"def late():\n    {line}\n")
-    monkeypatch.setitem(globals(), "PACKAGE", package)
-    ((_, others),) = rooms().items()
-    height = {name: k for k, floor in enumerate(floors()) for name in floor}
-    assert all(height[other] > height[place] for other in others) and others
+def test_an_import_of_a_floor_above_is_found(module: str, line: str) -> None:
+    changed = texts()
+    changed[module] = changed.get(module, "") + f"\n\ndef late():\n    {line}\n"
+    known, height = rooms(changed), heights()
+    assert any(height[other] > height[room(module)] for other in known[room(module)])
+
+
+def test_no_circle_of_imports() -> None:
+    found = graph(texts(), types=False)
+    order = list(TopologicalSorter(found).static_order())
+    names = ["privacy.events", "privacy.accountants.base", "privacy.ledger", "sampling.loop"]
+    assert [name for name in order if name.removeprefix("dpmc.") in names] == [f"dpmc.{n}" for n in names]
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("dpmc.privacy.accountants.tight", "from dpmc.privacy import accountants"),
+        ("dpmc.models.catalogue", "from dpmc.data import datasets"),
+        ("dpmc.studies.__init__", "import dpmc.tuning.search"),
+    ],
+)
+def test_a_circle_within_a_function_is_found(module: str, line: str) -> None:
+    changed = texts()
+    changed[module] += f"\n\ndef late():\n    {line}\n"
+    with pytest.raises(CycleError):
+        list(TopologicalSorter(graph(changed, types=False)).static_order())

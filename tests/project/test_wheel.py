@@ -12,20 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (found,) = folder.glob("dpmc-*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site-packages")
+    (wheel,) = folder.glob("dpmc-*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
+        archive.extractall(folder / "site-packages")
+    return folder / "site-packages"
 
 
 def run(unpacked: Path, folder: Path, *words: str) -> str:
@@ -55,22 +49,16 @@ def files(folder: Path) -> set[str]:
     }
 
 
-def test_wheel_has_every_file_of_the_package_and_the_command(wheel: Path) -> None:
+def test_wheel_has_every_file_of_the_package_studies_tables_and_workflow(unpacked: Path) -> None:
     """A schema or a table that is left out breaks only the installed package, never a checkout."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        commands = next(name for name in names if name.endswith("entry_points.txt"))
-        assert "dpmc = dpmc.__main__:main" in archive.read(commands).decode()
-    assert files(ROOT / "src") - names == set()
-    assert "dpmc/py.typed" in names  # type checkers read the annotations of an installed dpmc
-
-
-def test_wheel_has_studies_tables_and_workflow(unpacked: Path) -> None:
+    assert files(ROOT / "src") - files(unpacked) == set()
+    (commands,) = unpacked.glob("dpmc-*/entry_points.txt")
+    assert "dpmc = dpmc.__main__:main" in commands.read_text()
+    assert (unpacked / "dpmc/py.typed").exists()  # type checkers read the annotations of an installed dpmc
     shipped = unpacked / "dpmc" / "shipped_files"
     for room in ("config", "data/published", "workflow"):
         assert files(shipped / room) == files(ROOT / room)
     assert files(shipped) >= {"Snakefile", "environment.yml", "environment.post-deploy.sh"}
-    assert not any("__pycache__" in path.parts for path in shipped.rglob("*"))
 
 
 def test_the_library_does_not_need_snakemake(unpacked: Path, tmp_path: Path) -> None:

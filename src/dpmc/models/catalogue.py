@@ -27,16 +27,6 @@ def _banana(
     return Definition(model, n, tempering, (0.0, 3.0) + (0.0,) * (d - 2))
 
 
-def _paper_banana(prior_variance: float) -> Definition:
-    """Return the banana of the DP-HMC paper (its Section 4); its text and public code differ in the prior."""
-    return _banana(2, 100_000, prior_variance=prior_variance, variance=(2000.0, 2500.0))
-
-
-def _paper_gaussian() -> Definition:
-    """Return the 10-dimensional Gaussian of the DP-HMC paper."""
-    return _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0)
-
-
 def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
     """Return a Gaussian with this prior sd; the exact posterior has it as prior variance, as implemented."""
     precision = np.linalg.inv(np.array(covariance))
@@ -60,9 +50,9 @@ _CATALOGUE: dict[str, Callable[[], Definition]] = {
     "circle": lambda: Definition(Circle(1e-5), 100_000, None, (0.0, 0.0)),
     # The DP-HMC paper. Its text has σ_0 = 1000 for the banana. Its public code, which made the published
     # figures, has the prior *variance* 1000.
-    "paper-banana": lambda: _paper_banana(1000.0),  # by the code
-    "paper-banana-wide": lambda: _paper_banana(1000.0**2),  # by the text
-    "paper-gauss": _paper_gaussian,
+    "paper-banana": lambda: _banana(2, 100_000, variance=(2000.0, 2500.0)),  # by the code
+    "paper-banana-wide": lambda: _banana(2, 100_000, prior_variance=1000.0**2, variance=(2000.0, 2500.0)),
+    "paper-gauss": lambda: _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0),
     # The DP-Fast MH paper. Its temperature 500 divides the log-likelihood of 50,000 rows.
     "mixture": lambda: Definition(Mixture(2.0, 3.0), 50_000, 100.0, (0.0, 1.0)),
     "logistic-fashion": lambda: _logistic(50, 6.0, 12_000),  # norms and n: datasets/sources.yaml

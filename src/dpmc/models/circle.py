@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmc.models.exponential import FlatPrior
+
 
 @dataclass(frozen=True)
-class Circle:
+class Circle(FlatPrior):
     """ln p(r|θ) = −a(θ_1² + θ_2² − r²)², flat prior. Sufficient statistic: t(r) = r²."""
 
     a: float
@@ -16,14 +18,6 @@ class Circle:
     def dimension(self) -> int:
         """Return the number of parameters d = 2."""
         return 2
-
-    def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """Return ln p(θ) = 0 (...) of θ (..., 2), a flat prior."""
-        return np.zeros(theta.shape[:-1])
-
-    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) = 0 (..., 2)."""
-        return np.zeros(theta.shape)
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""

@@ -1,12 +1,24 @@
-"""Base of models whose log-likelihood is affine in statistics of a row: every exponential family."""
+"""Bases of models: a flat prior, and exponential families."""
 
 from typing import Any
 
 import numpy as np
 
 
+class FlatPrior:
+    """A prior whose logarithm is 0 at every θ (..., d)."""
+
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
+        """Return ln p(θ) = 0 (...)."""
+        return np.zeros(theta.shape[:-1])
+
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Return ∇ ln p(θ) = 0 (..., d)."""
+        return np.zeros(theta.shape)
+
+
 class ExponentialFamily:
-    """ln p(x|θ) = slopes(θ)·t(x) + offset(θ), up to a term of x alone.
+    """ln p(x|θ) = slopes(θ)·t(x) + offset(θ), up to a term of x alone: affine in statistics of a row.
 
     A subclass defines `dimension`, `statistics(rows)` (n, k), and for positions (chains, d) `slopes(theta)`
     (chains, k), `offset(theta)` (chains,) and `gradient_form(theta)`, their derivatives: (chains, d, k) and

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.base import Model
 from dpmc.common.errors import DpmcError
 from dpmc.common.threads import one_blas_thread
 from dpmc.evaluators.calls import without_warnings
@@ -43,13 +44,13 @@ def digest(*values: Any) -> str:
 
 
 @one_blas_thread()
-def fingerprint(model: Any, rows: np.ndarray) -> str:
+def fingerprint(model: Model, rows: np.ndarray) -> str:
     """Return the fingerprint of a model on rows (n, columns), in hexadecimal.
 
     It depends on the rows and is no release: it may only key random numbers and name files of this machine.
     Raises DpmcError for a model that is nested too deeply.
     """
-    given = getattr(model, "given", model)  # of an adapted model, the user's object
+    given: Any = getattr(model, "given", model)  # of an adapted model, the user's object
     package = (getattr(model, "module", "") or type(given).__module__).partition(".")[0]
     try:
         return digest(_Walk(package).of(given), _values(model, rows))
@@ -57,21 +58,25 @@ def fingerprint(model: Any, rows: np.ndarray) -> str:
         raise DpmcError("model: its attributes are nested too deeply to recognise the model again") from None
 
 
-def _values(model: Any, rows: np.ndarray) -> list[Any]:
+def _values(model: Model, rows: np.ndarray) -> list[Any]:
     """Return the model's rounded values at public positions."""
     generator, d = np.random.default_rng(0), int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
-    positions: list[Any] = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
+    positions: list[np.ndarray] = [
+        centre,
+        centre + 0.5 * generator.standard_normal(d),
+        0.5 + generator.random(d),
+    ]
     two = np.stack(positions[1:])
-    found = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
-    found += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
-    found += [_rounded(model, "ratio_form", two, two[::-1]), _rounded(model, "statistics", rows)]
+    values = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
+    values += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
+    values += [_rounded(model, "ratio_form", two, two[::-1]), _rounded(model, "statistics", rows)]
     for name in ("log_likelihood", "log_likelihood_gradient"):
-        found += [_rounded(model, name, theta, rows) for theta in positions]
-    return found
+        values += [_rounded(model, name, theta, rows) for theta in positions]
+    return values
 
 
-def _rounded(model: Any, name: str, *arguments: np.ndarray) -> Any:
+def _rounded(model: Model, name: str, *arguments: np.ndarray) -> Any:
     """Return the result of a method, each number to `BITS` bits.
 
     The error's type where it fails, since the trial before sampling reports errors; None for no such method.
@@ -124,22 +129,25 @@ class _Walk:
         if isinstance(value, GENERATORS):
             return ("generator",)
         if isinstance(value, type):
-            return "class", *self.class_(value)
+            if self.is_installed(value):
+                return "class", value.__qualname__.encode()
+            attributes = {name: part for name, part in vars(value).items() if name not in IGNORED}
+            return "class", self.of(attributes), *map(self.of, value.__bases__)
         if isinstance(value, types.ModuleType):
-            return "module", self.module(value)
+            file = getattr(value, "__file__", None)
+            if file is None or self.counts_by_name(file, None):
+                return "module", value.__name__.encode()
+            return "module", Path(file).read_bytes()
         if isinstance(value, types.CodeType):
-            return "code", *self.code(value)
+            # Without the names of files and the numbers of lines.
+            names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+            counts = (value.co_argcount, value.co_kwonlyargcount, value.co_posonlyargcount, value.co_flags)
+            return "code", value.co_code, *map(self.of, (names, counts, value.co_consts))
         if isinstance(value, types.FunctionType):
             return "function", *self.function(value)
         if isinstance(value, property | functools.cached_property):
             return "property", self.of(getattr(value, "fget", None) or getattr(value, "func", None))
         return self.object_(value)
-
-    def code(self, code: types.CodeType) -> list[bytes]:
-        """Digest compiled code, without the names of files and the numbers of lines."""
-        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-        return [code.co_code, self.of(names), self.of(counts), self.of(code.co_consts)]
 
     def function(self, function: types.FunctionType) -> list[bytes]:
         """Digest a function: its code, or its name if it is installed, and what it carries."""
@@ -153,27 +161,12 @@ class _Walk:
         names = sorted(_names(code) & function.__globals__.keys())
         return [self.of(code), self.of(names), *(self.of(function.__globals__[n]) for n in names), *carried]
 
-    def class_(self, cls: type) -> list[bytes]:
-        """Digest a class: its name if it is installed, else its attributes and bases."""
-        if self.is_installed(cls):
-            return [cls.__qualname__.encode()]
-        attributes = {name: value for name, value in vars(cls).items() if name not in IGNORED}
-        return [self.of(attributes), *map(self.of, cls.__bases__)]
-
-    def module(self, module: types.ModuleType) -> bytes:
-        """Return the name of an installed module, the text of another one."""
-        file = getattr(module, "__file__", None)
-        if file is None or self.counts_by_name(file, None):
-            return module.__name__.encode()
-        return Path(file).read_bytes()
-
     def object_(self, value: Any) -> tuple[Any, ...]:
         """Digest an instance: what it wraps; else its attributes, or if installed what pickle would store."""
         cls = type(value)
         if not self.is_installed(cls) or _top(cls.__module__) == "dpmc":
-            content = (
-                self.of(list(value)) if isinstance(value, tuple | list | dict | set | frozenset) else b""
-            )
+            is_container = isinstance(value, tuple | list | dict | set | frozenset)
+            content = self.of(list(value)) if is_container else b""
             return "object", self.of(cls), content, self.of(_attributes(value))
         for wrapped in ("__func__", "py_func", "__wrapped__"):  # methods, numba's functions, decorators
             if inspect.getattr_static(value, wrapped, None) is not None:
@@ -217,9 +210,11 @@ def _attributes(value: Any) -> dict[str, Any]:
     """Return the attributes of an instance, in slots too; without cached properties."""
     cls = type(value)
     names = [name for base in cls.__mro__ for name in _slots(base) if hasattr(value, name)]
-    found = {**getattr(value, "__dict__", {}), **{name: getattr(value, name) for name in names}}
+    attributes = {**getattr(value, "__dict__", {}), **{name: getattr(value, name) for name in names}}
     cached = functools.cached_property
-    return {k: v for k, v in found.items() if not isinstance(inspect.getattr_static(cls, k, None), cached)}
+    return {
+        k: v for k, v in attributes.items() if not isinstance(inspect.getattr_static(cls, k, None), cached)
+    }
 
 
 def _slots(cls: type) -> Iterable[str]:
@@ -250,8 +245,7 @@ def _top(module: str | None) -> str:
 
 def _hash(kind: str, *parts: bytes) -> bytes:
     """Return the SHA-256 hash of parts, each with its length, so that no two lists look alike."""
-    found = hashlib.sha256(kind.encode())
+    sha = hashlib.sha256(kind.encode())
     for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.digest()
+        sha.update(len(part).to_bytes(8, "little") + part)
+    return sha.digest()

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmc.models.exponential import FlatPrior
+
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(FlatPrior):
     """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
 
     A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). Rows must
@@ -16,14 +18,6 @@ class Logistic:
     dimension: int  # number of parameters d
     norm: float
     sign = -1.0  # s
-
-    def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """Return ln p(θ) = 0 (...) of θ (..., d), a flat prior."""
-        return np.zeros(theta.shape[:-1])
-
-    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) = 0 (..., d)."""
-        return np.zeros(theta.shape)
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α = 0 (chains, d) and γ = 0 (chains,): no part is linear in t."""

@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmc.models.exponential import FlatPrior
+
 GRID = 121  # points per axis at which the likelihood is computed
 CELLS = 1200  # per axis, on which the posterior is tabulated
 NEGLIGIBLE = 40.0  # densities below e^−40 of the largest are ignored
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(FlatPrior):
     """x ~ ½ N(θ_1, σ²) + ½ N(θ_1 + θ_2, σ²); the prior is flat on |θ_j| ≤ limit, 0 outside.
 
     A softplus model (`dpmc.evaluators.softplus`) in t(x) = x: the ratio of the second component to the first
@@ -41,10 +43,6 @@ class Mixture:
         """Return ln p(θ) (...) of θ (..., 2) up to a constant: 0 on the square, −∞ outside and for NaN."""
         inside = (np.abs(theta) <= self.limit).all(axis=-1)
         return np.where(inside, 0.0, -np.inf)
-
-    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) = 0 (..., 2)."""
-        return np.zeros(theta.shape)
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, 1), γ (chains,) of ln N(x; θ_1, σ²) = α x + γ, up to a term of x alone."""

@@ -5,7 +5,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,10 @@ from dpmc.evaluators.calls import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 
-ATTRIBUTES = (
-    "dimension",
-    "parameters",
-    "n",
-    "columns",
-    "tempering",
-    "true_theta",
-    "start",
-    "histogram_truth",
-)
+ATTRIBUTES = "dimension parameters n columns tempering true_theta start histogram_truth".split()
 METHODS = (
-    "log_likelihood",
-    "log_prior",
-    "log_likelihood_gradient",
-    "log_prior_gradient",
-    "simulate",
-    "posterior",
-    "row_bounds",
-    "check_rows",
+    *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
+    *("simulate", "posterior", "row_bounds", "check_rows"),
 )
 
 #: Methods that take rows -> the place of the rows among the arguments; other arrays are positions θ.
@@ -92,15 +77,16 @@ def _checked(own: Any, name: str) -> Definition:
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
     if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
         raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
-    counts = {}
+
     columns = given.get("columns")
     if isinstance(columns, list | tuple):
         if not columns or not _are_names(columns, len(columns)):
             raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
         given["columns"] = len(columns)
+    counts = {}
     for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
         try:
-            counts[key] = count(given[key], most=most) if given.get(key) is not None else None
+            counts[key] = None if given.get(key) is None else count(given[key], most=most)
         except ValueError as error:
             raise DpmcError(f"{where}: {key}: {error}") from None
     d = counts["dimension"]
@@ -109,16 +95,16 @@ def _checked(own: Any, name: str) -> Definition:
     if "parameters" in given and not _are_names(given["parameters"], d):
         names = shown(given["parameters"])
         raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
-    vectors = {
-        key: array(given[key], (d,), f"{where}: {key}") for key in ("true_theta", "start") if key in given
-    }
+    for key in ("true_theta", "start"):
+        if key in given:
+            given[key] = array(given[key], (d,), f"{where}: {key}")
     tempering = given.get("tempering")
     if tempering is not None:
         tempering = positive(tempering, f"{where}: tempering")
     if not isinstance(given.get("histogram_truth", False), bool):
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
-    theta = vectors.get("true_theta", np.zeros(d))
-    return Definition(OwnModel(own, name), counts["n"] or 0, tempering, tuple(theta))
+    true_theta = tuple(given.get("true_theta", np.zeros(d)))
+    return Definition(OwnModel(own, name), counts["n"] or 0, tempering, true_theta)
 
 
 def _are_names(value: Any, d: int) -> bool:
@@ -128,14 +114,12 @@ def _are_names(value: Any, d: int) -> bool:
     return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
 
 
-def _takes_one(method: Any) -> bool:
+def _takes_one(method: Callable[..., Any]) -> bool:
     """Return whether a method may be called with one argument; True if its signature is unknown."""
     try:
         inspect.signature(method).bind(None)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
+    except (TypeError, ValueError) as error:  # ValueError: there is no signature
+        return isinstance(error, ValueError)
     return True
 
 
@@ -181,14 +165,14 @@ class _Reported:
         def method(*arguments: Any) -> Any:
             where = f"model: {shown(self._name)}: {key}"
             with _one_line(f"{where} failed", self._name.partition(":")[0]):
-                found = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
-            if isinstance(found, np.ndarray):
-                return found.copy()
+                result = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
+            if isinstance(result, np.ndarray):
+                return result.copy()
             if key != "posterior":
-                return found
-            if not all(callable(getattr(found, needed, None)) for needed in ("draws", "mean", "covariance")):
-                raise DpmcError(f"{where}: {shown(found)} must have methods draws, mean and covariance")
-            return _Reported(found, self._name)
+                return result
+            if not all(callable(getattr(result, needed, None)) for needed in ("draws", "mean", "covariance")):
+                raise DpmcError(f"{where}: {shown(result)} must have methods draws, mean and covariance")
+            return _Reported(result, self._name)
 
         return method
 
@@ -238,24 +222,22 @@ class OwnModel(_Reported):
         """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, −∞ where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape[:-1])
-        own, where = self.__getattr__("log_prior"), f"model: {name_of(self)}: log_prior"
-        found = np.full(theta.shape[:-1], -np.inf)
-        for index in np.ndindex(theta.shape[:-1]):
-            if not has_diverged(theta[index]):
-                found[index] = float(real_array(own(theta[index].copy()), (), where))
-        return found
+        return self._at_each("log_prior", theta, np.full(theta.shape[:-1], -np.inf))
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Return ∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape)
         self._require("log_prior_gradient")
-        own, where = self.__getattr__("log_prior_gradient"), f"model: {name_of(self)}: log_prior_gradient"
-        gradient = np.full(theta.shape, np.nan)
+        return self._at_each("log_prior_gradient", theta, np.full(theta.shape, np.nan))
+
+    def _at_each(self, key: str, theta: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Put the results of a method of one position into `values`, where θ (..., d) has not diverged."""
+        method, where = self.__getattr__(key), f"model: {name_of(self)}: {key}"
         for index in np.ndindex(theta.shape[:-1]):
             if not has_diverged(theta[index]):
-                gradient[index] = real_array(own(theta[index].copy()), theta.shape[-1:], where)
-        return gradient
+                values[index] = real_array(method(theta[index]), np.shape(values[index]), where)
+        return values
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
         """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""

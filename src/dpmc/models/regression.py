@@ -5,7 +5,6 @@ own mean, which would invalidate the sensitivity bound. Centres and scales are p
 {"age": (45, 15)}; they also define the rows to simulate.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -181,17 +180,9 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else positive(sd, f"{who}: sd")
-        GeneralizedLinearModel.__init__(
-            self,
-            names[0],
-            predictors,
-            intercept=intercept,
-            prior_sd=prior_sd,
-            norm=norm,
-            true_theta=true_theta,
-            tempering=tempering,
-            binary=binary,
-        )
+        scales: dict[str, Any] = {"prior_sd": prior_sd, "norm": norm, "tempering": tempering}
+        rest: dict[str, Any] = {"intercept": intercept, "true_theta": true_theta, "binary": binary}
+        super().__init__(names[0], predictors, **scales, **rest)
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
         kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is constant
@@ -273,11 +264,6 @@ class LogisticRegression(GeneralizedLinearModel):
 
     sign = Logistic.sign
 
-    @functools.cached_property
-    def _plain(self) -> Logistic:
-        """Return the model of rows (y, z)."""
-        return Logistic(self.dimension, np.inf)
-
     @property
     def lossless_clip(self) -> float | None:
         """Return the clip bound, nats per unit distance, that clips no log ratio; None without `norm`."""
@@ -290,34 +276,34 @@ class LogisticRegression(GeneralizedLinearModel):
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α and γ as `Logistic.line`."""
-        return self._plain.line(theta)
+        return np.zeros(theta.shape), np.zeros(len(theta))
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return β and η as `Logistic.link`."""
-        return self._plain.link(theta)
+        return -theta, np.zeros(len(theta))
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return t = (2y − 1)z (n, d)."""
-        return self._plain.statistics(self._rows(rows))
+        return (2.0 * rows[:, :1] - 1.0) * self.design(rows)
 
-    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(y_j|z_j, θ) of each row (n,)."""
-        return self._plain.log_likelihood(theta, self._rows(rows))
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return ln p(y|η) (n,)."""
+        return -np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(y_j|z_j, θ), (n, d)."""
-        return self._plain.log_likelihood_gradient(theta, self._rows(rows))
+    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
+        from scipy.special import expit
+
+        label = 2.0 * y - 1.0
+        return expit(-label * eta) * label
 
     def row_bounds(self, rows: np.ndarray) -> np.ndarray:
         """Return c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
-        return self._plain.row_bounds(self._rows(rows))
+        return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draw outcomes (n,) at η (n,)."""
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
-
-    def _rows(self, rows: np.ndarray) -> np.ndarray:
-        return np.column_stack([rows[:, 0], self.design(rows)])
 
 
 class PoissonRegression(GeneralizedLinearModel):
@@ -345,15 +331,15 @@ def _shares(binary: Any, names: Sequence[str], where: str) -> dict[int, float]:
     """Return the share of ones of predictors that are 0 or 1, by the predictor's number."""
     if not isinstance(binary, Mapping):
         raise DpmcError(f"{where}: {shown(binary)} must be {{name: share of ones}}")
-    found = {}
+    shares = {}
     for name, share in binary.items():
         if name not in names:
             raise DpmcError(f"{where}: {shown(name)} must be one of the predictors {', '.join(names)}")
         number = positive(share, f"{where}: {name}")
         if number >= 1.0:
             raise DpmcError(f"{where}: {name}: {shown(share)} must be a share of ones below 1")
-        found[names.index(name)] = number
-    return found
+        shares[names.index(name)] = number
+    return shares
 
 
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

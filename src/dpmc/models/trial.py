@@ -7,11 +7,13 @@ the sampler passes at a time.
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, cast
 
 import numpy as np
 
+from dpmc.base import AffineModel, Model
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.evaluators.calls import (
@@ -44,13 +46,13 @@ Function = Callable[[np.ndarray], np.ndarray]  # of θ
 Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
 
 
-def _offers(model: Any, method: str) -> bool:
+def _offers(model: Model, method: str) -> bool:
     """Return whether a user's model defines a method itself."""
     offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies missing methods
     return bool(offers(method)) if offers else hasattr(model, method)
 
 
-def try_out(model: Any, shape: tuple[int, int], starts: np.ndarray, gradients: bool) -> None:
+def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients: bool) -> None:
     """Check a user's model for rows of this shape (n, columns), at start points (s, d) and near the first.
 
     Gradients are called if they are needed, or defined and used, and compared with finite differences if
@@ -84,10 +86,10 @@ def try_out(model: Any, shape: tuple[int, int], starts: np.ndarray, gradients: b
             _check_gradients(model, start, few, range(d))
             _check_gradients(model, positions[1], few, range(0, d, 1 + d // SOME))
         if _offers(model, "ratio_form") and hasattr(model, "statistics"):
-            _check_ratio_form(model, positions[:2], few)
+            _check_ratio_form(cast(AffineModel, model), positions[:2], few)
 
 
-def _asked(model: Any, gradients: bool) -> list[tuple[str, Ask]]:
+def _asked(model: Model, gradients: bool) -> list[tuple[str, Ask]]:
     """Return the methods to try that take rows; `gradients`: they are needed."""
     asked: list[tuple[str, Ask]] = []
     if hasattr(model, "statistics"):
@@ -111,14 +113,11 @@ def _positions(starts: np.ndarray) -> list[np.ndarray]:
     size = 1.0 + np.abs(start)
     near, far = start + 0.1 * size * normal[0], start + size * normal[1]
     others = [start * np.exp(0.2 * normal[2]), start + 0.1 * size * np.abs(normal[3])]
-    found: list[np.ndarray] = []
-    for theta in (start, near, far, *others, starts[-1]):
-        if not any(np.array_equal(theta, known) for known in found):
-            found.append(theta)
-    return found
+    positions = (start, near, far, *others, starts[-1])
+    return list({theta.tobytes(): theta for theta in positions}.values())
 
 
-def _try_forms(model: Any, theta: np.ndarray) -> None:
+def _try_forms(model: Model, theta: np.ndarray) -> None:
     """Raise WrongResult if an affine or softplus form has a wrong shape."""
     two = np.stack([theta, theta])
     for method, arguments in _forms(two, two).items():
@@ -135,76 +134,76 @@ def _forms(theta: np.ndarray, proposal: np.ndarray) -> dict[str, tuple[np.ndarra
     return {"ratio_form": (theta, proposal), "gradient_form": (theta,), "line": (theta,), "link": (theta,)}
 
 
-def _without_rows(model: Any, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def _without_rows(model: Model, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Return the values (m,) of the methods that take no rows; without those that fail far from the start."""
     theta = np.stack(positions)
     methods = {"log_prior": (theta,), "log_prior_gradient": (theta,), **_forms(theta, theta[::-1])}
-    found = {}
+    values = {}
     for method, arguments in methods.items():
-        try:
+        with _failing_elsewhere():  # there is no such method, or it is not defined everywhere
             result = getattr(model, method)(*arguments)
             parts = result if isinstance(result, tuple) else (result,)
-            found[method] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
-        except WrongResult:
-            raise
-        except Exception:  # there is no such method, or it is not defined everywhere
-            continue
-    return found
+            values[method] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
+    return values
 
 
 def _check_gradients(
-    model: Any, theta: np.ndarray, dummies: list[np.ndarray], components: Sequence[int]
+    model: Model, theta: np.ndarray, dummies: list[np.ndarray], components: Sequence[int]
 ) -> None:
     """Compare components of gradients with finite differences, at a public position θ (d,), on public rows.
 
     Raises WrongResult naming the first component that differs.
     """
-    found: list[tuple[str, Function, Function]] = []
+    densities: list[tuple[str, Function, Function]] = []  # gradient's name, θ -> values (m,), θ -> (m, d)
     if _offers(model, "log_prior_gradient"):
-        found.append(
-            (
-                "log_prior_gradient",
-                lambda at: np.atleast_1d(model.log_prior(at)),
-                lambda at: np.asarray(model.log_prior_gradient(at))[None],
-            )
+        prior = lambda at: np.atleast_1d(model.log_prior(at))  # noqa: E731
+        densities.append(
+            ("log_prior_gradient", prior, lambda at: np.asarray(model.log_prior_gradient(at))[None])
         )
     known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
     for method, gradient in known.items():
         for rows in dummies if _offers(model, method) else ():
-            density = functools.partial(_at, log_likelihood, model, rows)
-            found.append((method, density, functools.partial(_at, gradient, model, rows)))
-    for method, function, of_it in found:
-        try:
-            _compare(f"model: {name_of(model)}: {method}", function, of_it(theta), theta, components)
-        except WrongResult:
-            raise
-        except Exception:  # made-up rows may be the cause; other failures are found by `_try_method`
-            continue
+            of = functools.partial(_at, model=model, rows=rows)
+            densities.append((method, of(log_likelihood), of(gradient)))
+    for method, values, slopes in densities:
+        with _failing_elsewhere():
+            _compare(f"model: {name_of(model)}: {method}", values, slopes(theta), theta, components)
 
 
-def _at(method: Callable[..., np.ndarray], model: Any, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    return method(model, theta, rows)
+def _at(method: Callable[..., np.ndarray], model: Model, rows: np.ndarray) -> Function:
+    """Return a method of the model on these rows as a function of θ."""
+    return lambda theta: method(model, theta, rows)
 
 
-def _check_ratio_form(model: Any, positions: Sequence[np.ndarray], dummies: list[np.ndarray]) -> None:
+@contextmanager
+def _failing_elsewhere() -> Iterator[None]:
+    """Ignore failures of a user's code, but no WrongResult: made-up rows may be the cause.
+
+    Other failures are found by `_try_method`.
+    """
+    try:
+        yield
+    except WrongResult:
+        raise
+    except Exception:
+        return
+
+
+def _check_ratio_form(model: AffineModel, positions: Sequence[np.ndarray], dummies: list[np.ndarray]) -> None:
     """Raise WrongResult if log ratios by the model's affine form differ from those of its log-likelihood."""
     for rows, theta, proposal in itertools.product(dummies, positions, positions):
-        try:
+        with _failing_elsewhere():
             slopes, offsets = model.ratio_form(theta[None], proposal[None])
             terms = np.column_stack([statistics(model, rows) * slopes[0], np.full(len(rows), offsets[0])])
             densities = np.stack([log_likelihood(model, at, rows) for at in (proposal, theta)])
-        except WrongResult:
-            raise
-        except Exception:  # as in `_check_gradients`
-            continue
-        found, wanted = terms.sum(axis=1), densities[0] - densities[1]
-        size = np.abs(terms).sum(axis=1) + np.abs(densities).sum(axis=0)
-        differs = np.isfinite(found) & np.isfinite(wanted) & (np.abs(found - wanted) > TOLERANCE * size)
-        for row in np.flatnonzero(differs)[:1]:
-            raise WrongResult(
-                f"model: {name_of(model)}: ratio_form: gives {found[row]:.6g} from theta = "
-                f"{shown(theta.tolist())} to {shown(proposal.tolist())}, log_likelihood {wanted[row]:.6g}"
-            )
+            ratios, wanted = terms.sum(axis=1), densities[0] - densities[1]
+            size = np.abs(terms).sum(axis=1) + np.abs(densities).sum(axis=0)
+            known = np.isfinite(ratios) & np.isfinite(wanted)
+            for row in np.flatnonzero(known & (np.abs(ratios - wanted) > TOLERANCE * size))[:1]:
+                raise WrongResult(
+                    f"model: {name_of(model)}: ratio_form: gives {ratios[row]:.6g} from theta = "
+                    f"{shown(theta.tolist())} to {shown(proposal.tolist())}, log_likelihood {wanted[row]:.6g}"
+                )
 
 
 def _compare(
@@ -222,20 +221,17 @@ def _compare(
             (function(theta + k * step) - function(theta - k * step)) / (2.0 * k * step[i]) for k in (1, 2)
         )
         known = np.isfinite(near) & np.isfinite(far) & np.isfinite(gradient[:, i])
-        if not known.any():
-            continue
-        size = np.maximum(np.abs(near), np.abs(gradient[:, i]))[known].max()
-        error = np.abs(near - far)[known].max()
+        size = np.maximum(np.abs(near), np.abs(gradient[:, i]))[known].max(initial=0.0)
+        error = np.abs(near - far)[known].max(initial=0.0)
         differs = known & (np.abs(gradient[:, i] - near) > 10.0 * error + TOLERANCE * size)
-        if differs.any():
-            row = int(np.flatnonzero(differs)[0])
+        for row in np.flatnonzero(differs)[:1]:
             raise WrongResult(
                 f"{where}: component {i} is {gradient[row, i]:.6g} at theta = {shown(theta.tolist())}, "
                 f"finite differences give {near[row]:.6g}"
             )
 
 
-def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _dummies(model: Model, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return public rows (m, columns) of several kinds: simulated ones if the model can, and made-up ones.
 
     Rows that the model's `check_rows` refuses are left out, for private rows are never like these.
@@ -264,11 +260,12 @@ def _dummies(model: Any, columns: int, theta: np.ndarray) -> tuple[list[np.ndarr
                 "n rows with as many columns as the data"
             )
         simulated = [rows, _with_outliers(rows), _with_outliers(rows, 1e3)]
-    if not hasattr(model, "check_rows"):
-        return simulated, made_up
-    kept = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
-    simulated_kept, made_up_kept = ([rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in kept)
-    return (simulated_kept, made_up_kept) if simulated_kept or made_up_kept else (simulated, made_up)
+    if hasattr(model, "check_rows"):
+        kept = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
+        enough = [[rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in kept]
+        if any(enough):
+            return enough[0], enough[1]
+    return simulated, made_up
 
 
 def _with_outliers(rows: np.ndarray, most: float = np.inf) -> np.ndarray:
@@ -277,22 +274,21 @@ def _with_outliers(rows: np.ndarray, most: float = np.inf) -> np.ndarray:
     Beside giants, moderate outliers would seem usual to a rule that reads all rows.
     """
     sizes = [size for size in OUTLIERS if size <= most]
-    found, factors = rows.copy(), np.array([sign * size for size in sizes for sign in (1.0, -1.0)])
-    at = np.linspace(len(rows) // 2, len(rows) - 1, len(factors)).astype(int)
-    found[at] = factors[:, None] * rows[at]
-    return found
+    factors = np.array([sign * size for size in sizes for sign in (1.0, -1.0)])
+    larger, at = rows.copy(), np.linspace(len(rows) // 2, len(rows) - 1, len(factors)).astype(int)
+    larger[at] *= factors[:, None]
+    return larger
 
 
-def _allowed(model: Any, rows: np.ndarray) -> np.ndarray:
+def _allowed(model: Model, rows: np.ndarray) -> np.ndarray:
     """Return the rows that the model's `check_rows` accepts."""
-    given = getattr(model, "given", model)  # the user's object: to put errors into words takes long
+    given: Any = getattr(model, "given", model)  # the user's object: to put errors into words takes long
 
     def accepts(some: np.ndarray) -> bool:
-        try:
+        with suppress(Exception):  # ValueError, or whatever a user's code raises
             given.check_rows(some.copy())
-        except Exception:  # ValueError, or whatever a user's code raises
-            return False
-        return True
+            return True
+        return False
 
     return rows if accepts(rows) else rows[[accepts(rows[j : j + 1]) for j in range(len(rows))]]
 
@@ -372,8 +368,7 @@ def _sizes(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     size = np.where(np.isfinite(values), np.abs(values), 0.0).reshape(len(rows), -1).max(axis=1)
     reach = np.abs(rows).max(axis=1)
     far = np.maximum(1.0, (reach / max(10.0 * float(np.median(reach)), 1e-300)) ** 2)
-    found: np.ndarray = size + float(np.quantile(size, 0.9)) * far
-    return found
+    return size + np.quantile(size, 0.9) * far
 
 
 def _differ(one: np.ndarray, other: np.ndarray, sizes: np.ndarray) -> bool:

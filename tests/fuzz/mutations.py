@@ -1,0 +1,955 @@
+"""Mutations of command lines, studies, hyperparameters, models, data files, chain files and tables.
+
+A mutation's `change(case, rng)` edits the files or the arguments of a valid input; `rng` chooses among the
+values that the name covers. `valid=None` stands for what no rule decides: it may be taken or refused.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import netCDF4
+import numpy as np
+import yaml
+
+from fuzz.inputs import CASES, Case
+
+Rng = random.Random
+Change = Callable[[Case, Rng], object]
+Edit = Callable[[np.ndarray], np.ndarray]  # of an array in a file
+
+
+class Unfit(Exception):
+    """A mutation does not find what it would change, since another came before."""
+
+
+class Mutation(NamedTuple):
+    """A named change of a valid input."""
+
+    name: str
+    commands: str  # of CASES to which it applies, separated by spaces
+    change: Change
+    valid: bool | None = False
+    word: str = ""  # that the refusal has to say
+    mixes: bool = False  # whether another mutation may follow
+
+
+NAN, INF = float("nan"), float("inf")
+LONG = "1" + "0" * 22  # an integer of 23 digits
+DEEP = "[" * 3000 + "]" * 3000
+ALL = " ".join(CASES)
+WRITE = "sample mine data rows tune evaluate trace plot models baselines"
+READ = "cost sample mine gradients rows evaluate trace plot"
+RUN = "sample mine gradients"
+
+# Command lines
+
+
+def option(name: str, *values: str) -> Change:
+    """Give an option one of the values."""
+    return lambda case, rng: case.option(name, rng.choice(values))
+
+
+def append(*words: str) -> Change:
+    """Put words at the end."""
+    return lambda case, rng: case.argv.extend(words)
+
+
+def output(*names: str, writes: bool = True) -> Change:
+    """Write to one of the names ({path}: of the folder); `writes`: a success makes this file."""
+
+    def change(case: Case, rng: Rng) -> None:
+        name = rng.choice(names).replace("{path}", str(case.folder))
+        if "--seed" in case.argv:
+            case.option("--seed", "0")
+        case.option("--output", name)
+        case.outputs = [name] if writes else []
+
+    return change
+
+
+def over(*names: str) -> Change:
+    """Write over one of the files, or to a name that is none."""
+    return output(*names, writes=False)
+
+
+def both(*changes: Change) -> Change:
+    """Make several changes."""
+    return lambda case, rng: [change(case, rng) for change in changes]
+
+
+def existing(case: Case, rng: Rng) -> None:
+    """Let a result of ours be there."""
+    made = "chain-0.nc" if case.command in ("sample", "mine") else "own.nc"
+    for name in case.outputs:
+        case.path(name).write_bytes(case.path(made).read_bytes())
+
+
+def another_kind(case: Case, rng: Rng) -> None:
+    """Put a data file at the place of the result, and overwrite it by --force."""
+    case.path(case.outputs[0]).write_bytes(case.path("own.nc").read_bytes())
+    case.argv.append("--force")
+
+
+def foreign_output(case: Case, rng: Rng) -> None:
+    """Put a file that dpmc did not write at the place of the result."""
+    case.path(case.outputs[0]).write_text(rng.choice(["my thesis\n", "a,b\n1,2\n", "", "\0\0"]))
+
+
+def shuffled(case: Case, rng: Rng) -> None:
+    """Put the options in another order."""
+    places = [i for i, word in enumerate(case.argv) if word.startswith("--")]
+    parts = [case.argv[i:j] for i, j in zip(places, [*places[1:], len(case.argv)], strict=True)]
+    rng.shuffle(parts)
+    case.argv[1:] = [word for part in parts for word in part]
+
+
+def joined(case: Case, rng: Rng) -> None:
+    """Write --name=value for --name value, where there is one value."""
+    for name in case.names():
+        i = case.argv.index(name)
+        values = case.argv[i + 1 : i + 3]
+        if values and not values[0].startswith("--") and (len(values) == 1 or values[1].startswith("--")):
+            case.argv[i : i + 2] = [f"{name}={values[0]}"]
+
+
+def lacking(case: Case, rng: Rng) -> None:
+    """Take away an option that is needed."""
+    needed = {"--model", "--method", "--output", "--figure", "--metrics", "--chains"}
+    needed |= {"--epsilon"} if "--json" in case.argv else set()
+    case.without(
+        rng.choice([n for n in case.names() if n in needed and (n, case.command) != ("--figure", "models")])
+    )
+
+
+def without_value(case: Case, rng: Rng) -> None:
+    """Take the values of an option away."""
+    case.option(rng.choice([name for name in case.names() if name not in ("--quiet", "--json")]))
+
+
+def reads(*names: str) -> Change:
+    """Name another file, or none, for one that is to be read."""
+    readers = ("--data", "--rows", "--chains", "--metrics", "--hyperparameters")
+    return lambda case, rng: case.option(
+        rng.choice([n for n in readers if n in case.argv]), rng.choice(names)
+    )
+
+
+def linked(case: Case, rng: Rng) -> None:
+    """Write to a link to an input."""
+    case.path("link.nc").symlink_to(case.path("own.nc" if case.command == "sample" else "rows.csv"))
+    over("link.nc")(case, rng)
+
+
+#: Option -> commands, and values that are refused in words that name the option.
+WRONG_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--chains": ("sample mine budget", "0", "-1", "x", "1.5", LONG),
+    "--epsilon": ("budget sample mine", "٣", "1_0", "four", "", "nan", "0x4", "4,0", "0", "-1", "-inf",
+        "1e-400"),
+    "--delta": ("cost sample", "0", "1", "-1", "nan", "inf", "x", LONG),
+    "--iterations": ("cost sample mine", "1.5", "x", "", "nan", "1e", "0", "-1", "-" + LONG),
+    "--n": ("cost", "0", "-1", "x", "1.5"),
+    "--thin": (RUN, "0", "-2", "1.5", "x"),
+    "--seed": (RUN, "-1", "x", "1.5", ""),
+    "--checkpoint-seconds": (RUN, "-1", "nan", "x", "-inf", ""),
+    "--model": ("budget sample data tune", "moon", "", "Normal", "OWN", "é"),
+    "--method": ("budget sample tune", "dp-hcm", "", "own", "nan"),
+    "--figure": ("plot", "mmd", "", "../mmd_easy", "nan"),
+}  # fmt: skip
+COMMANDS = [
+    *(Mutation(f"{name} wrong", commands, option(name, *values), word=name.strip("-")) for name, (commands,
+        *values) in WRONG_OPTIONS.items()),
+    Mutation("options in another order", ALL, shuffled, True, mixes=True),
+    Mutation("--name=value", ALL, joined, True),
+    Mutation("epsilon otherwise", "budget sample mine", option("--epsilon", "4.0", "4e0", "4.", "+4", "04"),
+             True, mixes=True),
+    Mutation("no budget", RUN, option("--epsilon", "inf"), True),
+    Mutation("checkpoints often", RUN, option("--checkpoint-seconds", "0", "0.001", "1e9"), True),
+    Mutation("chains that share a budget", RUN, option("--chains", "1", "2", "3"), True),
+    Mutation("a delta of one's own", "sample mine budget", option("--delta", "1e-6", "0.01"), True,
+             mixes=True),
+    Mutation("the file named otherwise", "sample evaluate", option("--data", "./own.nc", "config/../own.nc"),
+             True),
+    Mutation("output in a new folder", "sample mine data rows tune evaluate trace baselines",
+             output("a/b/new", "sub folder/neu ü", "{path}/new"), True),
+    Mutation("seed of the output's name", "mine gradients", lambda case, rng: (case.without("--seed"),
+             output("seed-1.nc", "a/seed-0.nc")(case, rng)), True),
+    Mutation("a result again, by --force", "sample mine data rows", both(existing, append("--force")), True),
+    Mutation("a result again", "sample mine data rows", existing, word="--force"),
+    Mutation("another kind of result, by --force", "evaluate sample", another_kind),
+    Mutation("epsilon huge or tiny", "budget sample mine", option("--epsilon", "1e-300", "1e300", "1e400",
+             LONG), None),
+    Mutation("numbers of 23 digits", "cost", lambda case, rng: option(rng.choice(["--iterations", "--n"]),
+             LONG)(case, rng), None),
+    Mutation("thin or seed of 23 digits", "mine", lambda case, rng: option(rng.choice(["--thin", "--seed"]),
+             LONG)(case, rng), None),
+    Mutation("more iterations than the budget has", "sample mine", option("--iterations", "100000", LONG),
+             word="iterations"),
+    Mutation("iterations of 23 digits without a budget", "mine", both(option("--epsilon", "inf"),
+             option("--iterations", LONG)), word="iterations"),
+    Mutation("seed without a start point", "sample", lambda case, rng: (output("new.nc")(case, rng),
+             case.option("--seed", rng.choice(["1000", LONG]))), word="seed"),
+    Mutation("a seed twice", "sample", lambda case, rng: (over("new-{seed}.nc")(case, rng),
+             case.option("--seed", "0", "0")), word="seed"),
+    Mutation("unknown option", ALL, append("--modle", "own")),
+    Mutation("a word too many", "budget cost data rows plot models", append("--study", "tiny", "own")),
+    Mutation("an option's value missing", "budget cost sample mine data rows tune evaluate plot",
+             without_value),
+    Mutation("a needed option missing", ALL.replace(" baselines", ""), lacking),
+    Mutation("unknown command", ALL, lambda case, rng: case.argv.__setitem__(0, rng.choice(["", "sampel",
+             "--x", "ü"]))),
+    Mutation("nothing at all", "budget", lambda case, rng: case.argv.clear()),
+    Mutation("unknown study", ALL, option("--study", "nope", "nope.yaml", "a/b", "config", "..", "", "/")),
+    Mutation("method that does not run there", "budget sample", both(option("--model", "flat-banana-2d"),
+             option("--method", "rwmh"))),
+    Mutation("format that is none", "plot models", option("--output", "new.txt", "new", "new.nc", ".svg")),
+    Mutation("an input is a folder", READ, reads("config/studies", "/", ".")),
+    Mutation("an input is missing", READ, reads("nope.nc", "nope.csv", "", "no/pe", "\udcff.nc", "n" * 300)),
+    Mutation("an input's name has two lines", READ, reads("no\npe.nc", "no\r\npe.csv", "no\x1b[1mpe")),
+    Mutation("output that is no file", WRITE, over("", "/", ".", "..", "config", "own.py/new.nc",
+             "rows.csv/a/new.csv", "n" * 300 + ".nc", "n/" * 3000 + "new.nc")),
+    Mutation("output over the study, or a foreign file", WRITE, over("config/studies/tiny.yaml",
+             "precious.txt")),
+    Mutation("output over the data", "sample evaluate trace", over("own.nc", "./own.nc", "config/../own.nc")),
+    Mutation("output over the data, by --force", "sample", both(over("own.nc"), append("--force"))),
+    Mutation("output over the rows", "mine gradients rows", over("rows.csv")),
+    Mutation("output over settings", "mine", over("mine.yaml", "config/hyperparameters/tiny.yaml")),
+    Mutation("output over the model", "mine data rows tune", over("own.py")),
+    Mutation("output over chains", "evaluate trace", over("chain-0.nc")),
+    Mutation("output over the table", "plot", over("metrics.csv")),
+    Mutation("output over an input through a link", "sample mine", linked),
+    Mutation("a foreign file where the output goes", WRITE, foreign_output),
+    Mutation("one output for two seeds", "sample", lambda case, rng: (case.option("--output", "new.nc",
+             rng.choice(["new.nc", "./new.nc", f"{case.folder}/new.nc"])), case.outputs.clear()),
+             word="output"),
+    Mutation("outputs too few", "sample", option("--output", "new.nc", "new-{sed}.nc"), word="output"),
+]  # fmt: skip
+
+
+# Texts and YAML: studies and hyperparameters
+
+
+def text(file: str, edit: Callable[[str, Rng], str | bytes]) -> Change:
+    """Edit the text of a file."""
+
+    def change(case: Case, rng: Rng) -> None:
+        content = edit(case.path(file).read_text(), rng)
+        case.path(file).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return change
+
+
+def swap(file: str, old: str, *news: str) -> Change:
+    """Put one of the texts in the place of another, which has to be there."""
+
+    def edit(content: str, rng: Rng) -> str:
+        if old not in content:
+            raise Unfit(old)
+        return content.replace(old, rng.choice(news))
+
+    return text(file, edit)
+
+
+def contents(file: str, *wrong: str | bytes) -> Change:
+    """Put one of the texts in the place of a whole file."""
+    return text(file, lambda content, rng: rng.choice(wrong))
+
+
+def further(file: str, *ends: str) -> Change:
+    """Put one of the texts at the end of a file."""
+    return text(file, lambda content, rng: content + rng.choice(ends))
+
+
+def put(file: str, place: str, *values: Any) -> Change:
+    """Put one of the values at a place (keys separated by slashes) of a YAML file; ... removes it."""
+
+    def change(case: Case, rng: Rng) -> None:
+        content = yaml.safe_load(case.path(file).read_text())
+        *above, key = place.split("/")
+        inner = content
+        for name in above:
+            inner = inner[name]
+        inner[key] = rng.choice(values)
+        if inner[key] is ...:
+            del inner[key]
+        case.path(file).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    return change
+
+
+def removed(file: str, *places: str) -> Change:
+    """Remove one of the places of a YAML file."""
+
+    def change(case: Case, rng: Rng) -> None:
+        try:
+            put(file, rng.choice(places), ...)(case, rng)
+        except KeyError as error:
+            raise Unfit from error
+
+    return change
+
+
+def wrong(file: str, commands: str, table: dict[str, tuple[Any, ...]]) -> Iterable[Mutation]:
+    """Return a mutation for each place of a YAML file; the refusal names the last key."""
+    for place, values in table.items():
+        word = place.rpartition("/")[2]
+        yield Mutation(f"{file}: {place} wrong", commands, put(file, place, *values), word=word)
+
+
+def reordered(content: str, rng: Rng) -> str:
+    """YAML with its keys in another order."""
+    items = list(yaml.safe_load(content).items())
+    rng.shuffle(items)
+    return yaml.safe_dump(dict(items), sort_keys=False, default_flow_style=rng.choice([None, True, False]))
+
+
+def spaced(content: str, rng: Rng) -> str:
+    """YAML with comments, blank lines, and the end of a document."""
+    if content.lstrip().startswith("{"):  # where a line may end within a text
+        raise Unfit
+    lines = [line + rng.choice(["", "", "  # a word"]) for line in content.strip().splitlines()]
+    begin, end = rng.choice(["---\n", "# ٣ é\n", "\n\n"]), rng.choice(["\n", "\n...\n", "\n\n# end\n"])
+    return begin + "\n".join(lines) + end
+
+
+def laughs(content: str, rng: Rng) -> str:
+    """YAML of a few lines that stands for 10^9 values."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{b}: &{b} [{', '.join(['*' + a] * 10)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
+    return content + "\n" + "\n".join(lines) + "\n"
+
+
+def damaged_yaml(file: str, commands: str) -> list[Mutation]:
+    """Return mutations that leave no YAML, or none that is a mapping."""
+    return [
+        Mutation(f"{file}: keys in another order", commands, text(file, reordered), True, mixes=True),
+        Mutation(f"{file}: comments and blank lines", commands, text(file, spaced), True),
+        Mutation(f"{file}: no YAML", commands, contents(file, "a: [\n", "a: b: c\n", "\ttitle: x\n",
+                 b"\xff\xfe\x00", b"\x00", "a: !!python/object:os.x {}\n", "*a\n", "a: 1\n---\nb: 2\n",
+                 "{a: 1}}",
+                 "%YAML 9\n", "? [a]\n: 1\n"), word=Path(file).name),
+        Mutation(f"{file}: no mapping", commands, contents(file, "", "[]\n", "null\n", "5\n", "word\n",
+                 "2024-01-01\n", "- a: 1\n", "true\n", "~: 1\n"), word=Path(file).name),
+        Mutation(f"{file}: nested 3,000 deep", commands, further(file, f"\nextra: {DEEP}\n",
+                 "\nextra: " + "{a: " * 3000 + "1" + "}" * 3000, "\n- " + "- " * 3000 + "a"),
+                 word=Path(file).name),
+    ]  # fmt: skip
+
+
+S, H, M = "config/studies/tiny.yaml", "config/hyperparameters/tiny.yaml", "mine.yaml"
+ASK, SOME, OWN = "budget sample data mine", "budget sample", "cost mine"
+CELL = "methods/dp-penalty"
+COUNT = (0, -1, 1.5, "x", [1])
+STUDIES = [
+    *wrong(S, ASK, {
+        "epsilon": (4,),
+        "models/own/epsilon": (4,),
+        f"{CELL}/clip": (4,),
+        f"{CELL}/options": ({"nope": 1}, {"clop": 3}, {"": 1}, {"clip": "big"}, {"tau": None}, {"clip": [1]},
+            {"clip": True}, {"proposal_sd": {"a": 1}}, {"clip": -1}, {"clip": NAN}, [1], "clip", 3),
+        "methods/rwmh/options": ({"acceptance": "nope"}, {"clip_distance": 3}, {"acceptance": ["barker"]}),
+        "settings_of": ("nope", ""),
+        "models/own/settings_of": ("nope", ""),
+        "chains": (*COUNT, None, True, 10**9, 10**22),
+        "seeds": (*COUNT, None, NAN, 10**12, 10**22),
+        "models/own/n": COUNT,
+        f"{CELL}/most_iterations": (*COUNT, None),
+        f"{CELL}/thin": COUNT,
+        "delta": (0, 1, -1, NAN, INF, None, True, [0.1], "0.1/m", "n", "0.1/n/n", "", "1/0", "1.2.3/n",
+            "0/n"),
+        "models/own/epsilons": ([], 4, None, [0], [-1], [NAN], ["four"], ["٣"], [[4]], [True], [None],
+            ["1_0"]),
+        "models/own/tuning_epsilon": (0, "x", None, [1], NAN),
+        f"{CELL}/algorithm": ("dp-hcm", "", "../x", "RWMH", 5, None, ["rwmh"]),
+        f"{CELL}/accountant": ("rpd", "", 5, None, ["tight"]),
+        f"{CELL}/models": (["moon"], [""], [], "own", [5]),
+        "figures": (["mmd"], "mmd-easy", [5], None, {"mmd-easy": 1}),
+        "models/own/data": ("nope", "fresh", "fresh--1", "", 5, None),
+        "models/own/start": ("nope", True, None),
+        "models/flat-banana-2d/model": ("moon", "", 5),
+        "models/own": (None, [], 5, "own"),
+        "models": (None, [], {}, 5, "own", ["own"]),
+        "methods": (None, [], {}, 5, {"dp-penalty": []}),
+        "tuning": ([], 5, {"mode": "x"}, {"seeds": 0}, {"methods": ["x"]}, {"models": ["moon"]},
+            {"trials": "x"}),
+        "title": ("", 5, None, ["a"]),
+    }),
+    *damaged_yaml(S, ASK),
+    Mutation("ends of lines of Windows", SOME, text(S, lambda t, rng: t.replace("\n", "\r\n").encode()),
+             True),
+    Mutation("4.0 for 4", SOME, put(S, "models/own/epsilons", [1.0, 4.0], [4e0]), True, mixes=True),
+    Mutation("delta otherwise", SOME, put(S, "delta", 0.005, 1e-3, "0.1 / n", "1e-1/n"), True, mixes=True),
+    Mutation("delta of 50/n for 20 rows", SOME, put(S, "delta", "50/n", "20/n"), word="delta"),
+    Mutation("anchors", SOME, text(S, lambda t, rng: t.replace("epsilons: [1, 4]",
+             "epsilons: &e [1, 4]").replace("epsilons: [1, 2]", "epsilons: *e")), True),
+    Mutation("defaults left out", SOME, removed(S, "chains", "epsilon_kind", "settings_of", "tuning"), True,
+             mixes=True),
+    Mutation("options that overrule", SOME, put(S, f"{CELL}/options", {"clip": 2}, {"tau": 5.0, "clip": 3}),
+             True),
+    Mutation("whole numbers as 3.0", SOME, put(S, "seeds", 2.0, 20.0), None),
+    Mutation("mark of byte order", SOME, text(S, lambda t, rng: "\ufeff" + t), None),
+    Mutation("settings of nobody: method", ASK, put(S, f"{CELL}/settings_of", "nope", ""), None),
+    Mutation("rows by 23 digits", "budget data", put(S, "models/own/n", 10**22), None),
+    Mutation("iterations of 23 digits", ASK, put(S, f"{CELL}/most_iterations", 10**22), None),
+    Mutation("a billion values in nine lines", "budget", text(S, laughs)),
+    Mutation("key missing", ASK, removed(S, "title", "delta", "seeds", "models", "methods",
+             "models/own/epsilons", "models/flat-banana-2d/tuning_epsilon"), word="missing"),
+    Mutation("no budget and no iterations", ASK, put(S, f"{CELL}/epsilons", ["inf"]), word="iterations"),
+    Mutation("no budget, by model", ASK, put(S, "models/own/epsilons", ["inf"], [1, "inf"]), None),
+    Mutation("cells of no study", ASK, put(S, "methods/dp-mala", *({"from_study": name} for name in ("nope",
+             "tiny", "", "../x", 5))), word="from_study"),
+    Mutation("label that is none", ASK, put(S, "models/Own Model", {"epsilons": [1], "tuning_epsilon": 1})),
+    Mutation("label of the wrong kind", ASK, swap(S, "flat-banana-2d:", "5:", "null:", "[a, b]:", "{a: b}:",
+             "2024-01-01:", "true:")),
+    Mutation("key twice", ASK, further(S, "\ntitle: b\n", "\nseeds: 3\n"), word="tiny.yaml"),
+    Mutation("value nested 3,000 deep", ASK, swap(S, "{clip: 3, acceptance: barker}", "{clip: " + DEEP + "}"),
+             word="tiny.yaml"),
+]  # fmt: skip
+
+BAD_NUMBERS = (0, -1, NAN, INF, "big", None, True, [], {}, [1], 1e200, 1e-200, "")
+HYPERPARAMETERS = [
+    *wrong(M, OWN, {
+        "tau": BAD_NUMBERS,
+        "clip": BAD_NUMBERS,
+        "proposal_sd": (0, -1, NAN, INF, "big", None, True, [], {}, [1, 1, 1], [1], [1, "a"], [1, NAN], [1,
+            None], [[1, 1]], [1, True], [0.1, -0.1], "0.1, 0.2"),
+        "mass": (1, None, "x"),  # which the method does not have
+        "hyperparameters": (None, [], 5, "x", {}),
+    }),
+    *wrong(H, SOME, {"dp-penalty": (None, [], 5, "own", {"own": []}, {"own": 5}),
+    "dp-penalty/own/tau": BAD_NUMBERS}),
+    *damaged_yaml(M, OWN),
+    *damaged_yaml(H, SOME),
+    Mutation("4.0 for 4", OWN, text(M, lambda t, rng: re.sub(r"(?<![\d.])4(?![\d.])", rng.choice(["4.0",
+             "4e0", "0.4e+1", "+4"]), t)), True, mixes=True),
+    Mutation("one length for all", OWN, put(M, "proposal_sd", 0.1, [0.1, 0.1], 1, [1, 2]), True, mixes=True),
+    Mutation("as dpmc tune writes them", OWN, text(M, lambda t, rng: yaml.safe_dump({"model": "own",
+             "method": "dp-penalty", "hyperparameters": yaml.safe_load(t), "tried": "no"})), True),
+    Mutation("of another model or method", OWN, text(M, lambda t, rng: yaml.safe_dump({rng.choice(["model",
+             "method"]): rng.choice(["moon", 5, None, []]), "hyperparameters": yaml.safe_load(t)}))),
+    Mutation("numbers as text", OWN, put(M, "tau", "4", "4.0", "٣", "1_0"), None),
+    Mutation("whole number of 23 digits", OWN, put(M, "tau", 10**22, 10**400), None),
+    Mutation("key missing", OWN, removed(M, "tau", "clip", "proposal_sd"), word="missing"),
+    Mutation("key of the wrong kind", OWN, further(M, "\n5: 1\n", "\nnull: 1\n", "\n[a]: 1\n", "\ntrue: x\n",
+             "\n'': 1\n"), word=M),
+    Mutation("key twice", OWN, further(M, "\ntau: 5\n"), word=M),
+    Mutation("value nested 3,000 deep", OWN, swap(M, "[0.1, 0.2]", DEEP), word=M),
+    Mutation("none in the study's file", SOME, removed(H, "dp-penalty", "dp-penalty/own"),
+             word="hyperparameters"),
+]  # fmt: skip
+
+
+# Models
+
+LIKELIHOOD = "-0.5 * ((rows - theta) ** 2).sum(axis=1)"
+COLUMNS, DIMENSION, TRUE_THETA = "    columns = 2\n", "dimension = 2", "true_theta = np.array([1.0, -1.0])"
+USE = "budget sample mine data rows"
+
+
+def source(old: str, *news: str) -> Change:
+    """Put one of the texts in the place of another in the model's source."""
+    return swap("own.py", old, *news)
+
+
+def likelihood(*texts: str) -> Change:
+    """Let log_likelihood return something else; L: its right value."""
+    right = f"return {LIKELIHOOD}"
+    return source(right, *("return " + words.replace("L", f"({LIKELIHOOD})") for words in texts))
+
+
+def gradient(*texts: str) -> Change:
+    """Let log_likelihood_gradient return something else."""
+    return source("return rows - theta\n", *(f"return {words}\n" for words in texts))
+
+
+def attribute_is(name: str, *values: str) -> Change:
+    """Give the class an attribute in the place of `columns`."""
+    return source(COLUMNS, *(f"    {name} = {value}\n" for value in values))
+
+
+def packaged(case: Case, rng: Rng) -> None:
+    """Move the model into a package."""
+    case.path("pack/age").mkdir(parents=True)
+    case.path("own.py").rename(case.path("pack/age/own.py"))
+    put(S, "models/own/model", "pack.age.own:Normal")(case, rng)
+
+
+#: Name of a wrong model -> commands, word of the refusal, and the change.
+WRONG_MODELS: dict[str, tuple[str, str, Change]] = {
+    "values of all rows for each": (RUN, "log_likelihood",
+        likelihood("-(rows[:, 0] - theta[:1, None]).repeat(len(rows), axis=0)", "L[:, None] - L[None, :]",
+        "np.subtract.outer(L, L)", "-0.5 * ((rows - theta) ** 2)", "L[:, None]", "L[None, :]")),
+    "a scalar": (RUN, "log_likelihood", likelihood("L.sum()", "float(L.sum())", "0.0", "theta.sum()", "5")),
+    "of another length": (RUN, "log_likelihood", likelihood("L[:-1]", "L[:3]", "np.append(L, 0.0)",
+        "np.zeros(0)", "theta", "np.unique(np.zeros(len(rows)))")),
+    "no real numbers": (RUN, "log_likelihood", likelihood("L + 0j", "L * 1j", "iter(L)", "dict(enumerate(L))",
+        "None", "...", "NotImplemented", "self", "L.astype(str)", "'text'", "L.astype(object)",
+        "np.array([None] * len(rows))", "L.astype('datetime64[s]')")),
+    "a row that depends on others": (RUN, "log_likelihood", likelihood("L - L.mean()",
+        "L / (1 + np.abs(L).max())", "np.sort(L)", "np.cumsum(L)",
+        "-0.5 * (((rows - rows.mean(axis=0)) - theta) ** 2).sum(axis=1)")),
+    "raises": (RUN, "own", source(f"return {LIKELIHOOD}", "raise ValueError('no')",
+        "raise RuntimeError('a\\nb')", "return 1 / 0", "assert False", "raise KeyError",
+        "raise StopIteration", "return self.nope")),
+    "leaves": (RUN, "", source(f"return {LIKELIHOOD}", "raise SystemExit(0)", "import sys; sys.exit(0)")),
+    "other arguments": (RUN, "log_likelihood", source("log_likelihood(self, theta, rows)",
+        "log_likelihood(self, theta)", "log_likelihood(self)", "log_likelihood(self, theta, rows, more)")),
+    "log_likelihood is no function": (RUN, "log_likelihood", source("    def log_prior(",
+        "    log_likelihood = 5\n\n    def log_prior(", "    log_likelihood = None\n\n    def log_prior(")),
+    "no log_likelihood": (USE, "log_likelihood", source("def log_likelihood(", "def other(")),
+    "gradient of the wrong shape": ("gradients", "log_likelihood_gradient",
+        gradient("(rows - theta).sum(axis=1)", "(rows - theta).T", "(rows - theta)[:, :1]",
+        "(rows - theta)[:-1]", "0.0", "None", "(rows - theta) + 0j", "(rows - theta)[:, :, None]",
+        "(rows - theta).astype(str)")),
+    "gradient that raises": ("gradients", "", gradient("1 / 0", "self.nope", "int('a')", "exit()")),
+    "no gradient": ("gradients", "gradient", source("def log_likelihood_gradient", "def other")),
+    "prior NaN": (RUN, "log_prior", source("return -0.005 *", "return np.nan *", "return np.inf *")),
+    "prior of the wrong kind": (RUN, "log_prior", source("return -0.005 * (theta**2).sum()", "return theta",
+        "return None", "return 'a'", "return 1j", "return [0.0, 0.0]", "return np.zeros((2, 2))",
+        "return {}")),
+    "prior that raises": (RUN, "", source("return -0.005 *", "return 1 / 0 *", "return self.nope *",
+        "raise SystemExit(0) #")),
+    "prior is no function": (RUN, "log_prior", source("    def log_prior_gradient",
+        "    log_prior = 5\n\n    def log_prior_gradient")),
+    "prior's gradient of the wrong kind": ("gradients", "log_prior_gradient", source("return -0.01 * theta",
+        "return [1, 2, 3]", "return 'a'", "return 1 / 0", "return None", "theta[5] = 1", "return 1j * theta",
+        "return theta.sum()", "return np.outer(theta, theta)")),
+    "prior's gradient of other arguments": (USE, "log_prior_gradient",
+        source("log_prior_gradient(self, theta)", "log_prior_gradient(self, theta, out)",
+        "log_prior_gradient(self)")),
+    "dimension wrong": (USE, "dimension", source(DIMENSION, "pass",
+        *(f"dimension = {value}" for value in ("0", "-1", "'2'", "2.5", "None", "float('nan')", "[2]",
+        "10**22", "lambda self: 2")))),
+    "another dimension than true_theta": (USE, "", source(DIMENSION, "dimension = 3", "dimension = 1")),
+    "columns wrong": ("mine rows", "column", attribute_is("columns", "3", "0", "'x'", "-2", "[2]")),
+    "n wrong": ("data", "n", source("n = 20", "n = 0", "n = -5", "n = 'many'", "n = 1.5", "n = None",
+        "n = [20]")),
+    "tempering wrong": ("mine data rows", "tempering", attribute_is("tempering", "-1", "0", "float('nan')",
+        "float('inf')", "'x'", "[1]", "1j")),
+    "true_theta wrong": (USE, "true_theta", source(TRUE_THETA,
+        *(f"true_theta = {value}" for value in ("np.zeros(3)", "np.zeros((2, 2))", "5", "'ab'", "None",
+        "[1, None]", "[1.0, np.nan]", "[1j, 0]", "{}", "[]")))),
+    "start wrong": ("mine data rows", "start", attribute_is("start", "np.zeros(3)", "[1.0]", "'ab'",
+        "[1.0, float('nan')]", "np.zeros((2, 2))", "[1j, 0]", "{}", "[]")),
+    "simulated rows wrong": ("data", "", source("return theta + generator.standard_normal((n, 2))",
+        *(f"return {value}" for value in ("np.zeros(n)", "np.zeros((n, 3))", "np.zeros((0, 2))",
+        "np.zeros((n, 2, 2))", "np.full((n, 2), np.nan)", "'rows'", "np.zeros((n, 2)) + 1j",
+        "np.full((n, 2), 'a')", "None", "[]", "1 / 0")))),
+    "posterior wrong": ("data rows", "posterior", source(COLUMNS,
+        *(f"    {line}\n" for line in ("posterior = 5", "def posterior(self, rows, temperature): return None",
+        "posterior = None", "def posterior(self, rows): return self",
+        "def posterior(self, rows, temperature): return 1 / 0")))),
+    "raises or leaves on import": (USE, "own", source("import numpy as np",
+        *(f"import numpy as np\n{line}" for line in ("raise RuntimeError('no')", "1 / 0", "assert False",
+        "nope", "{}['a']", "raise Exception('a\\nb')", "import nope", "class Broken(",
+        "raise OSError(2, 'no')", "raise RecursionError", "import sys; sys.exit(0)", "raise SystemExit",
+        "import sys; sys.exit('bye')", "exit()")))),
+    "__init__ fails": (USE, "own", source(COLUMNS, "    def __init__(self, n): pass\n",
+        *(f"    def __init__(self): {line}\n" for line in ("1 / 0", "raise SystemExit(0)",
+        "raise RuntimeError", "self.nope", "raise Exception('no')")))),
+    "no class of this name": (USE, "own", put(S, "models/own/model", "own:Nope", "own:np", "own:",
+        "own:Normal:x", "own:Normal.x", "own: Normal", "own:__name__")),
+    "no module of this name": (USE, "", put(S, "models/own/model", "nope:Normal", ":Normal", "..own:Normal",
+        ".own:Normal", "own.py:Normal", "./own:Normal", "nope.own:Normal", "é:Normal", " :Normal")),
+    "no Python": (USE, "own", contents("own.py", b"\xff\xfe", b"\0", "", "5", b"\x80class Normal:")),
+}  # fmt: skip
+MODELS = [
+    *(Mutation(name, commands, change, word=word) for name, (commands, word, change) in WRONG_MODELS.items()),
+    Mutation("a result in other words", RUN, likelihood("-L * -1.0", "np.array(L)", "L[::-1][::-1]",
+             "np.asfortranarray(L)", "L + 0.0 * theta[0]", "np.where(np.isnan(L), -np.inf, L)", "L.tolist()",
+             "tuple(L)", "list(L)"), True, mixes=True),
+    Mutation("a class with more in it, or less", USE, source(COLUMNS, f"{COLUMNS}    extra = {{'a': 1}}\n",
+             "", "    columns = np.int64(2)\n"), True, mixes=True),
+    Mutation("dimension otherwise", USE, source(f"    {DIMENSION}\n", "    dimension = np.int64(2)\n",
+             "    @property\n    def dimension(self):\n        return 2\n"), True),
+    Mutation("a prior in other words", RUN, source("return -0.005 *", "return -0.01 / 2 *",
+             "return np.float64(-0.005) *", "return 0 if theta is None else -0.005 *"), True, mixes=True),
+    Mutation("no prior", "sample mine data", source("def log_prior", "def other"), True),
+    Mutation("a start", "mine data rows", attribute_is("start", "np.array([0.5, 0.5])", "[0, 1]",
+             "(0.5, -2.0)"), True),
+    Mutation("a temperature", "mine data rows", attribute_is("tempering", "10", "20.0", "None"), True),
+    Mutation("inherited", USE, source("class Normal:", "class Base:\n    pass\n\nclass Normal(Base):"), True),
+    Mutation("in a package", "budget mine data rows", packaged, True),
+    Mutation("words on import", SOME, source("import numpy as np", "import numpy as np\nprint('hello')"),
+             True),
+    Mutation("numbers of another type", RUN, likelihood("L.astype(np.float32)", "L.round().astype(int)",
+             "L > -1"), None),
+    Mutation("not finite in places", RUN, likelihood("np.where(rows[:, 0] > 1, np.nan, L)",
+             "np.full(len(rows), np.nan)", "np.where(rows[:, 0] > 1, -np.inf, L)",
+             "np.full(len(rows), np.inf)"), None),
+    Mutation("gradient not finite", "gradients", gradient("(rows - theta) * np.nan",
+             "np.full(rows.shape, np.inf)"), None),
+    Mutation("rows changed in place", RUN, source(f"return {LIKELIHOOD}",
+             f"rows -= theta; return {LIKELIHOOD}"), None),
+    Mutation("n of 23 digits", "data budget", source("n = 20", "n = 10**22"), None),
+]  # fmt: skip
+
+
+# NetCDF: data files and chain files
+
+
+@dataclass
+class Group:
+    """The contents of a group of a file."""
+
+    attrs: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def read(path: Path) -> dict[str, Group]:
+    """Return the groups of a file by name; the root's is ""."""
+    with netCDF4.Dataset(path) as file:
+        file.set_auto_maskandscale(False)
+        return {
+            name: Group(
+                {key: at.getncattr(key) for key in at.ncattrs()},
+                {key: v[:] for key, v in at.variables.items()},
+            )
+            for name, at in {"": file, **file.groups}.items()
+        }
+
+
+def write(path: Path, groups: dict[str, Group]) -> None:
+    """Write groups anew, every array with dimensions of its own."""
+    with netCDF4.Dataset(path, "w") as file:
+        for name, group in groups.items():
+            at = file.createGroup(name) if name else file
+            at.setncatts(group.attrs)
+            for key, values in group.arrays.items():
+                array = np.asarray(values)
+                dims = [key, *(f"{key}_{axis}" for axis in range(1, array.ndim))][: array.ndim]
+                for dim, size in zip(dims, array.shape, strict=True):
+                    at.createDimension(dim, size)
+                kind = str if array.dtype.kind in "UO" else array.dtype
+                order: Any = "big" if array.dtype.byteorder == ">" else "native"
+                variable = at.createVariable(key, kind, dims, endian=order)
+                variable[...] = array.astype(object) if kind is str else array
+
+
+def file_of(case: Case) -> str:
+    """Return the file that a mutation is for: the problem, or a chain where the command reads chains."""
+    return "chain-0.nc" if "--chains" in case.argv else "own.nc"
+
+
+def edit(change: Callable[[dict[str, Group], Rng], Any]) -> Change:
+    """Edit the groups of the command's file; `change` returns the text to report."""
+
+    def mutate(case: Case, rng: Rng) -> None:
+        groups = read(case.path(file_of(case)))
+        case.told.append(f"{file_of(case)}: {change(groups, rng)}")
+        write(case.path(file_of(case)), groups)
+
+    return mutate
+
+
+def attribute(place: str, *values: Any) -> Change:
+    """Give an attribute, of a group as group/attribute, one of the values; ... removes it."""
+
+    def change(groups: dict[str, Group], rng: Rng) -> str:
+        group, _, name = place.rpartition("/")
+        groups[group].attrs[name] = value = rng.choice(values)
+        if value is ...:
+            del groups[group].attrs[name]
+        return f"{place} = {value!r}"
+
+    return edit(change)
+
+
+def missing(*names: str) -> Change:
+    """Take one of the attributes, variables (group/variable) or groups (group/) away."""
+
+    def change(groups: dict[str, Group], rng: Rng) -> str:
+        name = rng.choice(names)
+        group, _, inner = name.rpartition("/")
+        holder = groups[group]
+        del (holder.attrs if inner in holder.attrs else holder.arrays if inner else groups)[inner or group]
+        return f"no {name}"
+
+    return edit(change)
+
+
+def array(place: str, *changes: Edit) -> Change:
+    """Change a variable in one of the ways."""
+
+    def change(groups: dict[str, Group], rng: Rng) -> str:
+        group, _, name = place.rpartition("/")
+        arrays = groups[group].arrays
+        arrays[name] = rng.choice(changes)(arrays[name].copy())
+        return f"{place} = {arrays[name].dtype} {arrays[name].shape} {arrays[name].ravel()[:4]}"
+
+    return edit(change)
+
+
+def one(value: float) -> Edit:
+    """Put a value somewhere in the middle of an array."""
+
+    def change(values: np.ndarray) -> np.ndarray:
+        values = values.astype(float)
+        values.reshape(-1)[values.size // 2] = value
+        return values
+
+    return change
+
+
+def as_text(values: np.ndarray) -> np.ndarray:
+    """Return text of the same shape."""
+    return np.full(values.shape, "a", object)
+
+
+def bytes_of(change: Callable[[bytes, Rng], bytes]) -> Change:
+    """Change the bytes of the command's file."""
+
+    def mutate(case: Case, rng: Rng) -> None:
+        path = case.path(file_of(case))
+        path.write_bytes(change(path.read_bytes(), rng))
+
+    return mutate
+
+
+def damaged(content: bytes, rng: Rng) -> bytes:
+    """Put other bytes at a few places."""
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 3, 30])):
+        changed[rng.randrange(len(changed))] = rng.randrange(256)
+    return bytes(changed)
+
+
+def foreign(content: bytes, rng: Rng) -> bytes:
+    """Return a file that is not NetCDF."""
+    return rng.choice(
+        [b"", b"CDF", b"\x89HDF\r\n\x1a\n", b"\x89PNG\r\n", b"1,2\n", content[512:], b"\0" * 4096]
+    )
+
+
+def wrong_parts(
+    commands: str, change: Callable[..., Change], table: dict[str, tuple[Any, ...]]
+) -> Iterable[Mutation]:
+    """Return a mutation for each attribute or variable; the refusal names the word that comes first."""
+    for place, (word, *values) in table.items():
+        yield Mutation(f"{place} wrong ({commands})", commands, change(place, *values), word=word)
+
+
+def netcdf(commands: str) -> list[Mutation]:
+    """Return mutations of any NetCDF file."""
+    return [
+        Mutation("written by another program", commands, edit(lambda groups, rng: "as it was"), True),
+        Mutation(
+            "further attribute", commands, attribute("history", "by hand", 5, [1.0, 2.0]), True, mixes=True
+        ),
+        Mutation("damaged bytes", commands, bytes_of(damaged), None),
+        Mutation("damaged bytes, more often", commands, bytes_of(damaged), None),
+        Mutation("cut off", commands, bytes_of(lambda b, rng: b[: rng.randrange(len(b) - 1)]), word=".nc"),
+        Mutation("no NetCDF", commands, bytes_of(foreign), word=".nc"),
+        Mutation("NetCDF of something else", commands, edit(lambda groups, rng: groups.clear()), word=".nc"),
+    ]
+
+
+R = "rows.csv"
+C = "mine rows"
+
+
+def cell(*values: str) -> Change:
+    """Put one of the texts in the place of a number, not in the first line."""
+
+    def edit(content: str, rng: Rng) -> str:
+        lines = [line.split(",") for line in content.splitlines()]
+        lines[rng.randrange(1, len(lines))][rng.randrange(2)] = rng.choice(values)
+        return "\n".join(map(",".join, lines)) + "\n"
+
+    return text(R, edit)
+
+
+def first(*lines: str) -> Change:
+    """Put one of the lines in the place of the first."""
+    return text(R, lambda t, rng: rng.choice(lines) + "\n" + t.split("\n", 1)[1])
+
+
+def renamed(case: Case, rng: Rng) -> None:
+    """Give own rows the name of a data set of dpmc."""
+    name = rng.choice(["published.csv", "tuning.csv", "fresh-0.csv", "fresh-12.csv"])
+    case.path(R).rename(case.path(name))
+    case.option("--rows" if "--rows" in case.argv else "--data", name)
+
+
+DATA_FILES = [
+    *netcdf("sample"),
+    *wrong_parts("sample", attribute, {
+        "temperature": ("temperature", -1.0, 0.0, NAN, INF, "x", "", [1.0, 2.0], -1e-300),
+        "label": ("own.nc", 5, "", "moon", [1, 2]),
+        "model": ("model", 5, "", "moon", [1.0, 2.0], "nope:Normal", "own:"),
+        "dataset": ("dataset", 5, [1.0, 2.0], NAN),
+    }),
+    *wrong_parts("sample", array, {
+        "rows": ("rows", *map(one, (NAN, INF, -INF, 1e151, -1e300)), lambda a: a[:, 0], lambda a: a[None],
+            lambda a: a[:0], lambda a: a[:, :0], lambda a: a[:, :1], lambda a: np.tile(a, 2), lambda a: a[0,
+            0], as_text, lambda a: a.astype("U")),
+        "starts": ("start", lambda a: a[:, 0], lambda a: a[:, :1], lambda a: a[:1], lambda a: a[:0],
+            lambda a: np.tile(a, 2), one(NAN), one(INF), as_text),
+        "true_theta": ("true_theta", lambda a: a[:1], lambda a: a[None], lambda a: a[0], lambda a: np.tile(a,
+            2), as_text),
+        "posterior_mean": ("posterior_mean", lambda a: a[:1], lambda a: a[None], as_text),
+        "posterior_covariance": ("posterior_covariance", lambda a: a[:1], lambda a: a[0], as_text),
+        "baselines": ("baselines", lambda a: np.zeros((2, 3, 1)), lambda a: np.zeros(2)),
+    }),
+    Mutation("rows of another type", "sample", array("rows", lambda a: a.astype("f4"),
+             lambda a: a.astype(">f8"), lambda a: a.round().astype("i4"), lambda a: a.round().astype("i8")),
+             True, mixes=True),
+    Mutation("temperature of another type", "sample", attribute("temperature", 1, np.float32(1), np.int16(1)),
+             True, mixes=True),
+    Mutation("further variable", "sample", edit(lambda g, rng: g[""].arrays.update(weight=np.ones(3))), True),
+    Mutation("attribute or variable missing", "sample", missing("label", "model", "dataset", "temperature",
+             "rows", "starts", "true_theta", "reference", "baselines", "posterior_mean",
+             "posterior_covariance"), word="missing"),
+    Mutation("of another version", "sample", attribute("schema", 99, "x", -1, NAN), None),
+    Mutation("fewer rows", "sample", array("rows", lambda a: a[:1], lambda a: a[:19]), None),
+    Mutation("reference of the wrong shape", "sample", array("reference", lambda a: np.zeros((3, 1)),
+             lambda a: np.zeros(2), lambda a: np.full((2, 2), NAN), as_text), None),
+    Mutation("histogram of the wrong shape", "sample", edit(lambda groups,
+             rng: groups[""].arrays.update(histogram_edges=np.zeros((2, 4)),
+             histogram_counts=np.zeros(rng.choice([(2, 2), (3,), (4, 4)])))), word="histogram"),
+    # Rows as CSV
+    Mutation("a header", C, text(R, lambda t, rng: rng.choice(["x,y", "x 1,y 1", '"x","y"',
+             "é,ü"]) + "\n" + t), True),
+    Mutation("numbers in other words", C, cell("4", "4.", "+4", "4e0", " 4 ", "-0.0", ".5", "4." + "0" * 30),
+             True, mixes=True),
+    Mutation("no end of the last line", C, text(R, lambda t, rng: t.rstrip("\n")), True),
+    Mutation("ends of lines of Windows", C, text(R, lambda t, rng: t.replace("\n", "\r\n").encode()), True),
+    Mutation("rows in another order", C, text(R, lambda t, rng: "".join(rng.sample(t.splitlines(True), 20))),
+             True, mixes=True),
+    Mutation("mark of byte order", C, text(R, lambda t, rng: "\ufeff" + t), None),
+    Mutation("quoted numbers, or of other scripts", C, cell('"4"', "'4'", "٣", "1_0"), None),
+    Mutation("blank lines", C, further(R, "\n", "\n\n\n", "  \n"), word="line 21"),
+    Mutation("header that is a broken number", C, first("1.o,2", "1..0,2", "0,9;-2,0", "1.5,", ",2",
+             "1,-2.0x", "1 0,2"), word="line 1"),
+    Mutation("no number", C, cell("x", "1..0", "1,", "0x4", "1 2", "--1", "None", "1e", "true", "", " "),
+             word="line"),
+    Mutation("numbers too large or not finite", C, cell("nan", "inf", "-inf", "1e999", "NA", "1e151",
+             "-1e300", "1" + "0" * 200), word=R),
+    Mutation("lines of different lengths", C, further(R, "1\n", "1,2,3\n", "1,2,\n"), word="line 21"),
+    Mutation("other columns than the model's", C, text(R, lambda t, rng: rng.choice([t.replace(",", ",0,"),
+             "".join(line.split(",")[0] + "\n" for line in t.splitlines())])), word="columns"),
+    Mutation("other marks between", C, text(R, lambda t, rng: t.replace(",", rng.choice(";\t |"))), word=R),
+    Mutation("no rows", C, contents(R, "", "\n", "x,y\n", "\n\n", " ", b"\xff\xfe1", b"\0\0", b"PK\3\4\x99",
+             "1,2\n".encode("utf-16"), "1," * 200_000 + "1\n"), word=R),
+    Mutation("the name of a data set of dpmc", C, renamed, word="name"),
+]  # fmt: skip
+
+E = "evaluate trace"
+NEEDED = ("study", "model", "method", "epsilon", "dataset", "seed", "iterations", "n", "status",
+          "ratio_evaluations_per_iteration", "gradient_evaluations_per_iteration")  # fmt: skip
+CHAINS = [
+    *netcdf(E),
+    *wrong_parts(E, attribute, {
+        "model": ("model", 5, "moon", "", [1.0, 2.0]),
+        "epsilon": ("epsilon", "x", "-1", "", [1.0, 2.0], NAN),
+        "dataset": ("data", "fresh-1", 5, "", [1.0, 2.0]),
+        "thin": ("thin", "x", 0, -1, 1.5, NAN, [1, 1], LONG),
+        "iterations": ("iterations", "many", -1, NAN, [6, 6], LONG, 10**12),
+        "sample_stats/accepted_total": ("missing", ...),
+    }),
+    *wrong_parts("evaluate", attribute, {
+        "method": ("method", 5, [1.0, 2.0], NAN),
+        "seed": ("seed", "x", -1, 1.5, [0, 1], NAN, "", LONG),
+        "iterations": ("iterations", 1.5, ""),
+        "ratio_evaluations_per_iteration": ("evaluations", "x", -1, NAN, [1, 1], LONG),
+        "ledger": ("ledger", "{", "", "nan nan", "\0", DEEP, "5", "[]", '{"budget": 1}', '"x"',
+            '{"delta": null}', '{"budget": {"delta": 0.1}, "epsilon_spent": 1}', 5,
+            '{"budget": {}, "epsilon_spent": "x", "performed": 5, "forfeited": []}'),
+        "private_diagnostics/ratio_clipped_total": ("ratio_clipped", "x", ..., NAN),
+    }),
+    *wrong_parts(E, array, {
+        "posterior/theta": ("theta", lambda a: a[0], lambda a: a[0, 0], lambda a: a[None], lambda a: a[:, :,
+            :1], lambda a: a[:0], lambda a: np.tile(a, (1, 1, 2)), lambda a: a[:, :, :0], as_text),
+    }),
+    Mutation("chains in another order", "evaluate", lambda case, rng: case.option("--chains", "chain-1.nc",
+             "chain-0.nc"), True, mixes=True),
+    Mutation("one chain", "evaluate", option("--chains", "chain-0.nc", "./chain-1.nc"), True),
+    Mutation("a chain twice", "evaluate", lambda case, rng: case.option("--chains", "chain-0.nc",
+             rng.choice(["chain-0.nc", "./chain-0.nc"])), word="seed"),
+    Mutation("attributes of another type", E, attribute("seed", 0, np.int16(0), np.uint64(0)), True,
+             mixes=True),
+    Mutation("draws of another type", E, array("posterior/theta", lambda a: a.astype("f4"),
+             lambda a: a.astype(">f8")), True),
+    Mutation("attribute missing", "evaluate", missing(*NEEDED), word="missing"),
+    Mutation("attribute missing, for a trace", "trace", missing(*NEEDED), None),
+    Mutation("attribute that is not needed missing", E, missing("mode", "thin", "rows_per_evaluation",
+             "ledger", "delta"), None),
+    Mutation("variable or group missing", E, missing("posterior/theta", "constant_data/theta_0", "posterior/",
+             "sample_stats/", "private_diagnostics/", "constant_data/"), word="missing"),
+    Mutation("n or status of the wrong kind", "evaluate", lambda case, rng: rng.choice([attribute("n", "x", 0,
+             -20, NAN, [20, 20]), attribute("status", 5, "", [1.0, 2.0], "a\nb")])(case, rng), None),
+    Mutation("draws lost or not finite", E, array("posterior/theta", lambda a: a[:, :3], lambda a: a[:, :0],
+             lambda a: np.tile(a, (1, 5, 1)), one(NAN), one(INF), one(1e300)), None),
+    Mutation("start of the wrong shape", "trace", array("constant_data/theta_0", lambda a: a[:, :1],
+             lambda a: a[0], as_text), None),
+    Mutation("totals of the wrong kind", "evaluate", attribute("sample_stats/accepted_total", "x", NAN, -1,
+             1e300), None),
+]  # fmt: skip
+
+
+# Tables of metrics
+
+T = "metrics.csv"
+ROW = "tiny,flat-banana-2d,dp-penalty,1,9,mmd"
+
+
+def value(column: str, metric: str, *values: str) -> Change:
+    """Put one of the texts into a column of a row with this metric; "" stands for any."""
+
+    def edit(content: str, rng: Rng) -> str:
+        head, *lines = (line.split(",") for line in content.splitlines())
+        row = rng.choice([line for line in lines if not metric or line[5] == metric])
+        row[head.index(column)] = rng.choice(values)
+        return "".join(",".join(line) + "\n" for line in (head, *lines))
+
+    return text(T, edit)
+
+
+def columns(content: str, rng: Rng) -> str:
+    """The table with its columns in another order, and perhaps one more."""
+    table = [line.split(",") for line in content.splitlines()]
+    order, more = rng.sample(range(7), 7), rng.choice([[], ["extra"]])
+    return "".join(",".join([line[i] for i in order] + more) + "\n" for line in table)
+
+
+def no_column(content: str, rng: Rng) -> str:
+    """The table with the name of one of its columns written otherwise."""
+    head, body = content.split("\n", 1)
+    name = rng.choice(head.split(","))
+    return head.replace(name, rng.choice([name.upper(), f" {name}", "", f"{name}2"])) + "\n" + body
+
+
+def other_rows(content: str, rng: Rng) -> str:
+    """The table with its rows in another order."""
+    head, *lines = content.splitlines(True)
+    return head + "".join(rng.sample(lines, len(lines)))
+
+
+TABLES = [
+    Mutation(name, "plot", change, valid, word, mixes) for name, change, valid, word,
+             mixes in [("columns in another order", text(T, columns), True, "", False),
+             ("rows in another order", text(T, other_rows), True, "", True), ("ends of lines of Windows",
+             text(T, lambda t, rng: t.replace("\n", "\r\n").encode()), True, "", False),
+             ("numbers in other words", value("value", "mmd", "1", "0.10", "1e-1", "2.", "+0.5"), True, "",
+             True), ("epsilon in other words", text(T, lambda t, rng: t.replace("penalty,1,",
+             "penalty,1.0,")), True, "", False), ("quoted cells", value("model", "mmd", '"flat-banana-2d"'),
+             True, "", False), ("rows of another study", further(T, "thesis,circle,dp-hmc,4,0,mmd,0.1\n"),
+             True, "", True), ("no rows", text(T, lambda t, rng: t.split("\n")[0] + "\n"), None, "", False),
+             ("a row twice", text(T, lambda t, rng: t + t.splitlines()[2] + "\n"), None, "", False),
+             ("rows of unknown names", value("method", "mmd", "nope", "", "5"), None, "", False),
+             ("a metric of an unknown name", value("metric", "mmd", "nope", "", "5"), None, "", False),
+             ("cut off", text(T, lambda t, rng: t[: rng.randrange(60, len(t))]), None, "", False),
+             ("a value infinite", value("value", "", "inf", "-inf", "1e999", "1e300"), None, "", False),
+             ("no number", value("value", "mmd", "nan", "NaN", "x", "0.1.2", "NA", "none", "0.1 nats", "1e",
+             "", " "), False, T, False), ("no number of iterations", value("value", "iterations", "nan",
+             "NaN", "x", "many"), False, T, False), ("epsilon that is none", value("epsilon", "mmd", "x",
+             "-1", "0", "nan", "٣"), False, "epsilon", False), ("column missing", text(T, no_column), False,
+             "column", False), ("lines too long or cut off", further(T, f"{ROW},0.1,5\n", f"{ROW}\n"), False,
+             T, False), ("no table", contents(T, "", "\n", "a", "{}", '"', "a,b\n1,2\n", b"\xff\xfe",
+             b"\0" * 99, b"%PDF-1.4\n\x80", "a,b\n1,2\n".encode("utf-16")), False, T, False),
+             ("broken quotes", text(T, lambda t, rng: t.replace("mmd", '"mmd', 1)), False, T, False),
+    ]
+]  # fmt: skip

@@ -1,0 +1,179 @@
+"""Pages of docs/, README and config/README against the code, and their links within the repository."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpmc
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.__main__ import page as page_of_hyperparameters
+from dpmc.algorithms.hyperparameters import Values, declared, describe, read
+from dpmc.base import Algorithm
+from dpmc.cli.options import COMMANDS
+from dpmc.common.shipped import PACKAGE
+from dpmc.privacy import accountants
+from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.runs import RunReleases
+from dpmc.studies.__main__ import study_schema, tables
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs/reference"
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(page for page in ROOT.glob("docs/**/*.md") if ROOT / "docs/_build" not in page.parents),
+    *(ROOT / folder / "README.md" for folder in ("config", "data/published", "src/dpmc/template")),
+]
+CODE = re.compile(r"^( *)(```+|~~~+).*?^\1\2[ ]*$|(`+)(?!`).*?(?<!`)\3(?!`)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(\s*([^)\s]+)\s*\)|^ {0,3}\[[^\]]+\]:\s*(\S+)|(?:src|href)=\"([^\"]+)\"", re.MULTILINE)
+
+
+def cells(text: str) -> list[list[str]]:
+    """Return the cells of all rows of a page's tables."""
+    lines = (line for line in text.split("\n") if line.startswith("| "))
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def broken(page: Path) -> list[str]:
+    """Return the links of a page to files that are not there; `make docs` checks headings."""
+    links = [next(filter(None, found)) for found in LINK.findall(CODE.sub("", page.read_text("utf-8")))]
+    files = {link.partition("#")[0] for link in links if not re.match(r"[a-z]+:|#", link)}
+    return sorted(
+        name
+        for name in files
+        if not (page.parent / name).exists() or ROOT not in (page.parent / name).resolve().parents
+    )
+
+
+def test_links_lead_to_files_of_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {page.name: broken(page) for page in PAGES if broken(page)} == {}
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("[a](page.md#x) `[b](no.md)` [c](gone.md) ![d](gone.png) [e](../..)\n[f]: gone.txt\n")
+    assert broken(page) == ["../..", "gone.md", "gone.png", "gone.txt"]
+
+
+def test_generated_pages_are_those_of_the_declarations() -> None:
+    assert (REFERENCE / "hyperparameters.md").read_text() == page_of_hyperparameters()
+    assert tables() in (ROOT / "config/README.md").read_text()
+    assert (ROOT / "config/study.schema.json").read_text() == study_schema()
+
+
+def test_every_command_has_a_section() -> None:
+    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    for pattern in (r"^## `(.+)`$", r"^!dpmc (\w+) --help$"):
+        assert re.findall(pattern, text, re.MULTILINE) == list(COMMANDS)
+
+
+# Algorithms
+
+#: Some value of each hyperparameter that has no default.
+SOME = {
+    **dict.fromkeys(("tau", "tau_l", "tau_g", "proposal_sd", "step_size", "mass", "diffusion"), 1.0),
+    **dict.fromkeys(("clip", "clip_l", "clip_g"), 1.0),
+    **{"steps": 5, "batch_size": 1000, "batch_mean": 10.0, "most_rows": 500, "epsilon": 0.01, "delta": 1e-6},
+}
+
+
+@cache
+def index() -> dict[str, list[str]]:
+    """Return the rows of the index of algorithms by name."""
+    text = (REFERENCE / "algorithms/index.md").read_text(encoding="utf-8")
+    rows = cells(text.partition("\n| algorithm")[2])
+    return {row[0].split("`")[1]: row for row in rows if row[0].startswith("[`")}
+
+
+def algorithm(name: str) -> Algorithm:
+    names = {field.name for field in declared(algorithm_class(name))}
+    needed = {key: value for key, value in SOME.items() if key in names}
+    if "variant" in names:
+        needed["variant"] = "corrected"
+    if name in ("rwmh", "hmc"):
+        needed.pop("clip"), needed.pop("clip_g", None)
+    return read(algorithm_class(name), Values(needed, name), 2)
+
+
+def test_the_index_has_every_algorithm_once() -> None:
+    assert tuple(index()) == ALGORITHMS
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_page_of_an_algorithm_is_that_of_its_declaration(name: str) -> None:
+    link, *_, gradient, rows, _, named = index()[name]
+    text = (REFERENCE / "algorithms" / re.search(r"\((\S+\.md)\)", link)[1]).read_text(encoding="utf-8")
+    table = re.match(r"(?:\|.*\n)+", text.partition(f"<!-- hyperparameters of {name} -->\n")[2])
+    described = [[cell.replace("|", r"\|") for cell in entry] for entry in describe(algorithm_class(name))]
+    found = cells(table[0])[2:]
+    assert all(row.pop(1) for row in found), "every hyperparameter has a unit"
+    assert found == [[f"`{key}`", *rest] for key, *rest in described]
+
+    made = algorithm(name)
+    assert gradient == ("yes" if made.needs(2).gradients else "no")
+    if made.public_clip is None:
+        evaluations = made.needs(2).gradients + made.needs(2).ratios
+        times = f", {evaluations} times" if evaluations > 1 else ""
+        # Written with L, which is 5 here.
+        assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
+    once, each = made.releases(20_000)
+    if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
+        assert named == "none, ε = ∞"
+    else:
+        assert named == ", ".join(f"`{n}`" for n in RunReleases(once, each).by_accountant(1e-5, iterations=1))
+
+
+def test_the_page_has_every_accountant_whether_it_is_a_filter_and_the_presets() -> None:
+    rows = cells((REFERENCE / "accountants.md").read_text(encoding="utf-8"))
+    filters = {row[0].strip("`"): row[4] for row in rows if len(row) == 6 and row[0].startswith("`")}
+    assert filters == {name: "yes" if a.is_filter else "no" for name, a in accountants.ACCOUNTANTS.items()}
+    named = [row for row in rows if len(row) == 3 and row[1].startswith("`")]
+    for column, preset in ((1, "tight"), (2, "thesis")):
+        chosen = sorted(accountants.PRESETS[preset].values())
+        assert sorted(row[column].strip("`") for row in named) == chosen
+
+
+def test_every_part_of_a_chain_file_is_on_the_page() -> None:
+    """Of a chain of the algorithm that records most."""
+    model = dpmc.LogisticRegression("y", ["x"], norm=2.0)
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 200)
+    setting: dict[str, Any] = {"variant": "corrected", "clip": 3, "epsilon": 0.1, "delta": 1e-4}
+    options: dict[str, Any] = {"hyperparameters": {**setting, "proposal_sd": 0.1}, "progress": False}
+    chain = dpmc.sample(model, rows, "dp-fast-mh-full", epsilon=8, iterations=4, **options)
+    text = (REFERENCE / "chain-files.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([^`\n]+)`", text))
+    words |= {word.rpartition("/")[2] for word in words}
+    groups = chain.children.values()
+    parts = {part for group in groups for part in (*group.variables, *group.attrs, group.name)}
+    assert {*chain.attrs, *parts} - words == set()
+    paths = {path for row in cells(text) for path in re.findall(r"`([^`]+/[^`]+)`", row[0])}
+    assert paths == {f"{group.name}/{name}" for group in groups for name in group.data_vars}
+
+
+# Messages that the page on trouble explains
+
+
+@cache
+def texts() -> str:
+    """Return all texts in the code, with … for inserted values."""
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_every_message_that_is_explained_occurs_in_the_code() -> None:
+    page = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert len(messages) >= 40
+    for message in messages:
+        pieces = [piece.strip(" :;,.()") for piece in message.split("…")]
+        assert max(map(len, pieces)) >= 6, message
+        assert [piece for piece in pieces if len(piece) >= 6 and piece not in texts()] == [], message
