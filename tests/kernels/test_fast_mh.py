@@ -167,7 +167,7 @@ def test_exact_draws_do_not_stay_exact_without_balance(name: str, changes: dict[
 
 # --- faults --------------------------------------------------------------------------------------
 
-MECHANISM, SUMS = "dpmc.privacy.fast_mechanism", "dpmc.evaluators.kernels"
+MECHANISM, SUMS = "dpmc.privacy.fast_mechanism", "dpmc.evaluators.kernels.poisson"
 LISTING = ("free < log_ratio", "free < log_ratio - 0.5")
 NOISE = "noise = self.noise.corrected(sd)"
 UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
