@@ -1,13 +1,11 @@
 """TunaMH and DP-Fast MH: their random numbers, whole chains, and noise set by an epsilon per iteration."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.algorithms.dp_barker import fits as barker_fits
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
@@ -134,12 +132,6 @@ def test_a_proposal_outside_the_prior_is_rejected_without_reading_rows() -> None
 # --- noise set by an epsilon per iteration -------------------------------------------------------
 
 
-def test_dp_fast_mh_is_set_to_an_epsilon_per_iteration() -> None:
-    for method in ("dp-fast-mh", "dp-fast-mh-full"):
-        found = algorithm_class(method).calibrate({"proposal_sd": 1.0, "epsilon": 9.0}, 0.05, 1e-5, 60)
-        assert found == {"proposal_sd": 1.0, "epsilon": 0.05, "delta": 1e-5}
-
-
 def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
     for how, wanted in ((None, 96.90), ("classical", 96.90), ("exact", 57.77)):
         values = {"clip": 1.0} if how is None else {"clip": 1.0, "calibration": how}
@@ -161,12 +153,6 @@ def test_dp_barker_is_set_to_an_epsilon_per_iteration() -> None:
     assert DPBarker.calibrate({"batch_size": size + 1}, 0.01, 1e-5, 50_000)["batch_size"] == size
     with pytest.raises(DpmcError, match="epsilon: 1e-06 per iteration is too small for dp-barker"):
         DPBarker.calibrate({}, 1e-6, 1e-5, 50_000)
-
-
-def test_the_ledger_of_a_corrected_chain_is_json() -> None:
-    run = loop.sample(cell("dp-fast-mh", iterations=20), [0])[0]
-    (performed,) = json.loads(run.attributes["ledger"])["performed"]
-    assert (performed["type"], performed["count"], performed["most_rows"]) == ("fast-metropolis", 20, 48)
 
 
 @pytest.mark.parametrize(

@@ -122,15 +122,6 @@ def test_twice_as_fine_a_grid_is_the_same_law(posterior: GridPosterior, monkeypa
         assert np.abs(np.interp(fine_edges, edges, laws[0]) - laws[1]).max() < 1e-5
 
 
-def test_posterior_has_the_two_modes_of_exchanged_components(posterior: GridPosterior) -> None:
-    """(θ_1, θ_2) and (θ_1 + θ_2, −θ_2) are one law of x."""
-    mean, covariance = posterior.mean(), posterior.covariance()
-    exchange = np.array([[1.0, 1.0], [0.0, -1.0]])
-    np.testing.assert_allclose(exchange @ mean, mean, atol=1e-3)
-    np.testing.assert_allclose(exchange @ covariance @ exchange.T, covariance, atol=1e-3)
-    assert covariance[1, 1] > 0.5
-
-
 def test_draws_follow_the_grid(posterior: GridPosterior) -> None:
     """False alarm of each check: 1e-4."""
     size = 100_000

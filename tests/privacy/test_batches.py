@@ -78,9 +78,8 @@ def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
         assert accountant.epsilon(repeat(each, k), 1e-6) <= 2.0
         assert accountant.epsilon(repeat(each, k + 1), 1e-6) > 2.0 * (1.0 - 2e-9)
         ledger = Ledger(Budget(2.0, 1e-6), accountant)
-        with pytest.raises(DpmcError, match="budget exceeded"):
+        with pytest.raises(BudgetExceeded):
             ledger.foresee(repeat(each, k + 1))
-        ledger.foresee(repeat(each, k))
         ledger.reserve(repeat(each, k))
         assert Ledger.from_json(ledger.to_json()).reserved_events == repeat(each, k)
 
@@ -329,33 +328,23 @@ def test_all_kinds_of_releases_are_bounded_together() -> None:
 # --- properties over wide grids ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("taus", "fractions"),
-    [
-        ((0.1, 1.0, 20.0), (0.001, 0.05, 1.0)),
-        pytest.param((0.02, 0.3, 3.0, 1e4), (1e-4, 0.01, 0.2), marks=pytest.mark.slow),
-    ],
-)
-def test_over_a_wide_grid(taus, fractions) -> None:
+def test_over_a_wide_grid() -> None:
     """0 <= tight <= pessimistic <= 1, rising with k and q, falling with epsilon and tau."""
-    n, epsilons, numbers = 10_000, (0.02, 0.5, 6.0), (1, 30, 3000)
+    n, axes = 10_000, ((0.1, 1.0, 20.0), (0.001, 0.05, 1.0), (1, 3000), (0.02, 0.5, 6.0))
     found = {}
-    for tau, q, count, epsilon in itertools.product(taus, fractions, numbers, epsilons):
-        events = minibatch(tau, max(1, round(q * n)), n, count)
-        wor, replace, renyi = (a.delta(events, epsilon) for a in (WOR, REPLACE, RDP))
-        assert 0.0 <= wor <= 1.0 and 0.0 <= replace <= 1.0 and 0.0 <= renyi <= 1.0
-        assert wor <= replace * (1.0 + 1e-6) + 1e-13 * count, (tau, q, count, epsilon)
-        assert wor <= renyi * (1.0 + 1e-6) + 1e-13 * count, (tau, q, count, epsilon)
-        found[tau, q, count, epsilon] = wor, replace, renyi
+    for tau, q, count, epsilon in itertools.product(*axes):
+        events = minibatch(tau, round(q * n), n, count)
+        wor, *others = found[tau, q, count, epsilon] = [a.delta(events, epsilon) for a in (WOR, REPLACE, RDP)]
+        assert 0.0 <= wor <= min(others) * (1.0 + 1e-6) + 1e-13 * count and max(others) <= 1.0
     for key, values in found.items():
-        axes = (taus, fractions, numbers, epsilons)
         for place, axis in enumerate(axes):
-            after = axis.index(key[place]) + 1
-            if after < len(axis):
-                other = found[(*key[:place], axis[after], *key[place + 1 :])]
+            for after in axis[axis.index(key[place]) + 1 :][:1]:
+                other = found[(*key[:place], after, *key[place + 1 :])]
                 low, high = (other, values) if place in (0, 3) else (values, other)
-                for a, b in zip(low, high, strict=True):
-                    assert a <= b * (1.0 + 1e-4) + 1e-13 * 3000, (key, place)
+                assert all(a <= b * (1.0 + 1e-4) + 3e-10 for a, b in zip(low, high, strict=True)), (
+                    key,
+                    place,
+                )
 
 
 @settings(deadline=None, max_examples=15)

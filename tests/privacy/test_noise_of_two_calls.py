@@ -183,10 +183,9 @@ def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int =
 
 def test_bits_are_equal_in_another_process_and_other_for_an_edited_model(tmp_path: Path) -> None:
     first = in_a_process(tmp_path, NORMAL)
-    assert in_a_process(tmp_path, NORMAL, hash_seed=7) == first
     commented = NORMAL.replace("def square(x):", "# A comment.\n\n\ndef square(x):")
-    assert in_a_process(tmp_path, commented) == first
-    for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)"), ('"c"}', '"d"}')):
+    assert in_a_process(tmp_path, commented, hash_seed=7) == first
+    for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)")):
         assert in_a_process(tmp_path, NORMAL.replace(*edit)) != first
 
 
@@ -294,34 +293,25 @@ def job(folder: Path, output: str, left: int) -> bytes | None:
 FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
 
 
-@pytest.mark.parametrize(
-    ("text", "file", "right", "wrong"),
-    [
-        (NORMAL, "normal.py", "x * x", "0.5 * x * x"),
-        (
-            FAR,
-            "limits.py",
-            "1.0",
-            "2.5",
-        ),  # two modules away: the same code, other values
-    ],
-)
-def test_a_resumed_run_notices_an_edited_model(
-    text: str, file: str, right: str, wrong: str, tmp_path: Path
-) -> None:
-    for folder in ("whole", "edited", "same"):
+def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
+    """Also two modules away, where the model's code is the same and its values are not."""
+    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n", "normal.py": FAR}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for folder in ("whole", "same", "edited", "far"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "lik.py").write_text("from limits import LIMIT\n")
-    (tmp_path / "limits.py").write_text("LIMIT = 1.0\n")
-    (tmp_path / "normal.py").write_text(text)
-    for folder in ("edited", "same"):
+    for folder in ("same", "edited", "far"):
         assert job(tmp_path, f"{folder}/chain.nc", left=5) is None
-    assert [path.name for path in (tmp_path / "same").glob(".checkpoint-*")]
+        assert [path.name for path in (tmp_path / folder).glob(".checkpoint-*")]
     straight = job(tmp_path, "whole/old.nc", left=0)
     assert job(tmp_path, "same/chain.nc", left=0) == straight
-    changed = tmp_path / file
-    changed.write_text(changed.read_text().replace(right, wrong))
-    assert job(tmp_path, "edited/chain.nc", left=0) == job(tmp_path, "whole/chain.nc", left=0) != straight
+    for folder, file, text in (
+        ("far", "limits.py", "LIMIT = 2.5\n"),
+        ("edited", "normal.py", NORMAL.replace("x * x", "0.5 * x * x")),
+    ):
+        (tmp_path / file).write_text(text)
+        whole = job(tmp_path, f"whole/{folder}.nc", left=0)
+        assert job(tmp_path, f"{folder}/chain.nc", left=0) == whole != straight
 
 
 def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:

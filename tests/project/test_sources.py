@@ -15,11 +15,8 @@ from dpmc.cli.main import main
 from dpmc.common import sources
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
-from dpmc.privacy.accountants.tight import TightGaussian
-from dpmc.sampling.loop import Cell
 from dpmc.studies import Study, load_study
 from dpmc.tuning import search
-from dpmc.tuning.first_setting import OneCell
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -156,15 +153,6 @@ def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() 
     running = ("algorithms", "evaluators", "sampling", "data.problem", "data.datasets", "models")
     assert not found & below(*running, "reports")
     assert search.sources_of_values() != search.sources_of_search()
-
-
-def test_no_module_of_the_package_uses_what_the_package_loads_late() -> None:
-    """The walk leaves out the interface of `dpmc`, which would lead to everything."""
-    late = "|".join(__import__("dpmc")._PUBLIC)
-    for name in EVERYTHING - {"dpmc", "dpmc.template.regression"}:
-        assert not re.search(
-            rf"^\s*from dpmc import .*\b({late})\b", sources._package()[name].read_text(), re.M
-        )
 
 
 # Modules that are really imported.
@@ -339,14 +327,6 @@ def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -
     assert study.accountants("circle", "dp-penalty") == accountants.versions("thesis")
     assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
     assert accountants.versions("zcdp") == {"zcdp": accountants.get("zcdp").version}
-
-
-def test_a_search_of_a_model_of_ones_own_follows_the_accountant(monkeypatch) -> None:
-    given = {"problem": None, "method": "dp-penalty", "algorithm": None, "epsilon": "1", "delta": 0.1}
-    asking = OneCell(Cell(**given, accountant="tight"), {})
-    before = asking.sampling_settings("m", "dp-penalty", "1")
-    monkeypatch.setattr(TightGaussian, "version", "corrected")
-    assert asking.sampling_settings("m", "dp-penalty", "1") != before
 
 
 def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
