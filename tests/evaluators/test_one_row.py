@@ -196,17 +196,13 @@ class Cubic:
 class CubicSoftplus:
     """The same statistics in the softplus form."""
 
-    dimension = 3
-    sign = -1.0
+    dimension, sign, statistics = 3, -1.0, Cubic.statistics
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros_like(theta), np.zeros(len(theta))
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return theta, np.zeros(len(theta))
-
-    def statistics(self, rows: np.ndarray) -> np.ndarray:
-        return np.column_stack([rows, rows**2, rows**3])
 
 
 @pytest.mark.parametrize("asked", [*ASKED, "softplus ratio", "softplus batch ratio"])

@@ -185,7 +185,7 @@ def test_no_rows_stop_a_chain(name: str, values: list[float]) -> None:
         assert (path.ratio_clipped == 20).all()
 
 
-@pytest.mark.parametrize("b", [119_138, 400_000, 1_000_000])
+@pytest.mark.parametrize("b", [119_138, 400_000])
 def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
     rows = np.resize([1e9, -1e9], (b, 1)) * np.ones((1, 2))
     kernel = KERNELS["dp-barker"].but(batch_size=b, clip_factor=1.0)

@@ -359,8 +359,7 @@ def test_epsilon_delta_and_iterations_undo_each_other() -> None:
         assert FAST.epsilon(events, FAST.delta(events, epsilon)) == pytest.approx(epsilon, rel=1e-8)
         k = FAST.iterations((), once, epsilon, 1e-5)
         assert k >= 3000
-        assert FAST.delta(repeat(once, k), epsilon) <= 1e-5
-        assert FAST.delta(repeat(once, k + 1), epsilon) > 1e-5
+        assert FAST.delta(repeat(once, k), epsilon) <= 1e-5 < FAST.delta(repeat(once, k + 1), epsilon)
 
 
 def test_other_releases_beside_the_bits() -> None:
@@ -396,27 +395,19 @@ def test_the_event_survives_json_and_has_no_dp_accounting_counterpart() -> None:
             accountants.get(name).delta([event], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_invalid_events_are_refused() -> None:
+    right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
+    for wrong, message in (
         ({"epsilon": -0.1}, "epsilon = -0.1: must be a finite number"),
-        ({"noise_multiplier": math.inf}, "noise_multiplier = inf"),
         ({"epsilon": 0, "noise_multiplier": 0}, "both 0"),
         ({"n": 0}, "n = 0"),
-        ({"most_rows": -1}, "most_rows = -1"),
         ({"most_rows": 1.5}, "most_rows = 1.5: must be an integer"),
         ({"most_rows": 0}, "most_rows = 0: must be greater than 0 if and only if"),
         ({"batch_epsilon": 0.0}, "most_rows = 9: must be greater than 0 if and only if"),
         ({"batch_epsilon": math.nan}, "batch_epsilon = nan"),
-        ({"neighbours": "add-remove"}, "must be 'substitute'"),
-        ({"count": 0}, "count = 0"),
-    ],
-)
-def test_invalid_events_are_refused(wrong: dict, message: str) -> None:
-    right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
-    FastMetropolisRelease("test", **right)
-    with pytest.raises(DpmcError, match=re.escape(message)):
-        FastMetropolisRelease("test", **{**right, **wrong})
+    ):
+        with pytest.raises(DpmcError, match=re.escape(message)):
+            FastMetropolisRelease("test", **{**right, **wrong})
 
 
 def test_the_papers_calibration_and_where_it_holds() -> None:

@@ -131,11 +131,11 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
 import dpmc
-from normal import {name}
+from normal import Normal
 
 rows = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
 setting = {{"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}}
-tree = dpmc.sample({name}(), rows, epsilon=1, hyperparameters=setting, iterations=30, progress=False)
+tree = dpmc.sample(Normal(), rows, epsilon=1, hyperparameters=setting, iterations=30, progress=False)
 print(tree.posterior.theta.values.tobytes().hex())
 """
 NORMAL = '''
@@ -163,16 +163,12 @@ class Normal:
 
     def log_prior(self, theta):
         return self.prior.logpdf(theta[0]) if "a" in FACTORS else 0.0
-
-
-class Renamed(Normal):
-    pass
 '''
 
 
-def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int = 0) -> str:
+def in_a_process(folder: Path, text: str, hash_seed: int = 0) -> str:
     (folder / "normal.py").write_text(text)
-    code = CODE.format(folder=str(folder), name=name)
+    code = CODE.format(folder=str(folder))
     environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment

@@ -127,25 +127,6 @@ def below(*packages: str) -> set[str]:
     return {name for name in EVERYTHING if f"{name}.".startswith(tuple(f"dpmc.{one}." for one in packages))}
 
 
-#: What a version is of -> packages that do not count.
-OUTSIDE = {
-    "dpmc.cli.evaluation:evaluate": "reports api tuning cli.main cli.options sampling.loop",
-    "dpmc.cli.evaluation:trace": "reports api tuning cli.main cli.options sampling.loop metrics.cell",
-    "dpmc.cli.evaluation:plot": "api cli.main cli.options sampling.jobs tuning.first_setting",
-    "dpmc.cli.evaluation:_write_table": "reports.plots.boxes reports.plots.maps",
-    "dpmc.cli.budgets:budgets": "reports.plots metrics.cell sampling.loop",
-    "claims.py": "reports.plots tuning",
-}
-
-
-@pytest.mark.parametrize("what", OUTSIDE)
-def test_a_version_is_not_of_what_computes_something_else(what) -> None:
-    """What has to count is found by running the rules, below."""
-    for package in OUTSIDE[what].split():
-        assert below(package), f"no package {package}"
-        assert not below(package) & modules(SCRIPTS / what if what.endswith(".py") else what)
-
-
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
     found = modules("dpmc.tuning.search", without=search.DECLARED)
     tuning = below("tuning") - below("tuning.first_setting", "tuning.reach")
