@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from dpmc.algorithms.dp_barker import DPBarker
-from dpmc.algorithms.dp_barker import fits as barker_fits
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
 from dpmc.algorithms.dp_penalty import DPPenalty
 from dpmc.common.errors import DpmcError
@@ -17,7 +16,7 @@ from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.names import TEXTS, is_metric
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
-from dpmc.privacy.events import GaussianRelease, NonPrivateRelease
+from dpmc.privacy.events import BarkerRelease, GaussianRelease, NonPrivateRelease
 from dpmc.privacy.fast_rule import multiplier
 from dpmc.sampling import loop
 from kernels.cells import cell, problem
@@ -148,7 +147,9 @@ def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
 
 def test_dp_barker_is_set_to_an_epsilon_per_iteration() -> None:
     size = DPBarker.calibrate({"clip_factor": 0.9}, 0.01, 1e-5, 50_000)["batch_size"]
-    assert barker_fits(size, 50_000, 0.01, 1e-5) and not barker_fits(size + 1, 50_000, 0.01, 1e-5)
+    barker_pld = accountants.get("barker-pld")
+    deltas = [barker_pld.delta((BarkerRelease("test", b, 50_000),), 0.01) for b in (size, size + 1)]
+    assert deltas[0] <= 1e-5 < deltas[1]
     assert DPBarker.calibrate({"batch_size": 300}, 0.01, 1e-5, 50_000) == {"batch_size": 300}
     assert DPBarker.calibrate({"batch_size": size + 1}, 0.01, 1e-5, 50_000)["batch_size"] == size
     with pytest.raises(DpmcError, match="epsilon: 1e-06 per iteration is too small for dp-barker"):
