@@ -290,24 +290,20 @@ FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x"
 
 
 def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
-    """Also two modules away, where the model's code is the same and its values are not."""
+    """Two modules away: the model's code is the same, its values are not."""
     texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n", "normal.py": FAR}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    for folder in ("whole", "same", "edited", "far"):
+    for folder in ("whole", "same", "edited"):
         (tmp_path / folder).mkdir()
-    for folder in ("same", "edited", "far"):
+    for folder in ("same", "edited"):
         assert job(tmp_path, f"{folder}/chain.nc", left=5) is None
         assert [path.name for path in (tmp_path / folder).glob(".checkpoint-*")]
     straight = job(tmp_path, "whole/old.nc", left=0)
     assert job(tmp_path, "same/chain.nc", left=0) == straight
-    for folder, file, text in (
-        ("far", "limits.py", "LIMIT = 2.5\n"),
-        ("edited", "normal.py", NORMAL.replace("x * x", "0.5 * x * x")),
-    ):
-        (tmp_path / file).write_text(text)
-        whole = job(tmp_path, f"whole/{folder}.nc", left=0)
-        assert job(tmp_path, f"{folder}/chain.nc", left=0) == whole != straight
+    (tmp_path / "limits.py").write_text("LIMIT = 2.5\n")
+    whole = job(tmp_path, "whole/chain.nc", left=0)
+    assert job(tmp_path, "edited/chain.nc", left=0) == whole != straight
 
 
 def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
