@@ -10,13 +10,13 @@ from dpmc.common.errors import DpmcError
 from evaluators import cases
 from evaluators.cases import MODELS, Straight
 
-EDGES = (1, 2, 511, 512, 513, 2047, 2048, 2049, 5000)  # of blocks and strips
+EDGES = (1, 511, 512, 513, 2047, 2048, 2049, 5000)  # of blocks and strips
 AFFINE = [name for name in MODELS if hasattr(MODELS[name], "ratio_form")]
 
 
 @pytest.mark.parametrize("n", EDGES)
 @pytest.mark.parametrize("name", MODELS)
-def test_ratio_sums_are_those_of_the_log_likelihood(name: str, n: int) -> None:
+def test_sums_are_those_of_the_models_formulas(name: str, n: int) -> None:
     asked = cases.problem(name, n)
     evaluator = evaluators.build(asked.model, asked.rows)
     for some in (4, 9):  # four moves of all components alone, or beside the others
@@ -26,14 +26,8 @@ def test_ratio_sums_are_those_of_the_log_likelihood(name: str, n: int) -> None:
             for c in range(some):
                 cases.check(cases.clipped_ratios(part, c, bound), sums[c], counts[c])
 
-
-@pytest.mark.parametrize("n", EDGES)
-@pytest.mark.parametrize("name", MODELS)
-def test_gradient_sums_are_those_of_the_rows(name: str, n: int) -> None:
-    asked = cases.problem(name, n, chains=3)
-    evaluator = evaluators.build(asked.model, asked.rows)
     for bound in cases.some_bounds(np.sqrt((cases.gradients(asked, 0)[0] ** 2).sum(axis=1))):
-        sums, counts = evaluator.gradient_sums(asked.theta, bound)
+        sums, counts = evaluator.gradient_sums(asked.theta[:3], bound)
         for c in range(3):
             cases.check(cases.clipped_gradients(asked, c, bound), sums[c], counts[c])
 
@@ -170,17 +164,12 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
     bound = np.full(9, 0.2)
     with np.errstate(invalid="ignore"):
         whole, without = evaluators.build(asked.model, lost), evaluators.build(asked.model, asked.rows)
-    for found, wanted in zip(
-        whole.ratio_sums(asked.theta, asked.proposal, bound),
-        without.ratio_sums(asked.theta, asked.proposal, bound),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(found, wanted)
+    found, wanted = (e.ratio_sums(asked.theta, asked.proposal, bound) for e in (whole, without))
+    np.testing.assert_array_equal(found, wanted)
     if name in AFFINE:
-        for found, wanted in zip(
-            whole.gradient_sums(asked.theta, 0.7), without.gradient_sums(asked.theta, 0.7), strict=True
-        ):
-            np.testing.assert_array_equal(found, wanted)
+        found, wanted = (e.gradient_sums(asked.theta, 0.7) for e in (whole, without))
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_rows_that_are_all_not_finite_are_a_mistake() -> None:

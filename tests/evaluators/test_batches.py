@@ -57,11 +57,6 @@ def test_batches_one_after_the_other_are_independent() -> None:
     assert stats.chisquare(joint).pvalue > P_VALUE
 
 
-@pytest.mark.parametrize("n", [1, 2, 17, 1000])
-def test_a_batch_of_all_rows_is_all_rows(n: int) -> None:
-    np.testing.assert_array_equal(np.sort(batches(n, n, 20), axis=1), np.tile(np.arange(n), (20, 1)))
-
-
 @pytest.mark.parametrize("word", [0, 1, 2**32, 2**63, LAST])
 def test_equal_words_still_give_different_rows(word: int) -> None:
     assert len(set(kernels.draw_batches(np.full((1, 7), word, np.uint64), 9)[0].tolist())) == 7
@@ -127,36 +122,6 @@ def test_sums_are_those_of_the_rows_drawn(name: str, b: int) -> None:
             cases.check(cases.clipped_gradients(asked, c, limit, rows), gradients[c], clipped[c])
             variance = np.clip(cases.ratios(asked, c, rows)[0], -bound, bound).var()
             assert squares[c] == pytest.approx(float(b * variance), rel=1e-9, abs=1e-6 * wanted.rounding)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_batch_of_all_rows_has_the_sums_of_all_rows(name: str) -> None:
-    asked = cases.problem(name, 600)
-    evaluator, word, bound = evaluators.build(asked.model, asked.rows), words(1, 9, 600), np.full(9, 0.3)
-    sums, _, counts = evaluator.batch_ratio_sums(asked.theta, asked.proposal, bound, word)
-    whole = evaluator.ratio_sums(asked.theta, asked.proposal, bound)
-    np.testing.assert_allclose(sums, whole[0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(counts, whole[1])
-    sums, counts = evaluator.batch_gradient_sums(asked.theta, 1.1, word)
-    whole = evaluator.gradient_sums(asked.theta, 1.1)
-    np.testing.assert_allclose(sums, whole[0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(counts, whole[1])
-
-
-@pytest.mark.parametrize("name", ["banana", "mixture", "plain"])
-def test_sums_of_batches_are_unbiased(name: str) -> None:
-    asked, count = cases.problem(name, 50, chains=1), 4000
-    evaluator = evaluators.build(asked.model, asked.rows)
-    theta, proposal = (np.repeat(place, count, axis=0) for place in (asked.theta, asked.proposal))
-    word, bound = words(3, count, 8), np.full(count, 0.2)
-    ratio = evaluator.batch_ratio_sums(theta, proposal, bound, word)[0]
-    gradient = evaluator.batch_gradient_sums(theta, 0.8, word)[0]
-    for sums, whole in (
-        (ratio[:, None], evaluator.ratio_sums(asked.theta, asked.proposal, bound[:1])[0]),
-        (gradient, evaluator.gradient_sums(asked.theta, 0.8)[0][0]),
-    ):
-        error = np.abs(50 / 8 * sums.mean(axis=0) - whole)
-        assert (error <= 4.5 * 50 / 8 * sums.std(axis=0) / np.sqrt(count)).all()
 
 
 @pytest.mark.parametrize("name", ["banana", "straight, 1", "straight, 4", "soft, 4"])

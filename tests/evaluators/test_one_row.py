@@ -17,6 +17,7 @@ from dpmc.models.circle import Circle
 from dpmc.models.gaussian import Gaussian
 from dpmc.models.logistic import Logistic
 from dpmc.models.mixture import Mixture
+from evaluators.cases import COVARIANCE, MODELS
 
 BOUND = 0.3
 N = 700
@@ -33,19 +34,6 @@ def rounding(n: int) -> float:
     `WELL_CONDITIONED` times the bound.
     """
     return n * (n + 2.0 * kernels.WELL_CONDITIONED) * UNIT
-
-
-class Generic:
-    """A normal model of d components by its formulas alone."""
-
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-
-    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return ((theta * rows) - 0.5 * theta**2).sum(axis=1)
-
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return rows - theta
 
 
 class Mixed:
@@ -71,9 +59,6 @@ def normal(d: int) -> Banana:
     return Banana(0.0, 0.0, 0.0, np.ones(d), 1e9)
 
 
-COVARIANCE = np.array([[2.0, -0.6, 0.1], [-0.6, 0.9, 0.3], [0.1, 0.3, 1.4]])
-
-
 class Case(NamedTuple):
     """A model, the sum to compute, the number of columns, and the components that all chains move."""
 
@@ -89,7 +74,7 @@ CASES = {
     **{f"{asked}, {d}": Case(normal(d), d, asked) for d in (2, 3, 11) for asked in ASKED},
     **{f"ratio of one component, {d}": Case(normal(d), d, "ratio", "one") for d in (2, 11)},
     **{f"ratio of all components, {d}": Case(normal(d), d, "ratio", "all") for d in (2, 3, 11)},
-    **{f"generic {asked}": Case(Generic(3), 3, asked) for asked in ASKED},
+    **{f"generic {asked}": Case(MODELS["plain"], 3, asked) for asked in ASKED},
     **{f"one {asked}": Case(Gaussian(np.eye(1), 1e9, 1e9), 1, asked) for asked in ASKED},
     **{f"correlated {asked}": Case(Gaussian(COVARIANCE, 1e9, 1e9), 3, asked) for asked in ASKED},
     **{f"mixed {asked}, {d}": Case(Mixed(d), d, asked) for d in (2, 3) for asked in ("ratio", "gradient")},
@@ -211,17 +196,13 @@ class Cubic:
 class CubicSoftplus:
     """The same statistics in the softplus form."""
 
-    dimension = 3
-    sign = -1.0
+    dimension, sign, statistics = 3, -1.0, Cubic.statistics
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros_like(theta), np.zeros(len(theta))
 
     def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return theta, np.zeros(len(theta))
-
-    def statistics(self, rows: np.ndarray) -> np.ndarray:
-        return np.column_stack([rows, rows**2, rows**3])
 
 
 @pytest.mark.parametrize("asked", [*ASKED, "softplus ratio", "softplus batch ratio"])
@@ -254,16 +235,3 @@ def test_a_gradient_that_is_not_finite_counts_as_zero_in_every_evaluator(asked: 
     found = sums(Case(bent, 2, asked), rows, place, place)
     assert np.isfinite(found).all()
     assert np.sqrt((found**2).sum(axis=1)).max() <= N * BOUND
-
-
-def test_a_log_ratio_of_minus_infinity_is_clipped_as_such() -> None:
-    class Cut:
-        """Rows beyond θ are impossible."""
-
-        def log_likelihood(self, theta: Any, rows: Any) -> Any:
-            return np.where(rows[:, 0] > theta[0], -np.inf, 0.0)
-
-    rows = np.linspace(0.0, 1.0, 10)[:, None]
-    case = Case(Cut(), 1, "ratio")
-    found = sums(case, rows, np.array([[2.0]]), np.array([[0.5]]))
-    assert found[0, 0] == pytest.approx(-5 * BOUND)

@@ -1,5 +1,6 @@
 """Cells for tests of the whole loop: small problems, hyperparameters with which chains move."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,27 +57,34 @@ def read(algorithm: str, values: dict[str, Any], dimension: int = 2) -> Any:
     return hyperparameters.read(algorithm_class(algorithm), Values(values, "tests"), dimension)
 
 
-def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: float = 0.2) -> Problem:
+def problem_of(
+    model: Any, rows: np.ndarray, temperature: float, generator: np.random.Generator, starts: int
+) -> Problem:
     """A problem whose start points are exact posterior draws."""
-    models = {"banana": BANANA, "circle": Circle(0.02), "mixture": Mixture(2.0, 3.0)}
-    model: Any = models[name]
-    generator = np.random.default_rng(7)
-    rows = model.simulate(generator, np.array([0.5, -0.3]), n)
     posterior = model.posterior(rows, temperature)
     return Problem(
-        label=name,
-        model_id=name,
+        label="tests",
+        model_id="tests",
         dataset="tests",
         model=model,
         rows=rows,
         temperature=temperature,
         starts=posterior.draws(generator, starts),
-        true_theta=np.zeros(2),
-        reference=np.empty((0, 2)),
-        baselines=np.empty((0, 0, 2)),
+        true_theta=np.zeros(model.dimension),
+        reference=np.empty((0, model.dimension)),
+        baselines=np.empty((0, 0, model.dimension)),
         posterior_mean=posterior.mean(),
         posterior_covariance=posterior.covariance(),
     )
+
+
+def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: float = 0.2) -> Problem:
+    """A small problem of this model."""
+    model: Any = {"banana": BANANA, "circle": Circle(0.02), "mixture": Mixture(2.0, 3.0)}[name]
+    generator = np.random.default_rng(7)
+    rows = model.simulate(generator, np.array([0.5, -0.3]), n)
+    made = problem_of(model, rows, temperature, generator, starts)
+    return replace(made, label=name, model_id=name)
 
 
 def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell:

@@ -151,14 +151,6 @@ def kept_rows(
     return (batch_mean + total * move) * c / total * chance, term
 
 
-def imbalance(method: str, values: dict[str, Any], setting: Setting, ends: np.ndarray) -> float:
-    """ln a(θ, θ') − ln a(θ', θ) − ln(π(θ')/π(θ)), ends = (θ, θ')."""
-    there = acceptance(method, values, setting, *ends)
-    back = acceptance(method, values, setting, *ends[::-1])
-    wanted = setting.log_posterior(ends[1]) - setting.log_posterior(ends[0])
-    return float(np.log(there) - np.log(back) - wanted)
-
-
 @dataclass(frozen=True)
 class Case:
     """A move by a kernel, at which the library's kernel and the paper's formulas can be compared."""
@@ -176,6 +168,9 @@ class Case:
         if self.method == "tuna-mh":
             del values["variant"]
         return Kernel(read(self.method, values), self.setting)
+
+    def anew(self) -> "Case":
+        return self
 
     def one_test(self, kernel: Kernel, back: bool, count: int) -> tuple[np.ndarray, Any]:
         """Accept bits of `count` tests of the move, or of the move back, and the private data after it."""
@@ -195,3 +190,12 @@ class Case:
             found = self.one_test(kernel, back, count)[0].mean()
             square += (found - wanted) ** 2 / max(wanted * (1.0 - wanted) / count, 1e-20)
         return float(stats.chi2.sf(square, 2))
+
+
+def imbalance(case: Case) -> float:
+    """ln a(θ, θ') − ln a(θ', θ) − ln(π(θ')/π(θ)) of a case's move."""
+    there, back = (
+        acceptance(case.method, case.values, case.setting, *e) for e in (case.ends, case.ends[::-1])
+    )
+    here, end = map(case.setting.log_posterior, case.ends)
+    return float(np.log(there) - np.log(back) - (end - here))

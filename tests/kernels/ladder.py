@@ -445,18 +445,17 @@ def imbalance(kernel: Kernel, pairs: int = 4, nodes: int = 801) -> float:
     return float(np.abs(there - back - wanted_ratios(kernel, made)).max())
 
 
-def batch_balance(kernel: Kernel, pairs: int = 4, more: int = 1) -> float:
+def batch_balance(kernel: Kernel, pairs: int = 4) -> float:
     """p-value that ln a(move) − ln a(move back) = ln(π(there)/π(here)), for kernels that look at batches.
 
     a is the probability of acceptance over batches and noise, estimated from many fresh batches each way.
     What N(m, sd²) noise makes of Metropolis' test is known: Φ(m/sd) + e^(m + sd²/2) Φ(−sd − m/sd), so the
     kernel is run with noise −1 and 1, which shows a batch's m and sd. Of Barker's test the bits are counted,
     over noise and correction as well, and moves are in the posterior's flank, where wrong noise tells. A
-    pair's log ratio is seen to 1 % (Barker: 3 %, of which the correction's error is a third at most); `more`
-    times as many batches sharpen that.
+    pair's log ratio is seen to 1 % (Barker: 3 %, of which the correction's error is a third at most).
     """
     generator, law = np.random.default_rng(20), kernel.setting.posterior
-    batches = more * (10_000 if kernel.is_barker else 4000)
+    batches = 10_000 if kernel.is_barker else 4000
 
     def acceptances(start: np.ndarray, given: Numbers) -> np.ndarray:
         many, starts = given.repeated(batches), np.repeat(start, batches, axis=0)

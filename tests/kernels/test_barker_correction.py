@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +12,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 
 from dpmc.privacy import barker_correction
-from dpmc.privacy.barker_correction import CUMULATIVE, PROBABILITIES, VALUES
+from dpmc.privacy.barker_correction import PROBABILITIES, VALUES
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "barker_correction.py"
 Table = tuple[tuple[float, ...], tuple[float, ...]]
@@ -62,13 +61,10 @@ def is_right(table: Table, variance: float = 2.0) -> bool:
     return cdf_error(table, variance) <= ALLOWED and balance_error(table, 4.0, variance) <= BALANCE[4.0]
 
 
-def test_cdf_error() -> None:
+def test_errors_are_the_stated_ones() -> None:
     assert SMALLEST < cdf_error(TABLE) < STATED < ALLOWED
-
-
-@pytest.mark.parametrize("furthest", BALANCE)
-def test_balance_error(furthest: float) -> None:
-    assert 0.98 * BALANCE[furthest] < balance_error(TABLE, furthest) < BALANCE[furthest]
+    for furthest, error in BALANCE.items():
+        assert 0.98 * error < balance_error(TABLE, furthest) < error
 
 
 def test_table_is_a_symmetric_law() -> None:
@@ -77,11 +73,6 @@ def test_table_is_a_symmetric_law() -> None:
     assert list(VALUES) == sorted(VALUES)
     assert [-v for v in reversed(VALUES)] == list(VALUES)
     assert list(reversed(PROBABILITIES)) == list(PROBABILITIES)
-
-
-def test_variance_is_nearly_the_logistic_one() -> None:
-    variance = sum(p * v * v for v, p in zip(*TABLE, strict=True))
-    assert 2.0 + variance == pytest.approx(math.pi**2 / 3.0, rel=3e-3)
 
 
 @pytest.mark.parametrize("batch_variance", [0.0, 0.3, 1.0])
@@ -95,14 +86,6 @@ def test_acceptance_is_the_same_for_any_batch_variance(batch_variance: float) ->
 
 
 # Draws
-
-
-def test_quantile_at_its_edges() -> None:
-    edges = np.array([0.0, *CUMULATIVE, np.nextafter(1.0, 0.0)])
-    np.testing.assert_array_equal(barker_correction.barker_correction(edges), [*VALUES, VALUES[-1]])
-    np.testing.assert_array_equal(
-        barker_correction.barker_correction(np.nextafter(np.array(CUMULATIVE), 0.0)), VALUES[:-1]
-    )
 
 
 def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:
@@ -130,31 +113,15 @@ def scaled(factor: float) -> Table:
     return tuple(factor * v for v in VALUES), PROBABILITIES
 
 
-def without_tails() -> Table:
-    return VALUES[1:-1], (PROBABILITIES[1], 1.0 - 2.0 * PROBABILITIES[1], PROBABILITIES[1])
-
-
-def normal_of_the_right_variance() -> Table:
-    # the logistic's mean and variance, not its shape
-    nodes, weights = hermegauss(40)
-    sd = math.sqrt(math.pi**2 / 3.0 - 2.0)
-    return tuple((sd * nodes).tolist()), tuple((weights / weights.sum()).tolist())
-
-
+SIDE = PROBABILITIES[1]
 FAULTS = {
     "variance 10 % too large": (scaled(math.sqrt(1.1)), 2.0),
     "variance 10 % too small": (scaled(math.sqrt(0.9)), 2.0),
-    "values rounded": (((-6.0, -3.0, 0.0, 3.0, 6.0), PROBABILITIES), 2.0),
     "no V": (((0.0,), (1.0,)), 2.0),
-    "tails cut off": (without_tails(), 2.0),
-    "a normal V of the right variance": (normal_of_the_right_variance(), 2.0),
+    "tails cut off": ((VALUES[1:-1], (SIDE, 1.0 - 2.0 * SIDE, SIDE)), 2.0),
     "V fitted to N(0, 2), noise N(0, 1)": (TABLE, 1.0),
     "noise of sd 2": (TABLE, 4.0),
 }
-
-
-def test_the_shipped_table_passes() -> None:
-    assert is_right(TABLE)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -173,18 +140,6 @@ def test_package_holds_what_the_script_makes(script: ModuleType) -> None:
     assert script.balance_error(values, probabilities, 4.0) == pytest.approx(
         balance_error(TABLE, 4.0), rel=0.02
     )
-
-
-def test_script_prints_the_package_table() -> None:
-    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"VALUES = {VALUES}\nPROBABILITIES = {PROBABILITIES}\n" in done.stdout
-
-
-def test_no_correction_is_better_than_the_bound(script: ModuleType) -> None:
-    best = script.solve_on_grids(np.full(len(script.POINTS), 1e-3))
-    bound = script.certificate(best).bound()
-    assert SMALLEST < bound < 1e-3 * best.largest < 1.0003 * bound
 
 
 def test_bound_by_five_points() -> None:

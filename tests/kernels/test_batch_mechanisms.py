@@ -9,19 +9,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpmc import evaluators
-from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
 from dpmc.privacy import mechanisms
 from dpmc.privacy.noise import LabNoise
-from dpmc.sampling.loop import sample
 from kernels import ladder
-from kernels.cells import HYPERPARAMETERS, cell, problem, read
-from kernels.ladder import KERNELS, Spy, sown
+from kernels.ladder import KERNELS, Spy
 from kernels.problems import CORNERS, Setting
 
 few = settings(max_examples=200, deadline=None, derandomize=True)
 ROUNDING = 1e-9
-MECHANISMS = "dpmc.privacy.mechanisms"
 FACTORS = {"thesis": 3.0, "tight": 2.0}
 
 
@@ -152,20 +148,6 @@ def test_batch_variance_is_at_most_one_and_changes_as_declared(
         assert (after, other_sd) == (before, sd)
 
 
-@pytest.mark.parametrize("b", [2, 10, 1300])
-@pytest.mark.parametrize("clip_factor", [0.5, 0.99, 1.0])
-def test_batch_variance_of_one_is_attained(b: int, clip_factor: float) -> None:
-    rows = [1e300, -1e300] * (b // 2)
-    _, sd = asked(rows, [0] * b, 0.7, clip_factor=clip_factor)
-    assert sd**2 == pytest.approx(2.0 - clip_factor**2, rel=1e-12)
-
-
-@pytest.mark.parametrize("b", [1, 7, 400])
-def test_sum_changes_as_much_as_declared(b: int) -> None:
-    answers = [asked([side] + [1e9] * (b - 1), [0] * b, 0.7, clip_factor=1.0)[0] for side in (1e9, -1e9)]
-    assert answers[0] - answers[1] == pytest.approx(2.0 / np.sqrt(b), rel=1e-10)
-
-
 def test_the_barker_log_ratio_equals_its_formula() -> None:
     rows, temperature, factor = np.array([0.05, -0.02, 2.0, 0.01, -3.0]), 0.7, 0.9
     words = np.random.default_rng(1).integers(0, 2**64, 4, dtype=np.uint64).tolist()
@@ -203,7 +185,7 @@ def test_no_rows_stop_a_chain(name: str, values: list[float]) -> None:
         assert (path.ratio_clipped == 20).all()
 
 
-@pytest.mark.parametrize("b", [119_138, 400_000, 1_000_000])
+@pytest.mark.parametrize("b", [119_138, 400_000])
 def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
     rows = np.resize([1e9, -1e9], (b, 1)) * np.ones((1, 2))
     kernel = KERNELS["dp-barker"].but(batch_size=b, clip_factor=1.0)
@@ -211,115 +193,3 @@ def test_rounding_over_very_large_batches_stops_no_chain(b: int) -> None:
         kernel = replace(kernel, setting=Setting(CORNERS.model, rows, temperature))
         drawn = ladder.numbers(kernel, np.random.default_rng(5), 1, 1)
         assert ladder.run(kernel, np.zeros((1, 2)), drawn).ratio_clipped[0, 0] == b
-
-
-# Faults
-
-
-def largest_excess() -> float:
-    """Return the excess of an answer's change over the sensitivity that its noise covers, in units of it."""
-    generator = np.random.default_rng(6)
-    worst = -1.0
-    for _ in range(60):
-        b = int(generator.integers(2, 6))
-        rows = generator.choice([1.0, -1.0, 0.3], b - 1, p=[0.8, 0.1, 0.1])
-        mechanism = {"clip": 1.0, "multiplier": 1.0, "factor": 2.0}
-        (before, sd), (after, _) = (asked([first, *rows], [0] * b, 2.0, **mechanism) for first in (1.0, -1.0))
-        worst = max(worst, abs(after - before) / sd - 1.0)
-    return worst
-
-
-SENSITIVITY = "sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach"
-SENSITIVITY_FAULTS = {
-    "no variance part": (SENSITIVITY, "sensitivity = 2.0 * reach"),
-    "half the sum's part": (SENSITIVITY, SENSITIVITY.replace("2.0 * reach +", "reach +")),
-    "variance of divisor b - 1": (
-        "0.5 * scale * scale * squares",
-        "0.5 * scale * scale * squares * size / (size - 1.0)",
-    ),
-    "root of the variance's part": (SENSITIVITY, SENSITIVITY.replace("reach * reach", "reach")),
-    "bound of the sum of two rows": ("reach = scale * bound", "reach = 0.5 * scale * bound"),
-}
-
-
-def test_sensitivity_of_the_library_passes() -> None:
-    assert abs(largest_excess()) < ROUNDING
-    with sown(MECHANISMS):
-        assert abs(largest_excess()) < ROUNDING
-
-
-@pytest.mark.parametrize("fault", SENSITIVITY_FAULTS.values(), ids=SENSITIVITY_FAULTS)
-def test_too_small_a_sensitivity_is_detected(fault: tuple[str, str]) -> None:
-    with sown(MECHANISMS, fault):
-        assert largest_excess() > 1e-3
-
-
-BARKER_BOUND = "clip_factor / (scale * np.sqrt(size))"
-BARKER_FAULTS = {
-    "bound b/(nT)": (BARKER_BOUND, "clip_factor / scale"),
-    "clip factor forgotten": (BARKER_BOUND, "1.0 / (scale * np.sqrt(size))"),
-    "bound not tempered": (BARKER_BOUND, "clip_factor * np.sqrt(size) / self.n"),
-    "variance of the sum": ("variance = scale * scale *", "variance = scale * scale / size *"),
-    "noise filled up from 2": ("np.sqrt(2.0 - variance)", "np.sqrt(2.0 + 0.0 * variance)"),
-}
-
-
-@pytest.mark.parametrize("fault", BARKER_FAULTS.values(), ids=BARKER_FAULTS)
-def test_barker_faults_are_detected(fault: tuple[str, str]) -> None:
-    rows, words = [1e9, -1e9] * 3, [0] * 6
-    _, right = asked(rows, words, 0.5, clip_factor=0.8)
-    assert right**2 == pytest.approx(2.0 - 0.64, rel=1e-12)
-    with sown(MECHANISMS, fault):
-        try:
-            _, sd = asked(rows, words, 0.5, clip_factor=0.8)
-        except AssertionError:  # a variance above 1
-            return
-    assert abs(sd**2 - (2.0 - 0.64)) > 0.1
-
-
-# Hyperparameters
-
-MINIBATCH = ["minibatch-penalty", "minibatch-penalty-guided"]
-BATCHED = [*MINIBATCH, "dp-barker"]
-BAD = [
-    *((m, {"batch_size": 61}, r"batch_size = 61: must be at most n = 60") for m in BATCHED),
-    *((m, {"batch_size": 0}, r"batch_size: 0 must be a whole number, at least 1") for m in BATCHED),
-    *((m, {"batch_size": 2.5}, r"batch_size: 2.5 must be a whole number") for m in BATCHED),
-    *((m, {"batch_size": -3}, r"batch_size: -3 must be a whole number") for m in BATCHED),
-    *((m, {"batch_size": np.nan}, r"batch_size: nan must be a whole number") for m in BATCHED),
-    *((m, {"batch_size": np.inf}, r"batch_size: inf must be a whole number") for m in BATCHED),
-    *((m, {"batch_size": "all"}, r"batch_size: 'all' is not a number") for m in BATCHED),
-    *((m, {"batch_size": True}, r"batch_size: True is not a number") for m in BATCHED),
-    *((m, {"sensitivity": "tigth"}, r"sensitivity: 'tigth' must be one of thesis, tight") for m in MINIBATCH),
-    *((m, {"sensitivity": ["tight"]}, r"sensitivity: \['tight'\] must be one of") for m in MINIBATCH),
-    *((m, {"tau": 0}, r"tau: 0 must be greater than 0") for m in MINIBATCH),
-    *((m, {"tau": np.inf}, r"tau: inf must be finite") for m in MINIBATCH),
-    *((m, {"clip": 0}, r"clip: 0 must be greater than 0") for m in MINIBATCH),
-    *((m, {"clip": np.inf}, r"clip: inf must be finite") for m in MINIBATCH),
-    ("dp-barker", {"clip_factor": 1.01}, r"clip_factor: 1.01 must be at most 1"),
-    ("dp-barker", {"clip_factor": 0}, r"clip_factor: 0 must be greater than 0"),
-    ("dp-barker", {"clip_factor": np.nan}, r"clip_factor: nan must be greater than 0"),
-]
-
-
-@pytest.mark.parametrize(("method", "wrong", "message"), BAD, ids=lambda value: str(value)[:40])
-def test_a_bad_hyperparameter_is_named_in_one_line(method: str, wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(DpmcError, match=message) as caught:
-        sample(cell(method, **wrong), [0])
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("method", BATCHED)
-@pytest.mark.parametrize("missing", ["batch_size", "proposal_sd"])
-def test_a_missing_hyperparameter_is_named(method: str, missing: str) -> None:
-    values = {key: value for key, value in HYPERPARAMETERS[method].items() if key != missing}
-    with pytest.raises(DpmcError, match=f"{missing}: missing"):
-        read(method, values)
-
-
-@pytest.mark.parametrize("method", BATCHED)
-def test_a_batch_of_all_rows_or_of_few_is_allowed(method: str) -> None:
-    for b in (20 if method == "dp-barker" else 1, 60):  # the accountant named has no bound for fewer
-        run = sample(cell(method, problem(), batch_size=b), [0])[0]
-        assert run.attributes["rows_per_evaluation"] == b
-        assert np.isfinite(run.draws).all()

@@ -18,7 +18,7 @@ from dpmc.privacy.events import NonPrivateRelease
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell, sample
 from dpmc.sampling.run import stream_names
-from kernels.cells import HYPERPARAMETERS, LANGEVIN, cell, problem
+from kernels.cells import HYPERPARAMETERS, cell, problem
 
 each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
 SLOW_TO_ACCOUNT_FOR = "dp-fast-mh"  #: its other variants run the same code
@@ -67,16 +67,6 @@ def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> No
     assert_same(cut, whole)
 
 
-@each_method
-def test_seeds_computed_together_or_alone_are_the_same(method: str) -> None:
-    chosen = cell(method, chains=2)
-    together = sample(chosen, [0, 3, 1, 5])
-    for place, seed in enumerate([0, 3, 1, 5]):
-        assert_same(sample(chosen, [seed]), [together[place]])
-    chains = [chain.tobytes() for run in together for chain in run.draws]
-    assert len(set(chains)) == 8
-
-
 def of_three_lengths(method: str) -> list[Cell]:
     """Cells of one method whose chains leave a job one after the other."""
     budgets = {"1": 13, "2": 40, "3": 26}
@@ -90,8 +80,9 @@ def of_three_lengths(method: str) -> list[Cell]:
 def test_cells_computed_together_or_alone_are_the_same(method: str, monkeypatch: Any) -> None:
     together = sample(of_three_lengths(method), [0, 3])
     assert [run.attributes["iterations"] for run in together] == [13, 13, 40, 40, 26, 26]
-    alone = [run for one in of_three_lengths(method) for run in sample(one, [0, 3])]
+    alone = [run for one in of_three_lengths(method) for seed in (0, 3) for run in sample(one, [seed])]
     assert_same(together, alone)
+    assert len({chain.tobytes() for run in together for chain in run.draws[:, :13]}) == 4 * len(together) // 2
     blocks_of(monkeypatch, [5, 11, 2])
     assert_same(sample(of_three_lengths(method)[::-1], [3, 0])[::-1], alone)
 
@@ -123,13 +114,10 @@ def killed_and_resumed(
 
 
 @each_method
-@pytest.mark.parametrize("chains", [1, 3])
-def test_a_killed_and_resumed_run_has_the_same_results(
-    method: str, chains: int, tmp_path: Path, monkeypatch: Any
-) -> None:
-    chosen = cell(method, chains=chains, thin=chains, epsilon=budgeted(method))
+def test_a_killed_and_resumed_run_has_the_same_results(method: str, tmp_path: Path, monkeypatch: Any) -> None:
+    chosen = cell(method, chains=3, thin=3, epsilon=budgeted(method))
     whole = sample(chosen, [0, 2])
-    checkpoint, generator = tmp_path / "c", np.random.default_rng(chains)
+    checkpoint, generator = tmp_path / "c", np.random.default_rng(3)
     assert_same(killed_and_resumed([chosen], [0, 2], checkpoint, generator, monkeypatch), whole)
     assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
 
@@ -141,21 +129,15 @@ def test_a_killed_job_continues_with_the_missing_runs(method: str, tmp_path: Pat
     assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
 
 
-@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc"])
+@pytest.mark.parametrize("method", ["dp-penalty", "minibatch-penalty", "dp-hmc", "dp-hmc jittered"])
 def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Path, monkeypatch: Any) -> None:
     whole = sample(cell(method), [0])
-    monkeypatch.setattr("dpmc.sampling.run.set_state", lambda generator, text: None)
+    if "jittered" in method:
+        monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
+    else:
+        monkeypatch.setattr("dpmc.sampling.run.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
     finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
-    with pytest.raises(AssertionError):
-        assert_same(finished, whole)
-
-
-def test_a_resumption_without_its_jitter_is_detected(tmp_path: Path, monkeypatch: Any) -> None:
-    whole = sample(cell("dp-hmc jittered"), [0])
-    monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
-    generator = np.random.default_rng(1)
-    finished = killed_and_resumed([cell("dp-hmc jittered")], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):
         assert_same(finished, whole)
 
@@ -170,23 +152,19 @@ def budgeted(method: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "thin"),
+    ("key", "value", "thin"),
     [
-        *(({"thin": thin}, thin) for thin in (1, 3, 7, 40)),
-        *(
-            ({"most_draws": most}, thin)
-            for most, thin in ((40, 1), (21, 1), (20, 2), (13, 3), (5, 8), (1, 40))
-        ),
+        ("thin", 3, 3),
+        ("thin", 40, 40),
+        *(("most_draws", *pair) for pair in ((40, 1), (21, 1), (20, 2), (13, 3))),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
 def test_thinning_keeps_some_of_the_same_draws_and_counts_all(
-    method: str, how: dict[str, int], thin: int, monkeypatch: Any
+    key: str, value: int, thin: int, monkeypatch: Any
 ) -> None:
-    whole = sample(cell(method), [0])[0]
+    whole = sample(cell("dp-penalty"), [0])[0]
     blocks_of(monkeypatch, [4, 9, 1])
-    thinned = sample(cell(method, **how), [0])[0]
+    thinned = sample(cell("dp-penalty", **{key: value}), [0])[0]
     assert thinned.attributes["thin"] == thin
     assert thinned.attributes["iterations"] == 40
     np.testing.assert_array_equal(thinned.draws, whole.draws[:, thin - 1 :: thin])
@@ -200,7 +178,7 @@ def test_thinning_keeps_some_of_the_same_draws_and_counts_all(
 # Budgets and ledgers
 
 
-def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -> None:
+def test_chains_of_one_run_have_start_points_of_their_own() -> None:
     on = problem(starts=12)
     one = cell("dp-penalty", on, epsilon="40", iterations=None)
     four = replace(one, chains=4)
@@ -208,10 +186,6 @@ def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -
     run = sample(four, [2])[0]
     np.testing.assert_array_equal(run.start, on.starts[8:12])
     assert run.draws.shape == (4, four.allowed_iterations(), 2)
-    ledger = json.loads(run.attributes["ledger"])
-    assert [event["count"] for event in ledger["performed"]] == [4 * four.allowed_iterations()]
-    assert ledger["performed"] == ledger["reserved"]
-    assert ledger["epsilon_spent"] <= 40.0
     assert len({chain.tobytes() for chain in run.draws}) == 4
 
 
@@ -219,11 +193,6 @@ def test_chains_of_one_run_share_a_ledger_and_have_start_points_of_their_own() -
 def test_seeds_beyond_the_start_points_are_refused(seed: int, chains: int) -> None:
     with pytest.raises(DpmcError, match=f"seed: {seed} needs start points .* has 12"):
         sample(cell("rwmh", chains=chains), [0, seed])
-
-
-def test_no_budget_and_no_iterations_is_refused() -> None:
-    with pytest.raises(DpmcError, match="iterations: needed when epsilon is inf"):
-        sample(cell("rwmh", iterations=None), [0])
 
 
 def test_iterations_beyond_the_budget_are_refused_before_anything_is_computed() -> None:
@@ -299,12 +268,6 @@ def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any)
     np.testing.assert_array_equal(points[4], alone)
 
 
-def test_without_jitter_nothing_is_drawn_for_it(monkeypatch: Any) -> None:
-    monkeypatch.setattr(qmc, "Halton", None)
-    sample(cell("dp-mala"), [0])
-    assert sample(cell("dp-hmc jittered", jitter="none"), [0])[0].draws.shape == (1, 40, 2)
-
-
 def test_momenta_start_as_standard_normals_and_the_thermostat_at_the_diffusion() -> None:
     algorithm = cell("dp-sgnht", diffusion=2.5).algorithm
     first = np.stack([algorithm.first_carried(2, np.random.default_rng(seed)) for seed in range(2000)])
@@ -314,25 +277,6 @@ def test_momenta_start_as_standard_normals_and_the_thermostat_at_the_diffusion()
 
 
 # Options
-
-
-@pytest.mark.parametrize(
-    ("method", "change"),
-    [
-        ("dp-sgld", {"drift": "half"}),
-        ("dp-sgnht", {"order": "new"}),
-        ("dp-hmc jittered", {"jitter": "sobol"}),
-    ],
-)
-def test_unknown_options_are_named(method: str, change: dict[str, str]) -> None:
-    key, value = next(iter(change.items()))
-    with pytest.raises(DpmcError, match=f"tests: {key}: '{value}' must be one of"):
-        cell(method, **change)
-
-
-@pytest.mark.parametrize("method", [*LANGEVIN, "dp-hmc jittered", "dp-mala"])
-def test_methods_as_published_have_a_note(method: str) -> None:
-    assert ("as published" in cell(method).algorithm.note) == ("published" in method)
 
 
 def test_blas_has_one_thread_while_chains_are_sampled() -> None:

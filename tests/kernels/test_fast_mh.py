@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc.algorithms.rwmh import RWMH
 from kernels import ladder
 from kernels.cells import read
 from kernels.fast_mh import FEW, Case, Line, LineSetting, acceptance, imbalance
-from kernels.ladder import FAULT_P, P_VALUE, Kernel, lengths, sown
+from kernels.ladder import FAULT_P, P_VALUE, Kernel
 
 FREE = {"batch_mean": 3.0, "most_rows": 60, "epsilon": 250.0, "delta": 0.5}
 NOISY = {"batch_mean": 3.0, "most_rows": 25, "epsilon": 60.0, "delta": 0.9}
@@ -41,6 +40,13 @@ BALANCED = {
     "as coded, minibatch without noise": Case("dp-fast-mh", {**AS_CODED, **FREE}),
     "as coded, all rows without noise": Case("dp-fast-mh-full", {**AS_CODED, **FULL_FREE}),
 }
+#: Rows of very different bounds, and all weight of a move in one of them.
+UNEVEN = LineSetting(Line(2.0), np.array([[1.5, 0.0], [0.0, 0.2], [0.1, -0.1]]), 0.9)
+CASES = {
+    **BALANCED,
+    "published, uneven rows": Case("dp-fast-mh", {**PUBLISHED, **FREE}, UNEVEN),
+    "corrected, all rows, cool": Case("dp-fast-mh-full", {**CORRECTED, **FULL_FREE}, COOL),
+}
 #: Not reversible, with the least error: uniform noise, and a branch on the number of rows drawn.
 UNBALANCED = {
     "as coded, minibatch with noise": (Case("dp-fast-mh", {**AS_CODED, **NOISY}), 0.3),
@@ -61,14 +67,13 @@ UNBALANCED = {
 
 @pytest.mark.parametrize("name", BALANCED)
 def test_detailed_balance_by_quadrature(name: str) -> None:
-    case = BALANCED[name]
-    assert abs(imbalance(case.method, case.values, case.setting, case.ends)) < ladder.IMBALANCE
+    assert abs(imbalance(BALANCED[name])) < ladder.IMBALANCE
 
 
 @pytest.mark.parametrize("name", UNBALANCED)
 def test_where_detailed_balance_fails_by_quadrature(name: str) -> None:
     case, least = UNBALANCED[name]
-    assert abs(imbalance(case.method, case.values, case.setting, case.ends)) > least
+    assert abs(imbalance(case)) > least
 
 
 @pytest.mark.parametrize("name", [*BALANCED, *UNBALANCED])
@@ -80,13 +85,6 @@ def test_the_kernel_accepts_as_often_as_quadrature_says(name: str) -> None:
         assert (private.tests.all_rows == ("all rows" in name)).all()
     assert not private.ratio_clipped.any()
     assert case.frequency_p(20_000) > P_VALUE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*BALANCED, *UNBALANCED])
-def test_the_kernel_accepts_just_as_often_as_quadrature_says(name: str) -> None:
-    case = BALANCED[name] if name in BALANCED else UNBALANCED[name][0]
-    assert case.frequency_p(200_000) > P_VALUE
 
 
 @pytest.mark.parametrize(("sd", "gap"), [(0.5, 0.56), (1.0, 0.66), (2.0, 1.20)])
@@ -103,17 +101,6 @@ def test_size_of_the_error_of_uniform_noise(sd: float, gap: float) -> None:
         there = acceptance("dp-fast-mh-full", values, setting, *ends)
         back = acceptance("dp-fast-mh-full", values, setting, *ends[::-1])
         assert np.log(there) - np.log(back) == pytest.approx(sizes, abs=0.006)
-
-
-def test_the_listing_without_noise_is_not_balanced() -> None:
-    # Algorithm 2 as printed subtracts ½σ²Δ² where no noise is drawn, too
-    case = BALANCED["published, all rows without noise"]
-    sd = np.sqrt(2.0 * np.log(1.25 / 0.5)) / 3.0 * 2.0
-    log_ratio = 0.5
-    gap = min(log_ratio - 0.5 * sd**2, 0.0) - min(-log_ratio - 0.5 * sd**2, 0.0) - log_ratio
-    assert abs(gap) > 0.2
-    with sown(MECHANISM, LISTING):
-        assert case.frequency_p(10_000) < FAULT_P
 
 
 # --- stationarity --------------------------------------------------------------------------------
@@ -145,152 +132,7 @@ def test_exact_draws_stay_exact(name: str) -> None:
     assert ladder.invariance(kernel, chains=2000, iterations=30) > P_VALUE
 
 
-def test_exact_draws_stay_exact_by_barkers_test_without_privacy() -> None:
-    kernel = Kernel(RWMH(proposal_sd=lengths(0.7, 0.7), acceptance="barker"), MANY)
-    assert ladder.invariance(kernel, chains=4000, iterations=60) > P_VALUE
-
-
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("published, all rows", AS_CODED),  # uniform noise
-        pytest.param(  # a branch on the number drawn
-            "published, minibatch", {"most_rows": 9, "epsilon": 1000.0}, marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_exact_draws_do_not_stay_exact_without_balance(name: str, changes: dict[str, Any]) -> None:
-    method, values = MOVES[name]
-    kernel = kernel_of(method, {**values, **changes})
+def test_exact_draws_do_not_stay_exact_with_uniform_noise() -> None:
+    method, values = MOVES["published, all rows"]
+    kernel = kernel_of(method, {**values, **AS_CODED})
     assert ladder.invariance(kernel, chains=20_000, iterations=60) < FAULT_P
-
-
-# --- faults --------------------------------------------------------------------------------------
-
-MECHANISM, SUMS = "dpmc.privacy.fast_mechanism", "dpmc.evaluators.kernels.poisson"
-LISTING = ("free < log_ratio", "free < log_ratio - 0.5")
-NOISE = "noise = self.noise.corrected(sd)"
-UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
-KEPT = "(1.0 + h) < 1.0 - h * v"
-MEAN = "self.rule.batch_mean + reach, self.rule.most_rows"
-DOUBLE_ARTANH = "math.log((1.0 + h * v) / (1.0 - h * v))"
-BARKER = "free = barker_threshold(log_uniform) if self.rule.barker else log_uniform"
-PRIOR = "log_ratio + prior_ratio, sd"
-
-#: Faults that change how often a move is accepted: the case, the module, old and new text.
-ODD = {
-    "correction where no noise is drawn, minibatch": (
-        "published, minibatch without noise",
-        MECHANISM,
-        *LISTING,
-    ),
-    "correction where no noise is drawn, all rows": (
-        "published, all rows without noise",
-        MECHANISM,
-        *LISTING,
-    ),
-    "uniform noise in the published variant": (
-        "published, minibatch with noise",
-        MECHANISM,
-        NOISE,
-        UNIFORM_NOISE,
-    ),
-    "uniform noise in the corrected variant": (
-        "corrected, all rows with noise",
-        MECHANISM,
-        NOISE,
-        UNIFORM_NOISE,
-    ),
-    "noise without correction": (
-        "corrected, minibatch with noise",
-        MECHANISM,
-        NOISE,
-        "noise = self.noise.centred(sd)",
-    ),
-    "thinning off by c_i M": ("tuna-mh", SUMS, KEPT, f"{KEPT} * reach[j]"),
-    "thinning upside down": ("tuna-mh", SUMS, KEPT, "(1.0 + h) < 1.0 + h * v"),
-    "no thinning": ("published, minibatch without noise", SUMS, KEPT, "1e-9 < 1.0"),
-    "one random number for a row and its thinning": (
-        "corrected, minibatch without noise",
-        SUMS,
-        "uniform(word, THINNING + j)",
-        "uniform(word, ROWS + j)",
-    ),
-    "rows drawn uniformly whatever their bounds": (
-        "published, uneven rows",
-        SUMS,
-        "place - column < threshold[column]",
-        "True",
-    ),
-    "Poisson mean without lambda": ("tuna-mh", MECHANISM, MEAN, MEAN.replace("self.rule.batch_mean + ", "")),
-    "Poisson mean without CM": (
-        "corrected, minibatch without noise",
-        MECHANISM,
-        MEAN,
-        MEAN.replace("reach", "0.0 * reach"),
-    ),
-    "one arrival too many": (
-        "tuna-mh",
-        SUMS,
-        "counts = np.zeros(words.shape[0], np.int64)",
-        "counts = np.ones(words.shape[0], np.int64)",
-    ),
-    "artanh without its factor 2": (
-        "published, minibatch without noise",
-        SUMS,
-        DOUBLE_ARTANH,
-        f"0.5 * {DOUBLE_ARTANH}",
-    ),
-    "minibatch not tempered": (
-        "tuna-mh",
-        MECHANISM,
-        "self.temperature * self.evaluator.row_ratios",
-        "self.evaluator.row_ratios",
-    ),
-    "all rows not tempered": ("corrected, all rows, cool", MECHANISM, "self.temperature * sums", "sums"),
-    "Metropolis in the corrected variant's minibatch": (
-        "corrected, minibatch without noise",
-        MECHANISM,
-        BARKER,
-        "free = log_uniform",
-    ),
-    "Metropolis in the corrected variant on all rows": (
-        "corrected, all rows without noise",
-        MECHANISM,
-        BARKER,
-        "free = log_uniform",
-    ),
-    "Barker's test beside noise": (
-        "corrected, all rows with noise",
-        MECHANISM,
-        "log_uniform < log_ratio + noise",
-        "barker_threshold(log_uniform) < log_ratio + noise",
-    ),
-    "prior forgotten on a minibatch": (
-        "corrected, minibatch without noise",
-        MECHANISM,
-        PRIOR,
-        "log_ratio, sd",
-    ),
-    "prior forgotten on all rows": ("published, all rows without noise", MECHANISM, PRIOR, "log_ratio, sd"),
-}
-#: Rows of very different bounds, and all weight of a move in one of them.
-UNEVEN = LineSetting(Line(2.0), np.array([[1.5, 0.0], [0.0, 0.2], [0.1, -0.1]]), 0.9)
-FAULTY_CASES = {
-    **BALANCED,
-    "published, uneven rows": Case("dp-fast-mh", {**PUBLISHED, **FREE}, UNEVEN),
-    "corrected, all rows, cool": Case("dp-fast-mh-full", {**CORRECTED, **FULL_FREE}, COOL),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_frequencies_detect_faults(name: str) -> None:
-    label, module, old, new = ODD[name]
-    with sown(module, (old, new)):
-        assert FAULTY_CASES[label].frequency_p(10_000) < FAULT_P
-
-
-@pytest.mark.parametrize(("label", "module"), sorted({fault[:2] for fault in ODD.values()}))
-def test_frequencies_pass_without_a_fault(label: str, module: str) -> None:
-    with sown(module):
-        assert FAULTY_CASES[label].frequency_p(4000) > P_VALUE

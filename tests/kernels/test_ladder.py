@@ -26,12 +26,6 @@ def test_moves_are_in_detailed_balance_over_batches(name: str) -> None:
     assert ladder.batch_balance(KERNELS[name]) > ladder.P_VALUE
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BATCHES)
-def test_moves_are_in_detailed_balance_over_more_batches(name: str) -> None:
-    assert ladder.batch_balance(KERNELS[name], pairs=10, more=10) > ladder.P_VALUE
-
-
 @each_kernel
 def test_moves_can_be_undone(kernel: Kernel) -> None:
     assert ladder.return_error(kernel) < ladder.RETURN_ERROR

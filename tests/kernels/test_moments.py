@@ -57,28 +57,23 @@ def test_means_and_squares_over_many_seeds(method: str) -> None:
     assert np.mean(np.abs(own) > stats.t.isf(0.025, 19)) < 0.13
 
 
-@pytest.mark.parametrize(
-    "method",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "dp-barker" else name for name in BATCHES],
-)
-def test_slow_bias_is_detected_in_batches(method: str) -> None:
+@pytest.mark.parametrize("method", ["dp-penalty", *BATCHES])
+def test_a_wrong_temperature_is_detected(method: str) -> None:
     right, wrong = unbiased(method), unbiased(method)
-    wrong.temperature = 0.011
-    assert np.abs(moment_z(method, wrong, right)[0]).max() > 6.0
+    wrong.temperature *= 1.1
+    assert np.abs(moment_z(method, wrong, right)[0]).max() > (4.0 if method == "dp-barker" else 6.0)
 
 
-@pytest.mark.parametrize("what", ["temperature", "prior variance", "clip bound"])
-def test_slow_bias_is_detected(what: str) -> None:
-    rows = 6 if what == "prior variance" else 60  # few, so that the prior matters
-    right, wrong = (problem(n=rows, starts=SEEDS) for _ in range(2))
-    if what == "temperature":
-        wrong.temperature = 0.22
-    elif what == "prior variance":
-        wrong.model = replace(wrong.model, prior_variance=8.0)
-    else:  # rows clipped in earnest: a bias that the clipping experiment is about
-        runs = sample(cell("rwmh", right, iterations=3000, clip=0.5), list(range(SEEDS)))
-        phi = np.stack([bent(right.model, run.draws[0]).mean(axis=0) for run in runs])
-        z = (phi.mean(axis=0) - right.model.posterior(right.rows, 0.2).mu) * np.sqrt(SEEDS)
-        assert (np.abs(z) / phi.std(axis=0)).max() > 6.0
-        return
+def test_a_wrong_prior_variance_is_detected() -> None:
+    right, wrong = (problem(n=6, starts=SEEDS) for _ in range(2))  # few rows, so that the prior matters
+    wrong.model = replace(wrong.model, prior_variance=8.0)
     assert np.abs(moment_z("dp-penalty", wrong, right)[0]).max() > 6.0
+
+
+def test_rows_clipped_in_earnest_are_detected() -> None:
+    """A bias that the clipping experiment is about."""
+    on = problem(starts=SEEDS)
+    runs = sample(cell("rwmh", on, iterations=3000, clip=0.5), list(range(SEEDS)))
+    phi = np.stack([bent(on.model, run.draws[0]).mean(axis=0) for run in runs])
+    z = (phi.mean(axis=0) - on.model.posterior(on.rows, 0.2).mu) * np.sqrt(SEEDS)
+    assert (np.abs(z) / phi.std(axis=0)).max() > 6.0

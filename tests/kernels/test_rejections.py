@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc import evaluators
 from dpmc.privacy import noise
 from dpmc.sampling.loop import sample
 from kernels import ladder
@@ -24,7 +23,7 @@ def three_chains(kernel: Kernel) -> tuple[np.ndarray, ladder.Numbers]:
 
 
 @each_kernel
-@pytest.mark.parametrize("bad", [1e40, -1e200, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("bad", [1e40, -np.inf, np.nan])
 def test_only_the_iteration_that_diverges_is_lost(kernel: Kernel, bad: float) -> None:
     start, given = three_chains(kernel)
     given.normal[3, 1] = bad
@@ -72,33 +71,6 @@ def test_a_chain_that_always_diverges_stays_and_spends_its_budget(method: str) -
     spent = [json.loads(run.attributes["ledger"])["performed"] for run in (lost, kept)]
     assert [event["count"] for event in spent[0]] == [event["count"] for event in spent[1]]
     assert moves or spent[0] == spent[1]  # the multiplier of a Langevin step depends on its size
-
-
-class Miscounting(ladder.Spy):
-    """An evaluator that counts 1000 clipped rows too many."""
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.inner, name)
-        if not name.endswith("_sums"):
-            return value
-
-        def call(*arguments: Any) -> Any:
-            *answer, counts = value(*arguments)
-            return (*answer, counts + 1000)
-
-        return call
-
-
-@each_kernel
-def test_chains_do_not_depend_on_private_diagnostics(kernel: Kernel) -> None:
-    # whatever the clip counts hold, the chain is the same
-    start, given = three_chains(kernel)
-    wanted = ladder.run(kernel, start, given)
-    evaluator = Miscounting(evaluators.build(kernel.setting.model, kernel.setting.rows))
-    private = ladder.private_data(kernel, given, evaluator=evaluator)
-    found = ladder.run(kernel, start, given, private=private)
-    np.testing.assert_array_equal(found.theta, wanted.theta)
-    assert (found.ratio_clipped - wanted.ratio_clipped == 1000).all()
 
 
 class HalfLine:

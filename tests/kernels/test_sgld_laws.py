@@ -6,7 +6,6 @@ and it with the posterior as h → 0.
 """
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,37 +14,21 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from dpmc.algorithms.dp_sgld import DPSGLD, DRIFTS
 from dpmc.algorithms.dp_sgnht import DPSGNHT
-from dpmc.data import datasets
 from dpmc.data.problem import Problem
 from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
 from dpmc.sampling.loop import Cell, sample
 from dpmc.studies import load_study
-from kernels.cells import cell, read
+from kernels.cells import cell, problem_of, read
 
 
 def gaussian_problem(precision: np.ndarray, n: int, prior_variance: float, starts: int) -> Problem:
-    """A conjugate problem whose start points are exact posterior draws."""
+    """A conjugate problem."""
     model = Gaussian(precision, prior_variance, prior_variance)
     generator = np.random.default_rng(40)
-    d = len(precision)
-    rows = model.simulate(generator, np.linspace(-1.0, 1.0, d), n)
-    law = model.posterior(rows, 1.0)
-    return Problem(
-        label="conjugate",
-        model_id="conjugate",
-        dataset="tests",
-        model=model,
-        rows=rows,
-        temperature=1.0,
-        starts=law.draws(generator, starts),
-        true_theta=np.zeros(d),
-        reference=np.empty((0, d)),
-        baselines=np.empty((0, 0, d)),
-        posterior_mean=law.mean(),
-        posterior_covariance=law.covariance(),
-    )
+    rows = model.simulate(generator, np.linspace(-1.0, 1.0, len(precision)), n)
+    return problem_of(model, rows, 1.0, generator, starts)
 
 
 def long_run(on: Problem, algorithm: Any, iterations: int, chains: int) -> np.ndarray:
@@ -103,7 +86,7 @@ def test_sgld_has_its_exact_stationary_law(pull: float, batch_size: int, drift: 
 def test_small_steps_of_sgld_sample_the_posterior_or_as_published_half_its_variance(
     drift: str, limit: float
 ) -> None:
-    on = gaussian_problem(SLANTED, 40, 0.1, 300)
+    on = gaussian_problem(SLANTED, 40, 0.1, 1)
     values, directions = np.linalg.eigh(on.posterior_covariance)
 
     def ratio(pull: float, batch_size: int) -> np.ndarray:
@@ -118,10 +101,6 @@ def test_small_steps_of_sgld_sample_the_posterior_or_as_published_half_its_varia
             late == pytest.approx(early / 2.0, rel=0.15)
             for early, late in zip(errors[:2], errors[1:3], strict=True)
         )
-    found, error = ratios(long_run(on, sgld(on, 0.02, 40, drift), 5000, 300), on.posterior_covariance)
-    assert error.max() < 0.03
-    assert np.abs((found - ratio(0.02, 40)) / error).max() < 4.5
-    assert np.abs(found - limit).max() < 0.01 + 4.5 * error.max()
 
 
 def stiff_problem(chains: int) -> Problem:
@@ -159,15 +138,6 @@ def stiffest_under_sgnht(order: str, iterations: int, chains: int) -> tuple[floa
 
 
 @pytest.mark.slow
-def test_the_order_of_sgnht_makes_the_stiffest_direction_wider() -> None:
-    # with the same random numbers, so that the two runs err in common
-    correct, error = stiffest_under_sgnht("correct", 40_000, 20)
-    published, _ = stiffest_under_sgnht("published", 40_000, 20)
-    assert abs(correct - 1.0) < 4.5 * error < 1.0
-    assert 1.5 < published / correct < 2.2
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("order", "low", "high"), [("correct", 0.96, 1.03), ("published", 1.7, 2.1)])
 def test_stiffest_direction_at_the_published_step_of_sgnht(order: str, low: float, high: float) -> None:
     found, error = stiffest_under_sgnht(order, 200_000, 40)
@@ -187,22 +157,6 @@ def test_stiffest_direction_at_the_published_step_of_sgld(drift: str, wanted: fl
     assert exact[0] == pytest.approx(wanted, abs=0.005)
     found, error = ratios(long_run(on, algorithm, 6000, 30), on.posterior_covariance)
     assert np.abs((found[0] - exact[0]) / error[0]) < 4.5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["dp-sgld", "dp-sgnht"])
-def test_published_batches_heat_the_stiffest_direction(method: str) -> None:
-    # batches of 1,000 of 100,000 rows: their noise is many times the injected one, and clipping takes only
-    # a part of it away; drift and order matter little beside it
-    on = datasets.build("paper-gauss", "paper-gauss", "published", starts=10)
-    on.starts = on.model.posterior(on.rows, 1.0).draws(np.random.default_rng(3), 10)
-    values = {
-        "dp-sgld": {"batch_size": 1000, "clip": 15, "step_size": 0.008},
-        "dp-sgnht": {"batch_size": 1000, "clip": 12, "step_size": 0.2, "diffusion": 30},
-    }[method]
-    algorithm = read(method, values, 10)
-    found, error = ratios(long_run(on, algorithm, 40_000, 10), on.posterior_covariance)
-    assert found[0] - 2.5 * error[0] > 3.0
 
 
 # --- multipliers, ledgers ------------------------------------------------------------------------
@@ -240,30 +194,22 @@ def test_published_multipliers_and_iterations(
         assert found == pytest.approx(wanted, rel=2e-4, abs=1)
 
 
-@pytest.mark.parametrize("method", ["dp-sgld", "dp-sgld published", "dp-sgnht", "dp-sgnht published"])
-def test_ledger_epsilon_by_three_accountants(method: str) -> None:
+@pytest.mark.parametrize("name", ["replace-pld", "wor-pld", "rdp"])
+@pytest.mark.parametrize("method", ["dp-sgld", "dp-sgnht"])
+def test_the_ledger_has_the_releases_of_all_chains(method: str, name: str) -> None:
     on = gaussian_problem(SLANTED, 500, 1.0, 4)
-    chosen = cell(method, on, iterations=None, most_iterations=50, epsilon="3", delta=1e-3)
-    algorithm = chosen.algorithm
-    spent = {}
-    for name in ("replace-pld", "wor-pld", "rdp"):
-        now = replace(chosen, accountant=name, chains=2)
-        k = now.allowed_iterations()
-        ledger = json.loads(sample(now, [0])[0].attributes["ledger"])
-        (performed,) = ledger["performed"]
-        assert (performed["type"], performed["count"]) == ("subsampled-gaussian", 2 * k)
-        assert performed["noise_multiplier"] == pytest.approx(float(algorithm.noise_multiplier(500)))
-        assert performed["sensitivity"] == pytest.approx(2.0 * 500 * algorithm.clip / 20)
-        assert ledger["performed"] == ledger["reserved"]
-        assert 0.0 < ledger["epsilon_spent"] <= 3.0
-        releases = repeat(algorithm.releases(500)[1], 2 * k)
-        assert ledger["epsilon_spent"] == accountants.get(name).epsilon(releases, 1e-3, near=3.0)
-        spent[name] = {
-            n: accountants.get(n).epsilon(releases, 1e-3) for n in ("replace-pld", "wor-pld", "rdp")
-        }
-    for by in spent.values():  # the same releases, by all three
-        assert by["wor-pld"] <= by["replace-pld"]
-        assert by["wor-pld"] <= by["rdp"]
+    fields = {"iterations": None, "most_iterations": 50, "epsilon": "3", "delta": 1e-3, "chains": 2}
+    chosen = cell(method, on, accountant=name, **fields)
+    ledger = json.loads(sample(chosen, [0])[0].attributes["ledger"])
+    (performed,) = ledger["performed"]
+    count = 2 * chosen.allowed_iterations()
+    assert (performed["type"], performed["count"]) == ("subsampled-gaussian", count)
+    assert performed["noise_multiplier"] == pytest.approx(float(chosen.algorithm.noise_multiplier(500)))
+    assert performed["sensitivity"] == pytest.approx(2.0 * 500 * chosen.algorithm.clip / 20)
+    assert ledger["performed"] == ledger["reserved"]
+    releases = repeat(chosen.algorithm.releases(500)[1], count)
+    assert 0.0 < ledger["epsilon_spent"] <= 3.0
+    assert ledger["epsilon_spent"] == accountants.get(name).epsilon(releases, 1e-3, near=3.0)
 
 
 def test_the_study_has_the_published_settings() -> None:

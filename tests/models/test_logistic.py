@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmc import models
 from dpmc.models.logistic import Logistic
 
 MODEL = Logistic(4, 2.5)
@@ -56,12 +55,3 @@ def test_simulated_rows_are_clipped_normal_with_labels_at_the_stated_odds() -> N
         p = probability[chosen]
         error = (rows[chosen, 0] - p).sum() / np.sqrt((p * (1.0 - p)).sum())
         assert abs(error) < 4.0
-
-
-def test_the_catalogues_simulated_rows_are_of_both_labels() -> None:
-    definition = models.definition("logistic-simulated")
-    assert (definition.n, definition.model.dimension) == (12_000, 10)
-    rows = definition.model.simulate(np.random.default_rng(7), np.array(definition.true_theta), 2000)
-    assert 0.4 < rows[:, 0].mean() < 0.6
-    right = (rows[:, 0] > 0.5) == (rows[:, 1:] @ np.array(definition.true_theta) > 0.0)
-    assert 0.7 < right.mean() < 0.99

@@ -43,20 +43,10 @@ def test_log_likelihood_is_that_of_two_normal_laws() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("theta", "wanted"),
-    [
-        ((0.0, 0.0), 0.0),
-        ((3.0, -3.0), 0.0),
-        ((3.1, 0.0), -np.inf),
-        ((0.0, -3.1), -np.inf),
-        ((np.nan, 0.0), -np.inf),
-        ((0.0, np.inf), -np.inf),
-    ],
-)
-def test_prior_is_flat_on_the_square_and_nothing_outside(theta: Any, wanted: float) -> None:
-    assert MODEL.log_prior(np.array(theta)) == wanted
-    assert (MODEL.log_prior_gradient(np.array(theta)) == np.zeros(2)).all()
+def test_prior_is_flat_on_the_square_and_nothing_outside() -> None:
+    theta = np.array([[0.0, 0.0], [3.0, -3.0], [3.1, 0.0], [0.0, -3.1], [np.nan, 0.0], [0.0, np.inf]])
+    assert MODEL.log_prior(theta).tolist() == [0.0, 0.0, *[-np.inf] * 4]
+    assert (MODEL.log_prior_gradient(theta) == 0.0).all()
 
 
 def test_row_bounds_are_appendix_es_and_bound_every_ratio_on_the_square() -> None:
@@ -122,15 +112,6 @@ def test_twice_as_fine_a_grid_is_the_same_law(posterior: GridPosterior, monkeypa
         assert np.abs(np.interp(fine_edges, edges, laws[0]) - laws[1]).max() < 1e-5
 
 
-def test_posterior_has_the_two_modes_of_exchanged_components(posterior: GridPosterior) -> None:
-    """(θ_1, θ_2) and (θ_1 + θ_2, −θ_2) are one law of x."""
-    mean, covariance = posterior.mean(), posterior.covariance()
-    exchange = np.array([[1.0, 1.0], [0.0, -1.0]])
-    np.testing.assert_allclose(exchange @ mean, mean, atol=1e-3)
-    np.testing.assert_allclose(exchange @ covariance @ exchange.T, covariance, atol=1e-3)
-    assert covariance[1, 1] > 0.5
-
-
 def test_draws_follow_the_grid(posterior: GridPosterior) -> None:
     """False alarm of each check: 1e-4."""
     size = 100_000
@@ -149,19 +130,3 @@ def test_draws_follow_the_grid(posterior: GridPosterior) -> None:
     counts = np.append(found[common], found[~common].sum())
     assert counts.sum() == size
     assert stats.chisquare(counts, wanted).pvalue > 1e-4
-
-
-def test_moments_and_draws_of_a_tiny_grid_are_exact() -> None:
-    """Two cells of width 2 and 1; a cell of weight 0 is never drawn."""
-    law = GridPosterior(
-        np.array([0.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]), np.array([[0.25, 0.0], [0.0, 0.75]])
-    )
-    np.testing.assert_allclose(law.mean(), [2.5, 1.25])
-    wanted = [[0.75 + 4.0 / 12.0, 0.375], [0.375, 0.1875 + 1.0 / 12.0]]
-    np.testing.assert_allclose(law.covariance(), wanted)
-
-    class Ends:
-        def random(self, shape: Any) -> np.ndarray:
-            return np.tile([0.0, 0.25, np.nextafter(1.0, 0.0)], (3, 1))
-
-    np.testing.assert_allclose(law.draws(Ends(), 3), [[0.0, 0.0], [2.5, 1.25], [4.0, 2.0]])  # type: ignore[arg-type]

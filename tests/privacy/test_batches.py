@@ -3,7 +3,6 @@
 import csv
 import itertools
 import math
-import time
 from pathlib import Path
 
 import mpmath
@@ -19,30 +18,25 @@ from dpmc.privacy.accountants import ACCOUNTANTS, PRESETS, pld, profiles, rdp, r
 from dpmc.privacy.accountants.profiles import Amplified, BarkerTest, ReplacePair, Shift
 from dpmc.privacy.accountants.tight import log_delta
 from dpmc.privacy.events import (
-    BarkerRelease,
-    GaussianRelease,
     NonPrivateRelease,
     Release,
     SubsampledGaussianRelease,
     repeat,
 )
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
-from privacy.other_library import to_dp_accounting
-
-RDP, REPLACE, WOR, BARKER = (accountants.get(n) for n in ("rdp", "replace-pld", "wor-pld", "barker-pld"))
-TIGHT = accountants.get("tight")
-
-
-def minibatch(tau: float, batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
-    return (SubsampledGaussianRelease("batch ratio", math.sqrt(tau), batch_size, n, count),)
-
-
-def barker(batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
-    return (BarkerRelease("test", batch_size, n, count),)
-
-
-def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Release, ...]:
-    return (GaussianRelease("ratio", noise_multiplier, count),)
+from privacy.builders import (
+    BARKER,
+    RDP,
+    REPLACE,
+    TIGHT,
+    WOR,
+    barker,
+    claimed,
+    composed_elsewhere,
+    gaussian,
+    minibatch,
+    to_dp_accounting,
+)
 
 
 def table() -> list[dict[str, str]]:
@@ -60,13 +54,6 @@ def cells(rows: list[dict[str, str]]) -> list[tuple[str, tuple[Release, ...], in
     return found
 
 
-def agrees(accountant: str, known: int, found: int) -> bool:
-    """Closed forms to the iteration, loss distributions to one, Barker's (another grid) to 0.2 %."""
-    if accountant == "rdp":
-        return found == known
-    return abs(found - known) <= (0.002 * known if accountant == "barker-pld" else 1)
-
-
 FAST = [cell for cell in cells(table()) if cell[0] != "wor-pld" or cell[3] in (1, 4)]
 FAST = [cell for cell in FAST if cell[0] != "replace-pld" or cell[3] in (3, 6)]
 
@@ -74,35 +61,14 @@ FAST = [cell for cell in FAST if cell[0] != "replace-pld" or cell[3] in (3, 6)]
 # --- against known iterations --------------------------------------------------------------------
 
 
-def assert_known(selected: list) -> None:
-    wrong = []
+@pytest.mark.parametrize("selected", [FAST, pytest.param(cells(table()), marks=pytest.mark.slow)])
+def test_known_iterations(selected: list) -> None:
+    assert len(selected) in (len(FAST), 150)
     for name, each, n, epsilon, known in selected:
         found = accountants.get(name).iterations((), each, float(epsilon), 0.1 / n)
-        if not agrees(name, known, found):
-            wrong.append((name, each, epsilon, known, found))
-    assert wrong == []
-
-
-def test_known_iterations() -> None:
-    assert_known(FAST)
-
-
-@pytest.mark.slow
-def test_known_iterations_of_every_cell() -> None:
-    everything = cells(table())
-    assert len(everything) == 150
-    assert_known(everything)
-
-
-def test_a_search_takes_at_most_15_seconds_and_a_closed_form_50_ms() -> None:
-    for name, limit in (("rdp", 0.05), ("replace-pld", 15.0), ("wor-pld", 15.0), ("barker-pld", 15.0)):
-        events = barker(2600, 200_000) if name == "barker-pld" else minibatch(0.5, 1000, 200_000)
-        taken = []
-        for _ in range(3 if limit < 1.0 else 1):
-            start = time.perf_counter()
-            ACCOUNTANTS[name].iterations((), events, 6.0, 5e-7)
-            taken.append(time.perf_counter() - start)
-        assert min(taken) <= limit, name
+        # closed forms to the iteration, loss distributions to one, Barker's (another grid) to 0.2 %
+        slack = {"rdp": 0.0, "barker-pld": 0.002 * known}.get(name, 1.0)
+        assert abs(found - known) <= slack, (name, each, epsilon)
 
 
 def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
@@ -112,19 +78,10 @@ def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
         assert accountant.epsilon(repeat(each, k), 1e-6) <= 2.0
         assert accountant.epsilon(repeat(each, k + 1), 1e-6) > 2.0 * (1.0 - 2e-9)
         ledger = Ledger(Budget(2.0, 1e-6), accountant)
-        with pytest.raises(DpmcError, match="budget exceeded"):
+        with pytest.raises(BudgetExceeded):
             ledger.foresee(repeat(each, k + 1))
-        ledger.foresee(repeat(each, k))
-        for part in (k // 3, k // 3, k - 2 * (k // 3)):
-            ledger.reserve(repeat(each, part))
-        with pytest.raises(DpmcError, match="were fixed by the first reservation"):
-            ledger.reserve(each)
-        ledger.perform(each)
-        stored = ledger.to_json()
-        assert stored["accountant"] == {"name": accountant.name, "version": accountant.version}
-        assert stored["neighbours"] == "substitute"
-        assert stored["mu"] is None
-        assert Ledger.from_json(stored).reserved_events == ledger.reserved_events
+        ledger.reserve(repeat(each, k))
+        assert Ledger.from_json(ledger.to_json()).reserved_events == repeat(each, k)
 
 
 # --- the statements, on data sets in full --------------------------------------------------------
@@ -143,13 +100,6 @@ def normal(mean: np.ndarray, variance: np.ndarray | float) -> np.ndarray:
 def curve(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     """sup over tests of P(S) - e^epsilon Q(S), by the trapezium rule; epsilon may be negative."""
     return float(np.sum(np.maximum(0.0, p - math.exp(epsilon) * q)) * WIDTH)
-
-
-def claimed(profile, epsilon: float) -> float:
-    """The symmetric profile's curve, mirrored for epsilon < 0."""
-    upper, lower = (float(tail[0]) for tail in profile.tails(np.array([abs(epsilon)])))
-    half = upper - math.exp(abs(epsilon)) * lower
-    return half if epsilon >= 0.0 else 1.0 - math.exp(epsilon) + math.exp(epsilon) * half
 
 
 EPSILONS = (-3.0, -1.0, -0.3, -0.05, 0.0, 0.02, 0.1, 0.4, 1.0, 2.5)
@@ -270,21 +220,6 @@ def test_both_pairs_of_normals_are_needed() -> None:
     assert two_normals(d, 1.0, 1.0, 0.2) < two_normals(d, 1.0 + 4.0 / b, 1.0, 0.2)
 
 
-def test_sum_and_variance_of_a_clipped_barker_batch_are_bounded() -> None:
-    """|z| <= 1/sqrt(b): variance at most 1; a replaced row moves sum and variance by 2/sqrt(b), 4/b."""
-    rng = np.random.default_rng(2)
-    for _ in range(2000):
-        b = int(rng.integers(2, 40))
-        bound = 1.0 / math.sqrt(b)
-        z = rng.choice([-bound, bound, bound * rng.uniform(-1.0, 1.0)], b)
-        other = z.copy()
-        other[0] = rng.choice([-bound, bound, bound * rng.uniform(-1.0, 1.0)])
-        variances = [float(np.sum(x * x) - np.sum(x) ** 2 / b) for x in (z, other)]
-        assert max(variances) <= 1.0 + 1e-12
-        assert abs(variances[0] - variances[1]) <= 4.0 / b * (1.0 - 1.0 / b) + 1e-12
-        assert abs(float(np.sum(z) - np.sum(other))) <= 2.0 * bound + 1e-12
-
-
 def test_barker_moments_against_mpmath() -> None:
     """ln E[e^(sL)] of a test, by quadrature in 30 digits, is approached from above."""
     b, q = 1300, 0.013
@@ -358,59 +293,9 @@ def test_the_replace_pair_against_another_library(tau, q, count, epsilon) -> Non
 
 def test_the_profile_against_another_library() -> None:
     """The same curve, discretised and composed by dp-accounting."""
-    from dp_accounting.pld import pld_pmf
-
-    tau, q, count, epsilon, step = 1.5, 0.01, 2796, 3.0, 1e-4
-    last = 100_000
-    profile = Amplified(Shift(1.0 / math.sqrt(tau)), q)
-    losses = step * np.arange(last + 1)
-    upper, lower = profile.tails(losses)
-    half = upper - np.exp(losses) * lower
-    mirrored = 1.0 - np.exp(-losses[:0:-1]) + np.exp(-losses[:0:-1]) * half[:0:-1]
-    values = np.clip(np.concatenate([mirrored, half]), 0.0, 1.0)
-    other = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, values)
-    known = other.self_compose(count).get_delta_for_epsilon(epsilon)
-    assert WOR.delta(minibatch(tau, 1000, 100_000, count), epsilon) == pytest.approx(known, rel=1e-4)
-
-
-def test_two_releases_by_quadrature() -> None:
-    """E[(1 - e^(epsilon - L1 - L2))_+] of the replace pair, on a plane of outputs."""
-    tau, q, epsilon = 0.5, 0.3, 1.0
-    x = np.linspace(-7.0, 8.0, 3001)
-
-    def density(mean: float) -> np.ndarray:
-        return np.exp(-((x - mean) ** 2) / (2 * tau)) / math.sqrt(2 * math.pi * tau)
-
-    p = (1 - q) * density(0.0) + q * density(1.0)
-    r = (1 - q) * density(0.0) + q * density(-1.0)
-    area = (x[1] - x[0]) ** 2
-    exact = float(np.sum(np.maximum(0.0, np.outer(p, p) - math.exp(epsilon) * np.outer(r, r))) * area)
-    found = REPLACE.delta(minibatch(tau, 3, 10, 2), epsilon)
-    assert exact * (1.0 - 1e-6) <= found <= exact * (1.0 + 1e-4)
-
-
-def test_a_finer_grid_is_never_above() -> None:
-    """Rounding up: halving the step lowers delta, by less each time."""
-    profile = Amplified(Shift(1.0), 0.01)
-    found = [pld.delta([(pld.discretised(profile, step), 1000)], 2.0) for step in (4e-4, 2e-4, 1e-4, 5e-5)]
-    falls = [a - b for a, b in itertools.pairwise(found)]
-    assert falls[0] > falls[1] > falls[2] > 0.0
-
-
-def test_discretised_masses_are_a_symmetric_distribution() -> None:
-    for profile in (Amplified(Shift(1.2), 0.05), ReplacePair(0.7, 0.05), Amplified(BarkerTest(1300), 0.013)):
-        part = pld.discretised(profile, 1e-4)
-        mass = dict(zip(part.index.tolist(), np.exp(part.log_mass).tolist(), strict=True))
-        assert math.fsum(mass.values()) + part.infinite == pytest.approx(1.0, abs=1e-12)
-        for place in (1, 7, 60):
-            assert mass[-place] == pytest.approx(mass[place] * math.exp(-1e-4 * place), rel=1e-12)
-        # Its curve touches the profile's on the grid.
-        losses = 1e-4 * part.index
-        for place in (1, 10, 40):
-            found = part.infinite + np.sum(
-                np.exp(part.log_mass) * np.maximum(0.0, -np.expm1(1e-4 * place - losses))
-            )
-            assert found == pytest.approx(claimed(profile, 1e-4 * place), rel=1e-9)
+    profile = Amplified(Shift(1.0 / math.sqrt(1.5)), 0.01)
+    known = composed_elsewhere(profile, 2796, 3.0, 100_000)
+    assert WOR.delta(minibatch(1.5, 1000, 100_000, 2796), 3.0) == pytest.approx(known, rel=1e-4)
 
 
 # --- mixtures ------------------------------------------------------------------------------------
@@ -435,53 +320,31 @@ def test_all_kinds_of_releases_are_bounded_together() -> None:
     assert found["wor-pld"] == found["barker-pld"] < found["rdp"]
     with pytest.raises(DpmcError, match=r"'test'.*'replace-pld'.*can: rdp, wor-pld, barker-pld"):
         REPLACE.delta(events, 2.0)
-
-
-def test_an_exact_answer_beside_a_batch() -> None:
-    events = (*minibatch(1.0, 10, 100), NonPrivateRelease("data"))
-    assert WOR.delta(events, 5.0) == 1.0
-    assert WOR.epsilon(events, 0.1) == math.inf
+    with_an_exact_answer = (*minibatch(1.0, 10, 100), NonPrivateRelease("data"))
+    assert WOR.delta(with_an_exact_answer, 5.0) == 1.0
+    assert WOR.epsilon(with_an_exact_answer, 0.1) == math.inf
 
 
 # --- properties over wide grids ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("taus", "fractions"),
-    [
-        ((0.1, 1.0, 20.0), (0.001, 0.05, 1.0)),
-        pytest.param((0.02, 0.3, 3.0, 1e4), (1e-4, 0.01, 0.2), marks=pytest.mark.slow),
-    ],
-)
-def test_over_a_wide_grid(taus, fractions) -> None:
+def test_over_a_wide_grid() -> None:
     """0 <= tight <= pessimistic <= 1, rising with k and q, falling with epsilon and tau."""
-    n, epsilons, numbers = 10_000, (0.02, 0.5, 6.0), (1, 30, 3000)
+    n, axes = 10_000, ((0.1, 1.0, 20.0), (0.001, 0.05, 1.0), (1, 3000), (0.02, 0.5, 6.0))
     found = {}
-    for tau, q, count, epsilon in itertools.product(taus, fractions, numbers, epsilons):
-        events = minibatch(tau, max(1, round(q * n)), n, count)
-        wor, replace, renyi = (a.delta(events, epsilon) for a in (WOR, REPLACE, RDP))
-        assert 0.0 <= wor <= 1.0 and 0.0 <= replace <= 1.0 and 0.0 <= renyi <= 1.0
-        assert wor <= replace * (1.0 + 1e-6) + 1e-13 * count, (tau, q, count, epsilon)
-        assert wor <= renyi * (1.0 + 1e-6) + 1e-13 * count, (tau, q, count, epsilon)
-        found[tau, q, count, epsilon] = wor, replace, renyi
+    for tau, q, count, epsilon in itertools.product(*axes):
+        events = minibatch(tau, round(q * n), n, count)
+        wor, *others = found[tau, q, count, epsilon] = [a.delta(events, epsilon) for a in (WOR, REPLACE, RDP)]
+        assert 0.0 <= wor <= min(others) * (1.0 + 1e-6) + 1e-13 * count and max(others) <= 1.0
     for key, values in found.items():
-        axes = (taus, fractions, numbers, epsilons)
         for place, axis in enumerate(axes):
-            after = axis.index(key[place]) + 1
-            if after < len(axis):
-                other = found[(*key[:place], axis[after], *key[place + 1 :])]
+            for after in axis[axis.index(key[place]) + 1 :][:1]:
+                other = found[(*key[:place], after, *key[place + 1 :])]
                 low, high = (other, values) if place in (0, 3) else (values, other)
-                for a, b in zip(low, high, strict=True):
-                    assert a <= b * (1.0 + 1e-4) + 1e-13 * 3000, (key, place)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.floats(0.3, 3.0), st.floats(0.003, 0.1), st.integers(1, 3000), st.floats(0.2, 6.0))
-def test_one_more_release_costs_something(tau, q, count, epsilon) -> None:
-    n = 100_000
-    for accountant in (WOR, REPLACE, RDP):
-        one, two = (accountant.delta(minibatch(tau, int(q * n), n, c), epsilon) for c in (count, count + 1))
-        assert one <= two * (1.0 + 1e-9) + 1e-14
+                assert all(a <= b * (1.0 + 1e-4) + 3e-10 for a, b in zip(low, high, strict=True)), (
+                    key,
+                    place,
+                )
 
 
 @settings(deadline=None, max_examples=15)
@@ -602,26 +465,6 @@ def test_known_iterations_detect_a_wrong_profile(monkeypatch: pytest.MonkeyPatch
     assert abs(found - 1130) > 50
 
 
-def test_known_iterations_detect_a_forgotten_mirror() -> None:
-    """The remove pair alone composes to 1609 iterations in place of 1130: not a bound."""
-    tau, q, epsilon = 0.7, 0.01, 4.0
-    step = 1e-4
-    losses = step * np.arange(-110, 120_000)
-    x = 0.5 + tau * np.log((np.exp(losses) - 1.0 + q).clip(1e-300) / q)
-    sd = math.sqrt(tau)
-    p = (1 - q) * ndtr(-x / sd) + q * ndtr((1 - x) / sd)
-    r = ndtr(-x / sd)
-    in_p, in_q = p[:-1] - p[1:], (r[:-1] - r[1:]) * np.exp(losses[:-1])
-    right = np.clip((in_p - in_q) / -np.expm1(-step), 0.0, in_p)
-    masses = np.zeros(losses.size)
-    masses[1:] += right
-    masses[:-1] += in_p - right
-    kept = np.flatnonzero(masses > 1e-30)
-    one_sided = pld.Discretised(step, kept - 110, np.log(masses[kept]), float(p[-1]))
-    assert pld.delta([(one_sided, 1600)], epsilon) < 1e-6
-    assert WOR.delta(minibatch(tau, 1000, 100_000, 1600), epsilon) > 2e-6
-
-
 # --- presets and mistakes ------------------------------------------------------------------------
 
 
@@ -685,14 +528,6 @@ def test_releases_that_cannot_be_bounded_are_refused_naming_accountants_that_can
 def test_the_smallest_barker_batches() -> None:
     assert RDP.iterations((), barker(16, 10**6), 20.0, 1e-3) >= 0
     assert BARKER.iterations((), barker(profiles.SMALLEST_BARKER_BATCH, 10**4), 1.0, 1e-5) > 0
-
-
-@pytest.mark.parametrize("name", ["rdp", "replace-pld", "wor-pld", "barker-pld"])
-def test_nothing_released_costs_nothing(name: str) -> None:
-    accountant = accountants.get(name)
-    assert accountant.delta((), 1.0) == 0.0
-    with pytest.raises(DpmcError, match="releases nothing"):
-        accountant.iterations((), (), 1.0, 1e-6)
 
 
 @pytest.mark.parametrize(

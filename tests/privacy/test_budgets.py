@@ -8,7 +8,7 @@ import pytest
 
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease, SubsampledGaussianRelease, repeat
-from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
+from dpmc.privacy.ledger import Budget, Ledger
 from dpmc.reports.tables import budgets
 from dpmc.studies import MissingSettings, load_study
 
@@ -106,14 +106,3 @@ def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     with pytest.raises(MissingSettings, match=r"^budget of easy dp-penalty epsilon 1: .*made-up"):
         budgets.write(study, tmp_path / "budgets.csv")
     assert not (tmp_path / "budgets.csv").exists()
-
-
-def test_one_iteration_more_than_allowed_is_refused_before_the_first_release(study, tmp_path: Path) -> None:
-    """The ledger asks its accountant for delta itself."""
-    allowed = int(table(study, tmp_path / "budgets.csv")["minibatch-penalty", "4"]["iterations"])
-    each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)
-    ledger = Ledger(Budget(4.0, DELTA), accountants.get("replace-pld"))
-    ledger.foresee(repeat(each, allowed))
-    assert allowed > 100
-    with pytest.raises(BudgetExceeded, match="epsilon would be 4.0"):
-        ledger.foresee(repeat(each, allowed + 1))

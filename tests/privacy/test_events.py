@@ -20,7 +20,6 @@ from dpmc.privacy.events import (
     to_json,
     total_mu,
 )
-from privacy.other_library import to_dp_accounting
 
 names = st.sampled_from(["ratio", "gradient"])
 gaussians = st.builds(
@@ -86,26 +85,20 @@ def test_events_are_frozen_and_hold_plain_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "rule"),
+    ("key", "values"),
     [
-        ({"noise_multiplier": 0.0}, "noise_multiplier"),
-        ({"noise_multiplier": -1.0}, "noise_multiplier"),
-        ({"noise_multiplier": math.nan}, "noise_multiplier"),
-        ({"noise_multiplier": math.inf}, "noise_multiplier"),
-        ({"noise_multiplier": "2"}, "noise_multiplier"),
-        ({"count": 0}, "count"),
-        ({"count": 1.5}, "count"),
-        ({"count": True}, "count"),
-        ({"sensitivity": 0.0}, "sensitivity"),
-        ({"sensitivity": math.nan}, "sensitivity"),
-        ({"neighbours": "add-remove"}, "neighbours.*substitute"),
-        ({"name": ""}, "name"),
+        ("noise_multiplier", [0.0, -1.0, math.nan, math.inf, "2"]),
+        ("count", [0, 1.5, True]),
+        ("sensitivity", [0.0, math.nan]),
+        ("neighbours", ["add-remove"]),
+        ("name", [""]),
     ],
 )
-def test_bad_values_are_named(values: dict, rule: str) -> None:
-    with pytest.raises(DpmcError, match=rule) as caught:
-        GaussianRelease(**({"name": "ratio", "noise_multiplier": 1.0} | values))
-    assert "\n" not in str(caught.value)
+def test_bad_values_are_named(key: str, values: list) -> None:
+    for value in values:
+        with pytest.raises(DpmcError, match=key) as caught:
+            GaussianRelease(**({"name": "ratio", "noise_multiplier": 1.0} | {key: value}))
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -122,21 +115,3 @@ def test_bad_values_are_named(values: dict, rule: str) -> None:
 def test_bad_json_is_named(entry, rule: str) -> None:
     with pytest.raises(DpmcError, match=rule):
         from_json([entry])
-
-
-@pytest.mark.parametrize("times", [-1, 1.5, None])
-def test_repeat_needs_a_count(times) -> None:
-    with pytest.raises(DpmcError, match="times"):
-        repeat((GaussianRelease("ratio", 1.0),), times)
-
-
-def test_to_dp_accounting() -> None:
-    import dp_accounting
-
-    event = to_dp_accounting((GaussianRelease("ratio", 2.0, 3), NonPrivateRelease("data")))
-    assert event == dp_accounting.ComposedDpEvent(
-        [
-            dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(2.0), 3),
-            dp_accounting.SelfComposedDpEvent(dp_accounting.NonPrivateDpEvent(), 1),
-        ]
-    )

@@ -1,17 +1,13 @@
 """Accept bits of DP-Fast MH: curves against brute force, compositions against another library."""
 
-import dataclasses
 import itertools
 import math
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit, log_ndtr
 from scipy.stats import binom, poisson
 
@@ -31,9 +27,8 @@ from dpmc.privacy.events import (
     repeat,
     to_json,
 )
-from privacy.other_library import to_dp_accounting
+from privacy.builders import FAST, TIGHT, claimed, composed_elsewhere, gaussian, to_dp_accounting
 
-ACCOUNTANT, TIGHT = (accountants.get(name) for name in ("fast-mh-pld", "tight"))
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)
 
 
@@ -66,60 +61,18 @@ def barker(x: float) -> tuple[float, float]:
     return float(expit(x)), float(expit(-x))
 
 
-def claimed(profile: pairs.Profile, epsilon: float) -> float:
-    """The symmetric pair's curve, mirrored for epsilon < 0."""
-    upper, lower = (float(tail[0]) for tail in profile.tails(np.array([abs(epsilon)])))
-    half = upper - math.exp(abs(epsilon)) * lower
-    return half if epsilon >= 0.0 else 1.0 - math.exp(epsilon) + math.exp(epsilon) * half
-
-
 # --- the paper's own statements ----------------------------------------------------------------
 
 
-def claimed_epsilon(free: float, most_rows: int, share: float) -> float:
-    """K ln[(1 - p + p e^epsilon_0)/(1 - p + p e^-epsilon_0)], which Appendix B bounds by 6 K p epsilon_0.
-
-    `free` is epsilon_0. It exceeds the epsilon that the calibration started from where `check` fails.
-    """
-    up, down = math.log1p(share * math.expm1(free)), math.log1p(share * math.expm1(-free))
-    return most_rows * (up - down)
-
-
-def advanced_composition(epsilon: float, delta: float, iterations: int, slack: float) -> tuple[float, float]:
-    """The paper's total (epsilon, delta) of `iterations` steps, each (epsilon, delta) (Appendix B).
-
-    sqrt(2 T ln(1/slack)) epsilon + T epsilon (e^epsilon - 1), at T delta + slack (delta at most 1).
-    Raises DpmcError unless epsilon > 0 and `delta`, `slack` lie between 0 and 1.
-    """
-    epsilon, delta, slack = (
-        accountants.checked_epsilon(epsilon),
-        accountants.checked_delta(delta),
-        accountants.checked_delta(slack),
-    )
-    total = math.sqrt(2.0 * iterations * math.log(1.0 / slack)) * epsilon
-    return total + iterations * epsilon * math.expm1(epsilon), min(1.0, iterations * delta + slack)
+def advanced_composition(epsilon: float, delta: float, iterations: int) -> float:
+    """The paper's total ε of `iterations` steps, each (ε, δ), with slack δ (Appendix B)."""
+    root = math.sqrt(2.0 * iterations * math.log(1.0 / delta))
+    return root * epsilon + iterations * epsilon * math.expm1(epsilon)
 
 
 def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> dict[str, float]:
-    """Delta at `epsilon` of one corrected iteration, by the test that is made; the largest is the bit's.
-
-    Keys: "full-free", "full-noisy", "batch-free", "batch-noisy", those that may occur. Exact on all
-    rows; on a minibatch an upper bound.
-    """
-    losses = np.array([accountants.checked_epsilon(epsilon)])
-    found = {}
-    for name, profile in pairs.profiles(event).items():
-        upper, lower = profile.tails(losses)
-        found[name] = max(0.0, float(upper[0] - math.exp(epsilon) * lower[0]))
-    return found
-
-
-def delta_of_published_free_step(sensitivity: float) -> float:
-    """1 - e^(-Delta): the delta, at every epsilon >= 0, of a Metropolis accept bit without noise.
-
-    A log ratio of at least 0 never rejects; one that is Delta below does with this probability.
-    """
-    return -math.expm1(-sensitivity)
+    """Delta at `epsilon` of one corrected iteration, by the test that is made; the largest is the bit's."""
+    return {name: max(0.0, claimed(profile, epsilon)) for name, profile in pairs.profiles(event).items()}
 
 
 # --- one bit -------------------------------------------------------------------------------------
@@ -142,22 +95,6 @@ def test_barker_bits_attain_their_curve_and_never_exceed_it(sensitivity: float) 
             assert attained == pytest.approx(known, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("sensitivity", [1e-6, 0.05, 2.0, 500.0])
-def test_tails_of_the_barker_bit(sensitivity: float) -> None:
-    """Closed form of the curve; its tails are probabilities; no atom at 0 and none at Delta."""
-    profile = pairs.BarkerBit(sensitivity)
-    losses = sensitivity * np.linspace(0.0, 1.0, 101)
-    upper, lower = profile.tails(losses)
-    with np.errstate(over="ignore"):
-        root = np.exp(0.5 * (losses - sensitivity))
-        exact = np.square(1.0 - root) / -math.expm1(-sensitivity)
-    np.testing.assert_allclose(upper - np.exp(losses) * lower, exact, rtol=1e-9, atol=1e-15)
-    assert np.all(np.diff(upper) <= 0.0)
-    assert np.all(np.diff(lower) <= 0.0)
-    assert upper[0] + lower[0] == pytest.approx(1.0, abs=1e-12)
-    assert upper[-1] == lower[-1] == 0.0
-
-
 def metropolis(x: float) -> float:
     return min(1.0, math.exp(min(0.0, x)))
 
@@ -173,19 +110,11 @@ def penalty(x: float, sd: float) -> float:
 def test_the_published_free_step_is_not_private_and_the_corrected_one_is(sensitivity: float) -> None:
     """ln r = 0 under one data set and -Delta under its neighbour: the former never rejects."""
     at_claim = curve(metropolis(-sensitivity), metropolis(0.0), sensitivity)
-    assert at_claim == pytest.approx(delta_of_published_free_step(sensitivity), rel=1e-12)
+    assert at_claim == pytest.approx(-math.expm1(-sensitivity), rel=1e-12)
     assert at_claim > 1000.0 * 1e-5
-    # No epsilon helps: P(reject) is 0 on one side.
-    assert curve(metropolis(-sensitivity), 1.0, 50.0) == pytest.approx(at_claim, rel=1e-12)
     # Barker's bit is (Delta, 0)-private for every log ratio.
     for x in np.linspace(-20.0, 20.0, 401):
         assert largest_gap(barker(x + sensitivity), barker(x), sensitivity * (1.0 + 1e-12)) == 0.0
-
-
-def test_numbers_of_the_counterexample() -> None:
-    once = delta_of_published_free_step(0.05)
-    assert round(once, 4) == 0.0488
-    assert [round(1.0 - (1.0 - 0.5 * once) ** k, 3) for k in (1, 10, 100)] == [0.024, 0.219, 0.915]
 
 
 # --- minibatches with replacement, in full -------------------------------------------------------
@@ -346,16 +275,8 @@ def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> Non
     assert np.all(np.diff(lower) <= 0.0)
     largest = delta_of_one(event, 0.1)
     assert set(largest) == {"full-free", "full-noisy", "batch-free", "batch-noisy"}
-    one = ACCOUNTANT.delta([event], 0.1)
+    one = FAST.delta([event], 0.1)
     assert max(largest.values()) <= one <= 1.001 * max(largest.values())
-
-
-def test_a_single_test_has_at_most_the_delta_of_all_four() -> None:
-    event = FastMetropolisRelease("test", 0.05, 60.0, 2000, 40, 0.9, 4.0, count=300)
-    whole = ACCOUNTANT.delta([event], 1.0)
-    for never in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
-        fewer = dataclasses.replace(event, **{never: 0.0})
-        assert ACCOUNTANT.delta([fewer], 1.0) <= whole * (1.0 + 1e-12)
 
 
 # --- compositions --------------------------------------------------------------------------------
@@ -377,7 +298,7 @@ def test_adaptively_chosen_bits_by_enumeration() -> None:
 
     for k in (1, 2, 3):
         for epsilon in (0.05, 0.4, 1.0):
-            found = ACCOUNTANT.delta(bit(sensitivity, k), epsilon)
+            found = FAST.delta(bit(sensitivity, k), epsilon)
             exact = most(k, math.exp(epsilon))
             assert exact <= found
             assert found <= (1.02 if k == 1 else 1.8) * exact + 1e-12
@@ -400,35 +321,22 @@ def test_bits_against_another_library(sensitivity: float, count: int) -> None:
     fixed = [composed(x) for x in ((-0.5 * sensitivity,) if count > 1000 else (-0.5 * sensitivity, 0.5, 1.5))]
     for delta, slack in ((1e-2, 1.4), (1e-5, 1.25), (1e-8, 1.2)):
         known = max(other.get_epsilon_for_delta(delta) for other in fixed)
-        found = ACCOUNTANT.epsilon(bit(sensitivity, count), delta)
+        found = FAST.epsilon(bit(sensitivity, count), delta)
         assert known * (1.0 - 1e-3) <= found <= slack * known
 
 
 @pytest.mark.parametrize(("multiplier", "count"), [(96.9, 20_000), (3.0, 5), (0.8, 1)])
 def test_noise_at_every_step_is_the_exact_gaussian_curve(multiplier: float, count: int) -> None:
     event = (FastMetropolisRelease("test", 0.0, multiplier, 10, count=count),)
-    gaussian = (GaussianRelease("ratio", multiplier, count),)
     for delta in (1e-3, 1e-7):
-        exact = TIGHT.epsilon(gaussian, delta)
-        assert exact <= ACCOUNTANT.epsilon(event, delta) <= exact * 1.001 + 2e-4
+        exact = TIGHT.epsilon(gaussian(multiplier, count), delta)
+        assert exact <= FAST.epsilon(event, delta) <= exact * 1.001 + 2e-4
 
 
 def test_a_minibatch_against_another_library() -> None:
     """The same curve, discretised and composed by dp-accounting."""
-    from dp_accounting.pld import pld_pmf
-
-    most_rows, n, once, count, epsilon, step, last = 40, 2000, 0.9, 500, 1.0, 1e-4, 60_000
-    profile = pairs.PoissonBatch(float(most_rows), n, once, False)
-    losses = step * np.arange(last + 1)
-    upper, lower = profile.tails(losses)
-    half = upper - np.exp(losses) * lower
-    mirrored = 1.0 - np.exp(-losses[:0:-1]) + np.exp(-losses[:0:-1]) * half[:0:-1]
-    values = np.clip(np.concatenate([mirrored, half]), 0.0, 1.0)
-    other = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, values)
-    known = other.self_compose(count).get_delta_for_epsilon(epsilon)
-    assert ACCOUNTANT.delta(minibatch(once, 0.0, most_rows, n, count), epsilon) == pytest.approx(
-        known, rel=1e-3
-    )
+    known = composed_elsewhere(pairs.PoissonBatch(40.0, 2000, 0.9, False), 500, 1.0, 60_000)
+    assert FAST.delta(minibatch(0.9, 0.0, 40, 2000, 500), 1.0) == pytest.approx(known, rel=1e-3)
 
 
 def test_moments_of_a_barker_bit_are_below_those_of_normal_noise() -> None:
@@ -443,45 +351,15 @@ def test_moments_of_a_barker_bit_are_below_those_of_normal_noise() -> None:
             assert np.max(found) >= 0.99 * bound
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=6)
-@given(
-    st.floats(0.005, 1.5),
-    st.floats(0.3, 100.0),
-    st.integers(2, 60),
-    st.floats(0.01, 1.0),
-    st.integers(1, 3000),
-    st.floats(0.05, 4.0),
-)
-def test_delta_rises_with_count_and_rows_and_falls_with_epsilon(
-    epsilon_full, multiplier, most_rows, batch_epsilon, count, epsilon
-) -> None:
-    def delta(count: int, most_rows: int, epsilon: float) -> float:
-        event = FastMetropolisRelease(
-            "test", epsilon_full, multiplier, 500, most_rows, batch_epsilon, 1.0 / batch_epsilon, count
-        )
-        return ACCOUNTANT.delta([event], epsilon)
-
-    slack = 1.0 + 1e-9
-    found = delta(count, most_rows, epsilon)
-    assert 0.0 <= found <= 1.0
-    assert found <= delta(count + 1 + count // 10, most_rows, epsilon) * slack
-    assert found <= delta(count, most_rows + 1 + most_rows // 4, epsilon) * slack
-    assert delta(count, most_rows, 1.2 * epsilon) <= found * slack
-
-
 def test_epsilon_delta_and_iterations_undo_each_other() -> None:
     for once in (bit(0.05), minibatch(0.99, 4.0, 417, 50_000)):
         events = repeat(once, 3000)
-        epsilon = ACCOUNTANT.epsilon(events, 1e-5)
-        assert ACCOUNTANT.delta(events, epsilon) <= 1e-5 < ACCOUNTANT.delta(events, epsilon * (1.0 - 1e-6))
-        assert ACCOUNTANT.epsilon(events, ACCOUNTANT.delta(events, epsilon)) == pytest.approx(
-            epsilon, rel=1e-8
-        )
-        k = ACCOUNTANT.iterations((), once, epsilon, 1e-5)
+        epsilon = FAST.epsilon(events, 1e-5)
+        assert FAST.delta(events, epsilon) <= 1e-5 < FAST.delta(events, epsilon * (1.0 - 1e-6))
+        assert FAST.epsilon(events, FAST.delta(events, epsilon)) == pytest.approx(epsilon, rel=1e-8)
+        k = FAST.iterations((), once, epsilon, 1e-5)
         assert k >= 3000
-        assert ACCOUNTANT.delta(repeat(once, k), epsilon) <= 1e-5
-        assert ACCOUNTANT.delta(repeat(once, k + 1), epsilon) > 1e-5
+        assert FAST.delta(repeat(once, k), epsilon) <= 1e-5 < FAST.delta(repeat(once, k + 1), epsilon)
 
 
 def test_other_releases_beside_the_bits() -> None:
@@ -490,29 +368,12 @@ def test_other_releases_beside_the_bits() -> None:
         SubsampledGaussianRelease("batch ratio", 1.0, 10, 1000, 50),
         BarkerRelease("test", 200, 1000, 50),
     )
-    alone = ACCOUNTANT.delta(bits, 2.0)
-    assert (
-        alone < ACCOUNTANT.delta(bits + gaussian, 2.0) < ACCOUNTANT.delta(bits + gaussian + batch, 2.0) < 1.0
-    )
+    alone = FAST.delta(bits, 2.0)
+    assert alone < FAST.delta(bits + gaussian, 2.0) < FAST.delta(bits + gaussian + batch, 2.0) < 1.0
     # The bits are at most a normal release of this multiplier, by moments, and cost more than nothing.
     together = 1.0 / math.sqrt(1.0 / 4.0 + 200 * 0.1**2 / 4.0)
     exact = TIGHT.delta((GaussianRelease("ratio", together),), 2.0)
-    assert exact * 0.9 <= ACCOUNTANT.delta(bits + gaussian, 2.0) <= 2.5 * exact
-
-
-@pytest.mark.slow
-def test_extreme_numbers_give_a_bound() -> None:
-    for event in (
-        FastMetropolisRelease("test", 1e-300, 1e300, 10**9, 2, 1e-300, 1e300, 1000),
-        FastMetropolisRelease("test", 1e300, 0.0, 10),
-        FastMetropolisRelease("test", 0.1, 1e-5, 10, 1000, 50.0, 1e-3, 7),
-        FastMetropolisRelease("test", 0.1, 0.0, 1, 5, 0.1),
-        FastMetropolisRelease("test", 0.1, 0.0, 7, 1, 0.1),
-    ):
-        assert 0.0 <= ACCOUNTANT.delta([event], 0.5) <= 1.0
-    assert ACCOUNTANT.delta([FastMetropolisRelease("test", 1e300, 0.0, 10)], 0.5) == pytest.approx(1.0)
-    with pytest.raises(DpmcError, match=r"batch_noise_multiplier = 1e-09: must be 0 or at least"):
-        ACCOUNTANT.delta([FastMetropolisRelease("test", 0.1, 1.0, 10, 3, 0.1, 1e-9)], 0.5)
+    assert exact * 0.9 <= FAST.delta(bits + gaussian, 2.0) <= 2.5 * exact
 
 
 # --- the event, the presets, the paper's own formulas --------------------------------------------
@@ -534,27 +395,19 @@ def test_the_event_survives_json_and_has_no_dp_accounting_counterpart() -> None:
             accountants.get(name).delta([event], 1.0)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_invalid_events_are_refused() -> None:
+    right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
+    for wrong, message in (
         ({"epsilon": -0.1}, "epsilon = -0.1: must be a finite number"),
-        ({"noise_multiplier": math.inf}, "noise_multiplier = inf"),
         ({"epsilon": 0, "noise_multiplier": 0}, "both 0"),
         ({"n": 0}, "n = 0"),
-        ({"most_rows": -1}, "most_rows = -1"),
         ({"most_rows": 1.5}, "most_rows = 1.5: must be an integer"),
         ({"most_rows": 0}, "most_rows = 0: must be greater than 0 if and only if"),
         ({"batch_epsilon": 0.0}, "most_rows = 9: must be greater than 0 if and only if"),
         ({"batch_epsilon": math.nan}, "batch_epsilon = nan"),
-        ({"neighbours": "add-remove"}, "must be 'substitute'"),
-        ({"count": 0}, "count = 0"),
-    ],
-)
-def test_invalid_events_are_refused(wrong: dict, message: str) -> None:
-    right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
-    FastMetropolisRelease("test", **right)
-    with pytest.raises(DpmcError, match=re.escape(message)):
-        FastMetropolisRelease("test", **{**right, **wrong})
+    ):
+        with pytest.raises(DpmcError, match=re.escape(message)):
+            FastMetropolisRelease("test", **{**right, **wrong})
 
 
 def test_the_papers_calibration_and_where_it_holds() -> None:
@@ -573,28 +426,17 @@ def test_the_papers_calibration_and_where_it_holds() -> None:
         fast_mh.check(6.0, 100, 0.01)
     with pytest.raises(DpmcError, match=r"delta must be below 2.5 K p"):
         fast_mh.calibration(0.05, 0.5, 1, 0.01)
-    # The script's K = 60 with its data-dependent constants: the paper's own expression is not 0.05.
-    share = 0.05 / (6 * 60 * 3.68)
-    assert claimed_epsilon(3.68, 60, share) == pytest.approx(0.0897, abs=1e-4)
-
-
-@pytest.mark.parametrize("most_rows", [417, 1000, 2500, 20_000])
-@pytest.mark.parametrize("epsilon", [0.01, 0.05])
-def test_one_corrected_iteration_keeps_the_papers_claim(epsilon: float, most_rows: int) -> None:
-    """Where `check` passes, the exact curve is within (epsilon, delta), mostly far within."""
-    event = fast_mh.corrected_release("test", epsilon, 1e-5, 50_000, most_rows)
-    assert max(delta_of_one(event, epsilon).values()) <= 1e-5
 
 
 @pytest.mark.parametrize("n", [20, 1000, 50_000])
-@pytest.mark.parametrize("most_rows", [1, 2, 7, 60])
+@pytest.mark.parametrize("most_rows", [1, 2, 7, 60, 2500])
 @pytest.mark.parametrize("share", [0.02, 0.3, 1.0])
 def test_a_corrected_iteration_keeps_its_epsilon_and_delta_or_is_refused(
     n: int, most_rows: int, share: float
 ) -> None:
     """The paper's proof is for K rows at most; a Poisson number of rows of mean K is often larger."""
     taken = 0
-    for delta in (1e-4, 1e-6, 1e-9, 1e-13, 1e-20):
+    for delta in (1e-4, 1e-5, 1e-6, 1e-9, 1e-13, 1e-20):
         epsilon = share * 6 * most_rows / n
         try:
             event = fast_mh.corrected_release("test", epsilon, delta, n, most_rows)
@@ -603,7 +445,7 @@ def test_a_corrected_iteration_keeps_its_epsilon_and_delta_or_is_refused(
             continue
         taken += 1
         assert max(delta_of_one(event, epsilon).values()) <= delta
-    assert taken or most_rows == 60 or n == 20
+    assert taken or most_rows >= 60 or n == 20
 
 
 def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
@@ -643,10 +485,10 @@ def totals(epsilon: float) -> list[float]:
     classical = GaussianRelease("ratio", fast_mh.calibration(epsilon, delta).noise_multiplier, count)
     exact = GaussianRelease("ratio", gaussian_multiplier(epsilon, delta), count)
     return [
-        ACCOUNTANT.epsilon([corrected], delta),
+        FAST.epsilon([corrected], delta),
         TIGHT.epsilon([classical], delta),
         TIGHT.epsilon([exact], delta),
-        advanced_composition(epsilon, delta, count, delta)[0],
+        advanced_composition(epsilon, delta, count),
     ]
 
 
@@ -664,18 +506,11 @@ def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
     page = Path(__file__).parents[2] / "docs" / "results" / "dp-fast-mh.md"
     text = " ".join(page.read_text(encoding="utf-8").split())
     n, delta, count = 50_000, 1e-5, 20_000
-    full = ACCOUNTANT.epsilon([fast_mh.corrected_release("test", 0.05, delta, n, count=count)], delta)
+    full = FAST.epsilon([fast_mh.corrected_release("test", 0.05, delta, n, count=count)], delta)
     for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
         event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows, count)
-        assert ACCOUNTANT.epsilon([event], delta) == full
+        assert FAST.epsilon([event], delta) == full
         each = fast_mh.calibration(0.05, delta, most_rows, 1.0 / n)
         batches = minibatch(each.batch_epsilon, each.batch_noise_multiplier, most_rows, n, count)
-        assert f"{ACCOUNTANT.epsilon(batches, delta):.2f}" == printed
+        assert f"{FAST.epsilon(batches, delta):.2f}" == printed
         assert f"K = {most_rows}: {printed}" in text
-
-
-def test_a_search_for_the_total_takes_seconds() -> None:
-    event = fast_mh.corrected_release("another test", 0.05, 1e-5, 50_000, 2000, 20_000)
-    start = time.perf_counter()
-    ACCOUNTANT.epsilon([event], 2e-5)
-    assert time.perf_counter() - start <= 60.0  # 4 s on a free core

@@ -46,14 +46,6 @@ def test_two_step_sizes_do_not_give_the_mean_of_the_rows() -> None:
     assert abs(noises[0] - noises[1]) > 1e-3  # with names as keys they were equal to 13 digits
 
 
-def test_two_noise_multipliers_do_not_make_the_same_chain() -> None:
-    one, other = (
-        sample(algorithm="dp-penalty", hyperparameters={**PENALTY, "tau": tau}, iterations=50)
-        for tau in (1.0, 1.001)
-    )
-    assert not (one.posterior.theta.values == other.posterior.theta.values).all()
-
-
 def keys(monkeypatch: pytest.MonkeyPatch, **call: Any) -> set[tuple[Any, ...]]:
     """What keys the random streams of a call."""
     seen, stream = set(), run.stream
@@ -139,11 +131,11 @@ import sys
 sys.path.insert(0, {folder!r})
 import numpy as np
 import dpmc
-from normal import {name}
+from normal import Normal
 
 rows = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
 setting = {{"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}}
-tree = dpmc.sample({name}(), rows, epsilon=1, hyperparameters=setting, iterations=30, progress=False)
+tree = dpmc.sample(Normal(), rows, epsilon=1, hyperparameters=setting, iterations=30, progress=False)
 print(tree.posterior.theta.values.tobytes().hex())
 """
 NORMAL = '''
@@ -171,16 +163,12 @@ class Normal:
 
     def log_prior(self, theta):
         return self.prior.logpdf(theta[0]) if "a" in FACTORS else 0.0
-
-
-class Renamed(Normal):
-    pass
 '''
 
 
-def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int = 0) -> str:
+def in_a_process(folder: Path, text: str, hash_seed: int = 0) -> str:
     (folder / "normal.py").write_text(text)
-    code = CODE.format(folder=str(folder), name=name)
+    code = CODE.format(folder=str(folder))
     environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
@@ -191,10 +179,9 @@ def in_a_process(folder: Path, text: str, name: str = "Normal", hash_seed: int =
 
 def test_bits_are_equal_in_another_process_and_other_for_an_edited_model(tmp_path: Path) -> None:
     first = in_a_process(tmp_path, NORMAL)
-    assert in_a_process(tmp_path, NORMAL, hash_seed=7) == first
     commented = NORMAL.replace("def square(x):", "# A comment.\n\n\ndef square(x):")
-    assert in_a_process(tmp_path, commented) == first
-    for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)"), ('"c"}', '"d"}')):
+    assert in_a_process(tmp_path, commented, hash_seed=7) == first
+    for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)")):
         assert in_a_process(tmp_path, NORMAL.replace(*edit)) != first
 
 
@@ -299,43 +286,24 @@ def job(folder: Path, output: str, left: int) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
+FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
+
+
 def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
-    for name in ("whole", "edited", "same"):
-        (tmp_path / name).mkdir()
-    edited = NORMAL.replace("x * x", "0.5 * x * x")
-    (tmp_path / "normal.py").write_text(edited)
-    wanted = job(tmp_path, "whole/chain.nc", left=0)
-    (tmp_path / "normal.py").write_text(NORMAL)
-    assert job(tmp_path, "edited/chain.nc", left=5) is None and job(tmp_path, "same/chain.nc", left=5) is None
-    assert [path.name for path in (tmp_path / "same").glob(".checkpoint-*")]
+    """Two modules away: the model's code is the same, its values are not."""
+    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n", "normal.py": FAR}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for folder in ("whole", "same", "edited"):
+        (tmp_path / folder).mkdir()
+    for folder in ("same", "edited"):
+        assert job(tmp_path, f"{folder}/chain.nc", left=5) is None
+        assert [path.name for path in (tmp_path / folder).glob(".checkpoint-*")]
     straight = job(tmp_path, "whole/old.nc", left=0)
-    assert job(tmp_path, "same/chain.nc", left=0) == straight != wanted
-    (tmp_path / "normal.py").write_text(edited)
-    assert job(tmp_path, "edited/chain.nc", left=0) == wanted
-
-
-FAR = """
-import lik
-
-class Normal:
-    dimension = 1
-
-    def log_likelihood(self, theta, rows):
-        return -0.5 * (lik.cut(rows[:, 0]) - theta[0]) ** 2
-"""
-LIK = "import numpy as np\nimport limits\n\ndef cut(x):\n    return np.minimum(x, limits.LIMIT)\n"
-
-
-def test_a_resumed_run_notices_an_edit_two_modules_away(tmp_path: Path) -> None:
-    """The model's code is the same; its values on the rows are not."""
-    for name, text in {"normal": FAR, "lik": LIK, "limits": "LIMIT = 2.5"}.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    (tmp_path / "edited").mkdir()
-    assert job(tmp_path, "edited/chain.nc", left=5) is None
-    (tmp_path / "limits.py").write_text("LIMIT = 1e9")
-    resumed = job(tmp_path, "edited/chain.nc", left=0)
-    (tmp_path / "whole").mkdir()
-    assert job(tmp_path, "whole/chain.nc", left=0) == resumed
+    assert job(tmp_path, "same/chain.nc", left=0) == straight
+    (tmp_path / "limits.py").write_text("LIMIT = 2.5\n")
+    whole = job(tmp_path, "whole/chain.nc", left=0)
+    assert job(tmp_path, "edited/chain.nc", left=0) == whole != straight
 
 
 def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,16 +126,6 @@ def test_locks_have_a_hash_for_every_entry_and_no_address(name: str, least: int)
     assert re.findall(r"^\s*--(?!hash=)\S+|\w+://\S+|^-\S+| @ \S+", lock, re.M) == []
 
 
-def test_hooks_before_a_commit_need_no_venv_and_have_the_locked_versions(lock: str) -> None:
-    versions = locked(lock, "3.11")
-    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    for hook in local["hooks"]:
-        (tool,) = hook["additional_dependencies"]
-        name, _, version = tool.partition("==")
-        assert hook["language"] == "python" and hook["entry"].split()[0] == name
-        assert versions[name] == Version(version)
-
-
 def test_version_and_python_versions_agree_in_all_files(project: dict[str, Any]) -> None:
     from dpmc import __version__
 

@@ -72,17 +72,12 @@ def test_the_schema_accepts_the_studies() -> None:
 @pytest.mark.parametrize(
     ("keys", "value"),
     [
-        (["delta"], 1.0),
         (["delta"], "0.1/m"),
         (["seeds"], "20"),
-        (["chains"], None),
         (["sedes"], 20),
         (["label"], "of the resolved study"),
-        (["(added)"], "of the resolved study"),
         (["models"], {}),
-        (["models", "Circle"], {"epsilons": [1]}),
         (["models", "circle", "epsilons"], [-1]),
-        (["models", "circle", "rows_file"], "rows.csv"),
         (["tuning", "mode"], "serach"),
     ],
 )

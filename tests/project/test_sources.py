@@ -15,11 +15,8 @@ from dpmc.cli.main import main
 from dpmc.common import sources
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
-from dpmc.privacy.accountants.tight import TightGaussian
-from dpmc.sampling.loop import Cell
 from dpmc.studies import Study, load_study
 from dpmc.tuning import search
-from dpmc.tuning.first_setting import OneCell
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -130,25 +127,6 @@ def below(*packages: str) -> set[str]:
     return {name for name in EVERYTHING if f"{name}.".startswith(tuple(f"dpmc.{one}." for one in packages))}
 
 
-#: What a version is of -> packages that do not count.
-OUTSIDE = {
-    "dpmc.cli.evaluation:evaluate": "reports api tuning cli.main cli.options sampling.loop",
-    "dpmc.cli.evaluation:trace": "reports api tuning cli.main cli.options sampling.loop metrics.cell",
-    "dpmc.cli.evaluation:plot": "api cli.main cli.options sampling.jobs tuning.first_setting",
-    "dpmc.cli.evaluation:_write_table": "reports.plots.boxes reports.plots.maps",
-    "dpmc.cli.budgets:budgets": "reports.plots metrics.cell sampling.loop",
-    "claims.py": "reports.plots tuning",
-}
-
-
-@pytest.mark.parametrize("what", OUTSIDE)
-def test_a_version_is_not_of_what_computes_something_else(what) -> None:
-    """What has to count is found by running the rules, below."""
-    for package in OUTSIDE[what].split():
-        assert below(package), f"no package {package}"
-        assert not below(package) & modules(SCRIPTS / what if what.endswith(".py") else what)
-
-
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
     found = modules("dpmc.tuning.search", without=search.DECLARED)
     tuning = below("tuning") - below("tuning.first_setting", "tuning.reach")
@@ -156,15 +134,6 @@ def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() 
     running = ("algorithms", "evaluators", "sampling", "data.problem", "data.datasets", "models")
     assert not found & below(*running, "reports")
     assert search.sources_of_values() != search.sources_of_search()
-
-
-def test_no_module_of_the_package_uses_what_the_package_loads_late() -> None:
-    """The walk leaves out the interface of `dpmc`, which would lead to everything."""
-    late = "|".join(__import__("dpmc")._PUBLIC)
-    for name in EVERYTHING - {"dpmc", "dpmc.template.regression"}:
-        assert not re.search(
-            rf"^\s*from dpmc import .*\b({late})\b", sources._package()[name].read_text(), re.M
-        )
 
 
 # Modules that are really imported.
@@ -339,14 +308,6 @@ def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -
     assert study.accountants("circle", "dp-penalty") == accountants.versions("thesis")
     assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
     assert accountants.versions("zcdp") == {"zcdp": accountants.get("zcdp").version}
-
-
-def test_a_search_of_a_model_of_ones_own_follows_the_accountant(monkeypatch) -> None:
-    given = {"problem": None, "method": "dp-penalty", "algorithm": None, "epsilon": "1", "delta": 0.1}
-    asking = OneCell(Cell(**given, accountant="tight"), {})
-    before = asking.sampling_settings("m", "dp-penalty", "1")
-    monkeypatch.setattr(TightGaussian, "version", "corrected")
-    assert asking.sampling_settings("m", "dp-penalty", "1") != before
 
 
 def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:

@@ -1,0 +1,77 @@
+"""Releases and accountants that several files use; other accountants to compare with."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import dp_accounting
+import numpy as np
+from dp_accounting.pld import pld_pmf
+
+from dpmc.common.errors import DpmcError
+from dpmc.privacy import accountants
+from dpmc.privacy.events import (
+    BarkerRelease,
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    SubsampledGaussianRelease,
+)
+
+TIGHT, ZCDP, RDP = (accountants.get(name) for name in ("tight", "zcdp", "rdp"))
+REPLACE, WOR, BARKER, FAST = (
+    accountants.get(name) for name in ("replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
+)
+
+
+def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Release, ...]:
+    return (GaussianRelease("ratio", noise_multiplier, count),)
+
+
+def minibatch(tau: float, batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
+    return (SubsampledGaussianRelease("batch ratio", math.sqrt(tau), batch_size, n, count),)
+
+
+def barker(batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
+    return (BarkerRelease("test", batch_size, n, count),)
+
+
+def claimed(profile: Any, epsilon: float) -> float:
+    """A symmetric profile's curve, mirrored for ε < 0."""
+    upper, lower = (float(tail[0]) for tail in profile.tails(np.array([abs(epsilon)])))
+    half = upper - math.exp(abs(epsilon)) * lower
+    return half if epsilon >= 0.0 else 1.0 - math.exp(epsilon) + math.exp(epsilon) * half
+
+
+def composed_elsewhere(profile: Any, count: int, epsilon: float, last: int) -> float:
+    """δ of `count` releases with this profile, discretised (step 1e-4) and composed by dp-accounting."""
+    step = 1e-4
+    losses = step * np.arange(last + 1)
+    upper, lower = profile.tails(losses)
+    half = upper - np.exp(losses) * lower
+    mirrored = 1.0 - np.exp(-losses[:0:-1]) + np.exp(-losses[:0:-1]) * half[:0:-1]
+    values = np.clip(np.concatenate([mirrored, half]), 0.0, 1.0)
+    other = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, values)
+    return other.self_compose(count).get_delta_for_epsilon(epsilon)
+
+
+def to_dp_accounting(events: Iterable[Release]) -> dp_accounting.DpEvent:
+    """The same composition as an event of dp-accounting, whose multipliers are sd / sensitivity, too.
+
+    A Gaussian release on a batch becomes one sampled without replacement, under replace-one. Raises
+    DpmcError for a release without a counterpart there (a Barker test, a bit of DP-Fast MH).
+    """
+
+    def counterpart(event: Release) -> dp_accounting.DpEvent:
+        if isinstance(event, GaussianRelease):
+            return dp_accounting.GaussianDpEvent(event.noise_multiplier)
+        if isinstance(event, NonPrivateRelease):
+            return dp_accounting.NonPrivateDpEvent()
+        if isinstance(event, SubsampledGaussianRelease):
+            noise = dp_accounting.GaussianDpEvent(event.noise_multiplier)
+            return dp_accounting.SampledWithoutReplacementDpEvent(event.n, event.batch_size, noise)
+        raise DpmcError(f"release {event.name!r}: a {type(event).__name__} has no dp-accounting counterpart")
+
+    return dp_accounting.ComposedDpEvent(
+        [dp_accounting.SelfComposedDpEvent(counterpart(event), event.count) for event in events]
+    )
