@@ -39,6 +39,8 @@ class DPBarker(RandomWalk):
         given = values.get("batch_size")
         if isinstance(given, int) and LEAST <= given <= n and fits(given, n, epsilon, delta):
             return dict(values)
+        # Powers of two from the largest down, since a small batch is quick to account for; then bisection
+        # between the first that fits and the one before it.
         between = [2**k for k in range(n.bit_length(), 0, -1) if LEAST < 2**k < n]
         sizes = [size for size in dict.fromkeys([n, *between, LEAST]) if LEAST <= size <= n]
         place = next((i for i, size in enumerate(sizes) if fits(size, n, epsilon, delta)), None)

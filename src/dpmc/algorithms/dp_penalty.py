@@ -41,15 +41,15 @@ class DPPenalty(RandomWalk):
         from dpmc.privacy.fast_mh import check_classical  # loads accountants, which few samplers need
 
         values = dict(values)
-        how = values.pop("calibration", "classical")
-        if how not in ("classical", "exact"):
-            raise DpmcError(f"calibration: {how!r} must be one of classical, exact")
-        if how == "exact":
-            found = exact_multiplier(epsilon, delta)
+        formula = values.pop("calibration", "classical")
+        if formula not in ("classical", "exact"):
+            raise DpmcError(f"calibration: {formula!r} must be one of classical, exact")
+        if formula == "exact":
+            noise_multiplier = exact_multiplier(epsilon, delta)
         else:
-            found = multiplier(epsilon, delta)
-            check_classical(epsilon, delta, found, "say calibration: exact")
-        return {**values, "tau": found / float(np.sqrt(n))}
+            noise_multiplier = multiplier(epsilon, delta)
+            check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
+        return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)

@@ -12,10 +12,11 @@ Layouts are made when first needed. Formulas and layouts are in `kernels` and `l
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from dpmc.base import AffineModel
 from dpmc.evaluators import kernels, layout
 from dpmc.evaluators.calls import statistics
 
@@ -57,7 +58,7 @@ class AffineEvaluator:
 
     name = "affine"
 
-    def __init__(self, model: Any, rows: np.ndarray) -> None:
+    def __init__(self, model: AffineModel, rows: np.ndarray) -> None:
         self._model = model
         self._statistics = statistics(model, rows)  # (n, k)
         self.n = len(rows)
@@ -115,12 +116,14 @@ class AffineEvaluator:
             sums, counts = np.where(unbounded, whole, sums), np.where(unbounded, 0, counts)
             left &= ~unbounded
         if left.any():
-            function = self._ratios_by_strips if k == 2 else self._ratios_by_blocks
-            sums[left], counts[left] = function(alpha[left], gamma[left], bound[left])
+            move = alpha[left], gamma[left], bound[left]
+            strips = k == 2
+            sums[left], counts[left] = (
+                kernels.strip_ratio_sums(tuple(self._strips), *move)
+                if strips
+                else self._ratios_by_blocks(*move)
+            )
         return sums, counts
-
-    def _ratios_by_strips(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
-        return kernels.strip_ratio_sums(tuple(self._strips), alpha, gamma, bound)
 
     def _ratios_by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
         by = self._blocks
@@ -134,7 +137,7 @@ class AffineEvaluator:
         return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def _first_read(
-        self, offset: np.ndarray, reach: np.ndarray, largest: np.ndarray, bound: Any
+        self, offset: np.ndarray, reach: np.ndarray, largest: np.ndarray, bound: np.ndarray | float
     ) -> np.ndarray:
         """Return the first block (chains,) that must be read: the blocks before it are surely unclipped.
 
@@ -153,8 +156,10 @@ class AffineEvaluator:
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
             return whole, np.zeros(len(theta), np.int64)
-        if k == 2:
-            return self._gradients_by_strips(linear, constant, bound)
+        if k == 2:  # by the QR decomposition of (G, h), ‖G t + h‖ is the norm of three numbers
+            basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
+            sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
+            return (basis * sums[:, None, :]).sum(axis=2), counts
         if k > 1:
             return self._gradients_by_blocks(linear, constant, bound)
         sums, counts = kernels.sorted_gradient_sums(*self._sorted, linear, constant, bound)
@@ -162,12 +167,6 @@ class AffineEvaluator:
         if left.any():
             sums[left], counts[left] = self._gradients_by_blocks(linear[left], constant[left], bound)
         return sums, counts
-
-    def _gradients_by_strips(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
-        """Sum by the QR decomposition of (G, h), by which ‖G t + h‖ is the norm of three numbers."""
-        basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
-        sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
-        return (basis * sums[:, None, :]).sum(axis=2), counts
 
     def _gradients_by_blocks(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
         by = self._blocks
@@ -197,8 +196,8 @@ class AffineEvaluator:
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         form = _plain(self._model.ratio_form(theta[None], proposal[None]))
-        found: np.ndarray = kernels.affine_row_ratios(self._table, chosen[None], *form)[0]
-        return found
+        ratios: np.ndarray = kernels.affine_row_ratios(self._table, chosen[None], *form)[0]
+        return ratios
 
 
 def _plain(form: Sums) -> Sums:

@@ -27,34 +27,29 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-def real_array(found: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
-    """Return `found` as floats if it is an array of real numbers of this shape.
+def real_array(result: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Return `result` as floats if it is an array of real numbers of this shape.
 
     Raises WrongResult otherwise; its message begins with `where`.
     """
     try:
-        array = np.asarray(found)
+        array = np.asarray(result)
     except ValueError:  # a list of lists of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "fiu":
-        kind = type(found).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
+        kind = type(result).__name__ if array.dtype.kind == "O" else f"{array.dtype} numbers"
         raise WrongResult(f"{where}: returned {kind}, must be real numbers of shape {shape}")
     if array.shape != shape:
-        raise WrongResult(
-            f"{where}: returned shape {array.shape}, must be {shape}{_hint(array.shape, shape)}"
-        )
+        hint = ""  # a likely cause of a result that has not one number per row
+        if len(shape) == 1:
+            hint = ": one number per row" if array.ndim == 1 else ": sum over the columns, axis=1"
+            causes = {
+                (): ": one number per row, not their sum",
+                shape * 2: ": a (n, 1) array beside a (n,) one makes (n, n)",
+            }
+            hint = causes.get(array.shape, hint)
+        raise WrongResult(f"{where}: returned shape {array.shape}, must be {shape}{hint}")
     return array.astype(float, copy=False)
-
-
-def _hint(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """Return a likely cause of a result that has not one number per row."""
-    if len(wanted) != 1:
-        return ""
-    if found == ():
-        return ": one number per row, not their sum"
-    if found == wanted * 2:
-        return ": a (n, 1) array beside a (n,) one makes (n, n)"
-    return ": one number per row" if len(found) == 1 else ": sum over the columns, axis=1"
 
 
 def name_of(model: Any) -> str:
@@ -76,13 +71,13 @@ def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> 
 
 def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
     """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
-    found = model.statistics(rows)
-    k = np.shape(found)[1] if np.ndim(found) == 2 else 1
-    return real_array(found, (len(rows), k), f"model: {name_of(model)}: statistics")
+    result = model.statistics(rows)
+    k = np.shape(result)[1] if np.ndim(result) == 2 else 1
+    return real_array(result, (len(rows), k), f"model: {name_of(model)}: statistics")
 
 
 def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
-    found: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
-    return found
+    gradient: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
+    return gradient

@@ -1,10 +1,10 @@
 """Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from dpmc.base import Model
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
@@ -16,7 +16,7 @@ class GenericEvaluator:
 
     name = "generic"
 
-    def __init__(self, model: Any, rows: np.ndarray) -> None:
+    def __init__(self, model: Model, rows: np.ndarray) -> None:
         self._model = model
         self.n = len(rows)
         self._rows = rows.view()

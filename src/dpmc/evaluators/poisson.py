@@ -20,12 +20,12 @@ class BoundedRows:
 
     @functools.cached_property
     def _alias_table(self) -> tuple[np.ndarray, np.ndarray]:
-        return alias_table(self.bounds)
+        return alias_table(self.bounds)  # only if rows are drawn: making it takes a while
 
     def draw(self, word: np.uint64, count: int) -> np.ndarray:
         """Draw `count` rows (count,) from a word of 64 random bits, row i with probability c_i / C."""
-        found: np.ndarray = kernels.draw_with_replacement(word, count, *self._alias_table)
-        return found
+        chosen: np.ndarray = kernels.draw_with_replacement(word, count, *self._alias_table)
+        return chosen
 
 
 def bounded_rows(model: Any, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:

@@ -5,10 +5,10 @@ Every row is read once for both positions. Gradients are computed by the model i
 """
 
 import functools
-from typing import Any
 
 import numpy as np
 
+from dpmc.base import SoftplusModel
 from dpmc.evaluators import kernels, layout
 from dpmc.evaluators.calls import statistics
 from dpmc.evaluators.generic import GenericEvaluator
@@ -19,7 +19,9 @@ class SoftplusEvaluator(GenericEvaluator):
 
     name = "softplus"
 
-    def __init__(self, model: Any, rows: np.ndarray) -> None:
+    _model: SoftplusModel
+
+    def __init__(self, model: SoftplusModel, rows: np.ndarray) -> None:
         super().__init__(model, rows)
         self._statistics = statistics(model, rows)  # (n, k)
 
@@ -58,5 +60,5 @@ class SoftplusEvaluator(GenericEvaluator):
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta[None], proposal[None])
-        found: np.ndarray = kernels.softplus_row_ratios(self._table, chosen[None], *form)[0]
-        return found
+        ratios: np.ndarray = kernels.softplus_row_ratios(self._table, chosen[None], *form)[0]
+        return ratios

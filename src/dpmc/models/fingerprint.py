@@ -191,9 +191,9 @@ class _Walk:
             return _top(cls.__module__) in sys.stdlib_module_names and cls.__module__ != "__main__"
         return self.counts_by_name(file, cls)
 
-    def counts_by_name(self, file: str, what: Any) -> bool:
+    def counts_by_name(self, file: str, code: types.FunctionType | type | None) -> bool:
         """Return whether code in this file is Python's, dpmc's or of a package other than the model's own."""
-        if _top(getattr(what, "__module__", None)) == self.own != "dpmc":
+        if _top(getattr(code, "__module__", None)) == self.own != "dpmc":
             return False
         return _is_installed(file)
 

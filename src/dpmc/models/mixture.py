@@ -109,7 +109,8 @@ class Mixture(FlatPrior):
 
         theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
         unbounded = np.full(len(theta), np.inf)
-        sums, _ = SoftplusEvaluator(self, rows).ratio_sums(np.zeros_like(theta), theta, unbounded)
+        evaluator = SoftplusEvaluator(self, rows)  # type: ignore[arg-type]  # its dimension is a property
+        sums, _ = evaluator.ratio_sums(np.zeros_like(theta), theta, unbounded)
         return sums.reshape(len(axis), len(axis))
 
 

@@ -124,7 +124,7 @@ def _takes_one(method: Callable[..., Any]) -> bool:
 
 
 @contextmanager
-def _one_line(what: str, module: str) -> Iterator[None]:
+def _one_line(failure: str, module: str) -> Iterator[None]:
     """Turn any exception of a user's code, also `sys.exit`, into a DpmcError with its text and line.
 
     The line is the last one of the user's module in the traceback, if any.
@@ -142,7 +142,7 @@ def _one_line(what: str, module: str) -> Iterator[None]:
         ]
         place = f", {Path(file).name} line {lines[-1]}" if lines else ""
         text = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise DpmcError(f"{what} ({text}{place})") from None
+        raise DpmcError(f"{failure} ({text}{place})") from None
 
 
 class _Reported:

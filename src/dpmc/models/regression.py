@@ -203,10 +203,10 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
     def slopes(self, theta: np.ndarray) -> np.ndarray:
         """Return the coefficients (chains, k) of the statistics."""
         beta, precision = self._split(theta)
-        one, other = self._pairs
-        halves = np.where(one == other, -0.5, -1.0)
+        i, j = self._pairs
+        halves = np.where(i == j, -0.5, -1.0)  # a product of two different predictors counts twice
         squares = [np.full((len(theta), 1), -0.5)] if self.sd is None else []
-        return np.concatenate([beta, halves * beta[:, one] * beta[:, other], *squares], axis=1) * precision
+        return np.concatenate([beta, halves * beta[:, i] * beta[:, j], *squares], axis=1) * precision
 
     def offset(self, theta: np.ndarray) -> np.ndarray:
         """Return the part that does not depend on the row, (chains,)."""
@@ -217,14 +217,14 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
     def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return G (chains, d, k), h (chains, d): the derivatives of slopes and offset with respect to θ."""
         beta, precision = self._split(theta)
-        p, (one, other) = self._coefficients, self._pairs
-        pairs = p + np.arange(len(one))
+        p, (i, j) = self._coefficients, self._pairs
+        pairs = p + np.arange(len(i))
         linear = np.zeros((len(theta), self.dimension, self.slopes(theta[:1]).shape[1]))
         constant = np.zeros(theta.shape)
         linear[:, range(p), range(p)] = precision
-        linear[:, one, pairs] -= beta[:, other] * precision
-        mixed = one != other
-        linear[:, other[mixed], pairs[mixed]] -= beta[:, one[mixed]] * precision
+        linear[:, i, pairs] -= beta[:, j] * precision
+        mixed = i != j
+        linear[:, j[mixed], pairs[mixed]] -= beta[:, i[mixed]] * precision
         if self._intercept:
             constant[:, 0] = -beta[:, 0] * precision[:, 0]
         if self.sd is None:  # the density's exponent is proportional to the precision, e^(−2 log sd)

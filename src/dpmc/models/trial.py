@@ -371,8 +371,8 @@ def _sizes(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     return size + np.quantile(size, 0.9) * far
 
 
-def _differ(one: np.ndarray, other: np.ndarray, sizes: np.ndarray) -> bool:
+def _differ(values: np.ndarray, others: np.ndarray, sizes: np.ndarray) -> bool:
     """Return whether values (m, …) differ by more than rounding relative to `sizes` (m,)."""
-    error = np.abs(one - other).reshape(len(sizes), -1)
-    same = ((one == other) | (np.isnan(one) & np.isnan(other))).reshape(len(sizes), -1)
+    error = np.abs(values - others).reshape(len(sizes), -1)
+    same = ((values == others) | (np.isnan(values) & np.isnan(others))).reshape(len(sizes), -1)
     return not (same | (error <= ROUNDING * sizes[:, None])).all()

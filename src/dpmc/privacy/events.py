@@ -55,7 +55,12 @@ class Release:
             raise DpmcError(f"release name = {self.name!r}: must be a non-empty text")
         for key, least in _LEAST.items():
             if hasattr(self, key):
-                _check_integer(self, key, least)
+                value = _integer(getattr(self, key))
+                if value is None:
+                    raise _refusal(self, key, "must be an integer")
+                if value < least:
+                    raise _refusal(self, key, f"must be an integer >= {least}")
+                _set(self, key, value)
         if getattr(self, "neighbours", NEIGHBOURS) != NEIGHBOURS:
             raise _refusal(self, "neighbours", f"must be {NEIGHBOURS!r}")
 
@@ -86,7 +91,7 @@ class GaussianRelease(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_noise(self)
+        _check_positive(self, "noise_multiplier", *(() if self.sensitivity is None else ("sensitivity",)))
 
     @property
     def mu(self) -> float:
@@ -148,7 +153,7 @@ class SubsampledGaussianRelease(BatchRelease):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_noise(self)
+        _check_positive(self, "noise_multiplier", *(() if self.sensitivity is None else ("sensitivity",)))
 
 
 @dataclass(frozen=True)
@@ -211,7 +216,7 @@ class FastMetropolisRelease(Release):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
-            if getattr(self, key) == 0:  # "never"
+            if getattr(self, key) == 0:  # this test is never made
                 _set(self, key, 0.0)
             else:
                 _check_positive(self, key)
@@ -295,7 +300,13 @@ def total_mu(events: Iterable[Release]) -> float | None:
 
 def to_json(events: Iterable[Release]) -> list[dict[str, Any]]:
     """Return the events as JSON-compatible objects, each with its `type`; nothing is merged."""
-    return [{"type": _tag(event), **dataclasses.asdict(event)} for event in events]  # type: ignore[call-overload]
+    tags = {kind: tag for tag, kind in TYPES.items()}
+    objects = []
+    for event in events:
+        if type(event) not in tags:  # a new kind must be listed, or it could not be read again
+            raise DpmcError(f"release {event.name!r}: {type(event).__name__} has no JSON form")
+        objects.append({"type": tags[type(event)], **dataclasses.asdict(event)})  # type: ignore[call-overload]
+    return objects
 
 
 def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
@@ -303,30 +314,22 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
 
     Raises DpmcError for an unknown type, a missing or unknown key, or a value out of range.
     """
-    return tuple(_event_from_json(entry) for entry in objects)
-
-
-def _tag(event: Release) -> str:
-    for tag, kind in TYPES.items():
-        if type(event) is kind:
-            return tag
-    raise DpmcError(f"release {event.name!r}: {type(event).__name__} has no JSON form")
-
-
-def _event_from_json(entry: Mapping[str, Any]) -> Release:
-    if not isinstance(entry, Mapping):
-        raise DpmcError(f"event {entry!r}: must be an object with a type")
-    values = dict(entry)
-    tag = values.pop("type", None)
-    if not isinstance(tag, str) or tag not in TYPES:
-        raise DpmcError(f"event type = {tag!r}: must be one of {', '.join(sorted(TYPES))}")
-    fields = {field.name: field for field in dataclasses.fields(TYPES[tag])}  # type: ignore[arg-type]
-    for key in sorted(set(values) - set(fields)):
-        raise DpmcError(f"event of type {tag!r}: unknown key {key!r}")
-    for key, field in fields.items():
-        if field.default is dataclasses.MISSING and key not in values:
-            raise DpmcError(f"event of type {tag!r}: key {key!r} is missing")
-    return TYPES[tag](**values)
+    events = []
+    for entry in objects:
+        if not isinstance(entry, Mapping):
+            raise DpmcError(f"event {entry!r}: must be an object with a type")
+        values = dict(entry)
+        tag = values.pop("type", None)
+        if not isinstance(tag, str) or tag not in TYPES:
+            raise DpmcError(f"event type = {tag!r}: must be one of {', '.join(sorted(TYPES))}")
+        fields = dataclasses.fields(TYPES[tag])  # type: ignore[arg-type]
+        for key in sorted(values.keys() - {field.name for field in fields}):
+            raise DpmcError(f"event of type {tag!r}: unknown key {key!r}")
+        for field in fields:
+            if field.default is dataclasses.MISSING and field.name not in values:
+                raise DpmcError(f"event of type {tag!r}: key {field.name!r} is missing")
+        events.append(TYPES[tag](**values))
+    return tuple(events)
 
 
 def _with_count(event: Release, count: int) -> Release:
@@ -336,7 +339,7 @@ def _with_count(event: Release, count: int) -> Release:
     return changed
 
 
-def _set(event: Release, key: str, value: Any) -> None:
+def _set(event: Release, key: str, value: float) -> None:
     # The dataclass is frozen; checks convert NumPy scalars to Python numbers, for JSON.
     object.__setattr__(event, key, value)
 
@@ -345,27 +348,13 @@ def _refusal(event: Release, key: str, rule: str) -> DpmcError:
     return DpmcError(f"release {event.name!r}: {key} = {getattr(event, key)!r}: {rule}")
 
 
-def _check_noise(event: GaussianRelease | SubsampledGaussianRelease) -> None:
-    _check_positive(event, "noise_multiplier")
-    if event.sensitivity is not None:
-        _check_positive(event, "sensitivity")
-
-
-def _check_integer(event: Release, key: str, least: int) -> None:
-    value = _integer(getattr(event, key))
-    if value is None:
-        raise _refusal(event, key, "must be an integer")
-    if value < least:
-        raise _refusal(event, key, f"must be an integer >= {least}")
-    _set(event, key, value)
-
-
-def _check_positive(event: Release, key: str) -> None:
-    value = getattr(event, key)
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0.0 < float(value) < math.inf:
-        raise _refusal(event, key, "must be a finite number greater than 0")
-    _set(event, key, float(value))
+def _check_positive(event: Release, *keys: str) -> None:
+    for key in keys:
+        value = getattr(event, key)
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or not 0.0 < float(value) < math.inf:
+            raise _refusal(event, key, "must be a finite number greater than 0")
+        _set(event, key, float(value))
 
 
 def _integer(value: Any) -> int | None:

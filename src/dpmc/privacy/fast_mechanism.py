@@ -62,10 +62,12 @@ class FastTest(NamedTuple):
         every, some = seen & (drawn < 0), seen & (drawn >= 0)
         log_ratio, sd = np.zeros(len(theta)), np.zeros(len(theta))
         clipped = np.zeros(len(theta), np.int64)
-        for c in np.flatnonzero(some):
-            log_ratio[c], clipped[c] = self.batch_log_ratio(
-                theta[c], proposal[c], length[c], int(drawn[c]), words[c]
-            )
+        for c in np.flatnonzero(some):  # ℓ_1
+            chosen = self.bounded.draw(words[c], int(drawn[c]))
+            ratios = self.temperature * self.evaluator.row_ratios(theta[c], proposal[c], chosen)
+            h = reach[c] / (2.0 * self.rule.batch_mean + reach[c])
+            bounds = self.bounded.bounds[chosen] * length[c]
+            log_ratio[c], clipped[c] = kernels.thinned_log_ratio(words[c], ratios, bounds, h)
         sd[some] = self.batch_noise_sd(reach[some])
         if every.any():
             bound = self.rule.clip * length if self.rule.clip < np.inf else np.full(len(theta), np.inf)
@@ -90,19 +92,6 @@ class FastTest(NamedTuple):
         counts = np.full(len(reach), -1)
         counts[small] = kernels.poisson_counts(words[small], mean[small], ANY_NUMBER)
         return counts
-
-    def batch_log_ratio(
-        self, theta: np.ndarray, proposal: np.ndarray, length: float, count: int, word: np.uint64
-    ) -> tuple[float, int]:
-        """Return ℓ_1 of one chain, θ (d,), over `count` rows drawn, and the number of them clipped."""
-        chosen = self.bounded.draw(word, count)
-        ratios = self.temperature * self.evaluator.row_ratios(theta, proposal, chosen)
-        reach = self.bounded.total * length
-        h = reach / (2.0 * self.rule.batch_mean + reach)
-        found: tuple[float, int] = kernels.thinned_log_ratio(
-            word, ratios, self.bounded.bounds[chosen] * length, h
-        )
-        return found
 
     def batch_noise_sd(self, reach: np.ndarray) -> np.ndarray:
         """Return the noise sd of tests on minibatches (chains,); `reach` = CM."""
@@ -133,5 +122,5 @@ class FastTest(NamedTuple):
             noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd
         else:
             noise = self.noise.corrected(sd)
-        found: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < log_ratio + noise)
-        return found
+        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < log_ratio + noise)
+        return accepted

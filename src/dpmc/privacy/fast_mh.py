@@ -95,12 +95,6 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
         )
 
 
-def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> float:
-    """Return an upper bound of delta at `epsilon` of one such iteration, by the worst of its tests."""
-    (upper,), (lower,) = worst(event).tails(np.array([epsilon]))
-    return float(upper - math.exp(epsilon) * lower + ROUNDING * upper)
-
-
 def corrected_release(
     name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
 ) -> FastMetropolisRelease:
@@ -115,20 +109,14 @@ def corrected_release(
     numbers = calibration(epsilon, delta, most_rows, 1.0 / n)
     smaller = "the corrected algorithm needs a smaller epsilon"
     check_classical(epsilon, delta, numbers.noise_multiplier, smaller)
-    one = FastMetropolisRelease(
-        name,
-        numbers.epsilon,
-        numbers.noise_multiplier,
-        n,
-        most_rows,
-        numbers.batch_epsilon,
-        numbers.batch_noise_multiplier,
-    )
-    if most_rows:
-        bound = delta_of_one(one, epsilon)
+    free, noise, batch_free, batch_noise = numbers
+    event = FastMetropolisRelease(name, free, noise, n, most_rows, batch_free, batch_noise)
+    if most_rows:  # by the worst of its tests, rounded up
+        (upper,), (lower,) = worst(event).tails(np.array([epsilon]))
+        bound = float(upper - math.exp(epsilon) * lower + ROUNDING * upper)
         if bound > delta:
             raise DpmcError(
                 f"most_rows K = {most_rows}, epsilon = {epsilon:g}: an iteration has delta up to "
                 f"{bound:.3g}, must be at most {delta:g}; take a larger delta or a larger K"
             )
-    return replace(one, count=count)
+    return replace(event, count=count)

@@ -194,8 +194,8 @@ class PrivateData:
 
 def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
     """Return ‖θ − θ'‖ (chains,)."""
-    found: np.ndarray = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
-    return found
+    lengths: np.ndarray = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
+    return lengths
 
 
 def replaced(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float) -> np.ndarray:

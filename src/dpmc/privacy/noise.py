@@ -32,8 +32,8 @@ class LabNoise:
 
     def vectors(self, sd: float, stage: int) -> np.ndarray:
         """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
-        found: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
-        return found
+        noise: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
+        return noise
 
 
 class RecordedNoise(LabNoise):

@@ -35,8 +35,8 @@ class RunReleases(NamedTuple):
 
     def suitable(self) -> dict[str, Accountant]:
         """Return by name the accountants that are meant for these releases."""
-        events = self.once + self.each
-        return {name: one for name, one in accountants.ACCOUNTANTS.items() if one.is_meant_for(events)}
+        known, events = accountants.ACCOUNTANTS, self.once + self.each
+        return {name: accountant for name, accountant in known.items() if accountant.is_meant_for(events)}
 
     def by_accountant(
         self, delta: float, *, epsilon: float | None = None, iterations: int | None = None
@@ -44,5 +44,7 @@ class RunReleases(NamedTuple):
         """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given."""
         suitable = self.suitable().items()
         if iterations is not None:
-            return {name: one.epsilon(self.total(iterations), delta) for name, one in suitable}
-        return {name: self.iterations(one, checked_epsilon(epsilon), delta) for name, one in suitable}
+            events = self.total(iterations)
+            return {name: accountant.epsilon(events, delta) for name, accountant in suitable}
+        epsilon = checked_epsilon(epsilon)
+        return {name: self.iterations(accountant, epsilon, delta) for name, accountant in suitable}

@@ -37,7 +37,7 @@ class Cell:
 
     problem: Problem
     method: str  # label
-    algorithm: Any  # an algorithm with its hyperparameters
+    algorithm: Any  # a `Sampler` with its hyperparameters
     epsilon: str  # canonical; "inf" without a budget
     delta: float
     accountant: str  # an accountant or a preset
@@ -88,9 +88,10 @@ class Cell:
         Raises DpmcError if the budget would be spent and no draw kept.
         """
         if 0 < iterations < self.thin:
-            what = f"{self.problem.label} {self.method} epsilon {self.epsilon}"
-            rule = f"must be at most {iterations}, the iterations of a chain; no draw would be kept"
-            raise DpmcError(f"thin: {self.thin} {rule} ({what})")
+            raise DpmcError(
+                f"thin: {self.thin} must be at most {iterations}, the iterations of a chain; no draw would "
+                f"be kept ({self.problem.label} {self.method} epsilon {self.epsilon})"
+            )
         if self.most_draws is None or self.thin > 1:
             return self.thin
         return max(1, iterations // self.most_draws)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.algorithms.sampler import Sampler
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import get_state, set_state, stream
@@ -21,7 +22,7 @@ from dpmc.sampling.cell import Cell
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 
-def counted(algorithm: Any) -> tuple[str, ...]:
+def counted(algorithm: Sampler) -> tuple[str, ...]:
     """Return the names of the counts of an iteration, in their order in `Record` and chain files."""
     random_rows = algorithm.public_clip is not None
     return tuple(name for name in chain_files.TOTALS if random_rows or name not in chain_files.RANDOM_ROWS)

@@ -91,13 +91,13 @@ def resolve(name: str, events: Iterable[Release]) -> Accountant:
     Raises DpmcError for an unknown name, and if the accountant cannot bound the events.
     """
     private = [event for event in events if not isinstance(event, NonPrivateRelease)]
-    if name not in PRESETS:
-        if name not in ACCOUNTANTS:
-            raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(sorted(names()))}")
+    if name in ACCOUNTANTS and name not in PRESETS:
         ACCOUNTANTS[name].check(private)
         return ACCOUNTANTS[name]
+    if name not in PRESETS:
+        raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(sorted(names()))}")
     preset = PRESETS[name]
-    if not private:
+    if not private:  # every accountant then gives 0, or infinity
         return ACCOUNTANTS[preset[GaussianRelease]]
     for kind, chosen in preset.items():
         if any(isinstance(event, kind) for event in private) and ACCOUNTANTS[chosen].can_bound(private):
@@ -118,7 +118,7 @@ def versions(name: str, events: Iterable[Release] | None = None) -> dict[str, st
     if events is not None:
         chosen = [resolve(name, events)]
     else:
-        chosen = [get(one) for one in (PRESETS[name].values() if name in PRESETS else [name])]
+        chosen = [get(accountant) for accountant in (PRESETS[name].values() if name in PRESETS else [name])]
     return {accountant.name: accountant.version for accountant in chosen}
 
 

@@ -133,8 +133,12 @@ class Accountant(ABC):
             return 0
         if not each:
             raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
-        guess = _guessed_iterations(self._mean_loss(first), self._mean_loss(each), epsilon, delta)
-        most = crossing(excess, guess, MOST_ITERATIONS, rises=True)
+        # Start at 1.5 times the iterations that zCDP allows for normal losses of these means.
+        log_inverse, cost = -math.log(delta), self._mean_loss(each)
+        root = epsilon / (math.sqrt(epsilon + log_inverse) + math.sqrt(log_inverse))
+        guess = (1.5 * root * root - self._mean_loss(first)) / cost if cost else 1.0
+        start = int(min(max(guess, 1.0), MOST_ITERATIONS)) if math.isfinite(guess) else 1
+        most = crossing(excess, start, MOST_ITERATIONS, rises=True)
         if most is None:
             raise DpmcError("more than 10^18 iterations fit the budget: check the noise multiplier")
         return most
@@ -152,15 +156,20 @@ class Accountant(ABC):
     def _epsilon_of(self, merged: tuple[Release, ...], delta: float, near: float | None) -> float:
         if any(isinstance(event, NonPrivateRelease) for event in merged):
             return math.inf
-        start = max(near or _guessed_epsilon(self._mean_loss(merged), delta), 1e-300)
-        found = crossing(
+        if near:
+            start = near
+        else:  # the epsilon of a normal loss of this mean, by zCDP
+            mean = self._mean_loss(merged)
+            start = mean + 2.0 * math.sqrt(mean) * math.sqrt(-math.log(delta))
+            start = start if 0.0 < start < math.inf else 1.0
+        smallest = crossing(
             lambda epsilon: _excess(self._delta_of(merged, epsilon), delta),
-            start,
+            max(start, 1e-300),
             sys.float_info.max,
             rises=False,
             resolution=self.epsilon_resolution,
         )
-        return math.inf if found is None else found
+        return math.inf if smallest is None else smallest
 
     def _merged(self, events: Iterable[Release]) -> tuple[Release, ...]:
         """Return the events, merged, after `check`."""
@@ -200,25 +209,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _excess(found: float, allowed: float) -> float:
-    """Return ln(delta found / delta allowed), > 0 if and only if found > allowed."""
-    if found <= allowed:
-        return min(0.0, math.log(found / allowed)) if found else -math.inf
-    return max(math.ulp(0.0), math.log(found / allowed))
-
-
-def _guessed_iterations(spent: float, each: float, epsilon: float, delta: float) -> int:
-    """Estimate the iterations for normal losses of these means: 1.5 times those of zCDP."""
-    log_inverse = -math.log(delta)
-    root = epsilon / (math.sqrt(epsilon + log_inverse) + math.sqrt(log_inverse))
-    found = (1.5 * root * root - spent) / each if each else 1.0
-    return int(min(max(found, 1.0), MOST_ITERATIONS)) if math.isfinite(found) else 1
-
-
-def _guessed_epsilon(mean: float, delta: float) -> float:
-    """Estimate the epsilon of a normal loss of this mean, by zCDP."""
-    found = mean + 2.0 * math.sqrt(mean) * math.sqrt(-math.log(delta))
-    return found if 0.0 < found < math.inf else 1.0
+def _excess(delta: float, allowed: float) -> float:
+    """Return ln(delta / allowed), > 0 if and only if delta > allowed."""
+    if delta <= allowed:
+        return min(0.0, math.log(delta / allowed)) if delta else -math.inf
+    return max(math.ulp(0.0), math.log(delta / allowed))
 
 
 def crossing(
@@ -229,8 +224,8 @@ def crossing(
     `excess` is monotone: it rises or falls. Integers are searched exactly, floats to `resolution` times the
     result, at least to neighbouring doubles. 0 if the sign does not change down to 0.
     """
-    number, found, growth = start, excess(start), 1.125
-    fits = found <= 0.0
+    number, at_number, growth = start, excess(start), 1.125
+    fits = at_number <= 0.0
     upwards = fits == rises
     while True:  # away from the start, in growing steps
         other = _further(number, growth, upwards, most)
@@ -239,29 +234,11 @@ def crossing(
         at_other = excess(other)
         if (at_other <= 0.0) != fits:
             break
-        number, found, growth = other, at_other, growth * growth
-    within, at_within, beyond, at_beyond = number, found, other, at_other
+        number, at_number, growth = other, at_other, growth * growth
+    within, at_within, beyond, at_beyond = number, at_number, other, at_other
     if not fits:
         within, at_within, beyond, at_beyond = beyond, at_beyond, within, at_within
-    return _last_within(excess, within, beyond, at_within, at_beyond, resolution)
-
-
-def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
-    """Return a number `growth` times as large or small, within [0, most]; a different one if possible."""
-    if isinstance(number, int):
-        return min(int(min(number * growth, most)) + 1, most) if upwards else max(int(number / growth) - 1, 0)
-    return min(number * growth, most) if upwards else number / growth
-
-
-def _last_within(
-    excess: Callable[[Number], float],
-    within: Number,
-    beyond: Number,
-    at_within: float,
-    at_beyond: float,
-    resolution: float,
-) -> Number:
-    """Return the crossing between two numbers, by false position (Illinois), then bisection."""
+    # Between the two: false position (Illinois), after 24 steps bisection.
     steps, moved = 0, 0
     while True:
         steps += 1
@@ -270,15 +247,22 @@ def _last_within(
         asked = _between(within, beyond, part, resolution)
         if asked is None:
             return within
-        found = excess(asked)
-        if found <= 0.0:
-            within, at_within = asked, found
+        at_asked = excess(asked)
+        if at_asked <= 0.0:
+            within, at_within = asked, at_asked
             at_beyond *= 0.5 if moved > 0 else 1.0  # the other end stayed twice: its weight is halved
             moved = 1
         else:
-            beyond, at_beyond = asked, found
+            beyond, at_beyond = asked, at_asked
             at_within *= 0.5 if moved < 0 else 1.0
             moved = -1
+
+
+def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
+    """Return a number `growth` times as large or small, within [0, most]; a different one if possible."""
+    if isinstance(number, int):
+        return min(int(min(number * growth, most)) + 1, most) if upwards else max(int(number / growth) - 1, 0)
+    return min(number * growth, most) if upwards else number / growth
 
 
 def _between(within: Number, beyond: Number, part: float, resolution: float) -> Number | None:

@@ -127,12 +127,12 @@ class PoissonBatch:
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
     """Return (b, probability) of a Poisson(`mean`) variable rounded up to b; 0 is left out (no release)."""
     sd, steps = math.sqrt(mean), -2.0
-    found, below = [], 0
+    groups, below = [], 0
     while pdtrc(below, mean) > REST:
         level = max(below + 1, math.ceil(mean + steps * sd))
-        found.append((level, float(pdtrc(below, mean) - pdtrc(level, mean))))
+        groups.append((level, float(pdtrc(below, mean) - pdtrc(level, mean))))
         below, steps = level, max(steps + 0.5, 1.25 * steps)
-    return tuple(found)
+    return tuple(groups)
 
 
 @dataclass(frozen=True)
@@ -153,18 +153,18 @@ class Maximum:
 
 def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:
     """Return the pair of each test that may occur, by name: "full-free", "full-noisy", "batch-free", ..."""
-    found: dict[str, Profile] = {}
+    pairs: dict[str, Profile] = {}
     if event.epsilon:
-        found["full-free"] = BarkerBit(max(event.epsilon, LEAST_EPSILON))
+        pairs["full-free"] = BarkerBit(max(event.epsilon, LEAST_EPSILON))
     if event.noise_multiplier:
-        found["full-noisy"] = Shift(1.0 / min(event.noise_multiplier, MOST_NOISE))
+        pairs["full-noisy"] = Shift(1.0 / min(event.noise_multiplier, MOST_NOISE))
     if event.batch_epsilon:
         once = max(event.batch_epsilon, LEAST_EPSILON)
-        found["batch-free"] = PoissonBatch(float(event.most_rows), event.n, once, False)
+        pairs["batch-free"] = PoissonBatch(float(event.most_rows), event.n, once, False)
     if event.batch_noise_multiplier:
         once = 1.0 / min(event.batch_noise_multiplier, MOST_NOISE)
-        found["batch-noisy"] = PoissonBatch(float(event.most_rows), event.n, once, True)
-    return found
+        pairs["batch-noisy"] = PoissonBatch(float(event.most_rows), event.n, once, True)
+    return pairs
 
 
 def worst(event: FastMetropolisRelease) -> Profile:

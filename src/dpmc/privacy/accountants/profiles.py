@@ -97,21 +97,16 @@ class BarkerTest:
 
     def tails(self, epsilon: Array) -> Tails:
         """Return at each epsilon the tails of the pair whose curve is higher there."""
-        wider = _wider(self.scale, 4.0 / self.batch_size, epsilon)
-        return highest([wider, Shift(self.scale).tails(epsilon)], epsilon)
-
-
-def _wider(d: float, excess: float, epsilon: Array) -> Tails:
-    """Return the tails of N(d, v) against N(0, 1), v = 1 + excess: of x outside an interval.
-
-    The log ratio exceeds epsilon if excess x^2 + 2 d x > c, c = d^2 + v (ln v + 2 epsilon).
-    """
-    v = 1.0 + excess
-    c = d * d + v * (math.log1p(excess) + 2.0 * epsilon)
-    root = np.sqrt(d * d + excess * c)
-    right, left = c / (d + root), -(d + root) / excess
-    sd = math.sqrt(v)
-    return ndtr((d - right) / sd) + ndtr((left - d) / sd), ndtr(-right) + ndtr(left)
+        # The wider normal, v = 1 + 4/b: its log ratio exceeds epsilon if (4/b) x^2 + 2 D x > c with
+        # c = D^2 + v (ln v + 2 epsilon), that is for x outside an interval.
+        d, excess = self.scale, 4.0 / self.batch_size
+        v = 1.0 + excess
+        c = d * d + v * (math.log1p(excess) + 2.0 * epsilon)
+        root = np.sqrt(d * d + excess * c)
+        right, left = c / (d + root), -(d + root) / excess
+        sd = math.sqrt(v)
+        wider = ndtr((d - right) / sd) + ndtr((left - d) / sd), ndtr(-right) + ndtr(left)
+        return highest([wider, Shift(d).tails(epsilon)], epsilon)
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,9 @@ def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
         for event in events
         if not isinstance(event, GaussianRelease)
     ]
-    for number, (own, _, _) in enumerate(curves):
-        orders = own if number == 0 else np.intersect1d(orders, own)
+    for i, (known, _, _) in enumerate(curves):
+        orders = known if i == 0 else np.intersect1d(orders, known)
     total = orders * (total_mu(gaussian) or 0.0)  # Theorem 2.11(1)
-    for own, values, count in curves:
-        total = total + count * values[np.searchsorted(own, orders)]
+    for known, values, count in curves:
+        total = total + count * values[np.searchsorted(known, orders)]
     return orders, total
