@@ -68,7 +68,7 @@ def test_a_word_times_a_number_of_rows_is_exact(m: int) -> None:
     chosen += [k * 2**64 // m + shift for k in (1, m // 2, m - 1) for shift in (-1, 0, 1)]
     for word in chosen:
         if 0 <= word <= LAST:
-            assert kernels.batches.below(np.uint64(word), m) == word * m >> 64
+            assert kernels.below(np.uint64(word), m) == word * m >> 64
 
 
 # Moments

@@ -30,7 +30,7 @@ def rows_read(monkeypatch: Any, n: int) -> float:
         read.append(max(0, end - first))
         return 0.0, 0
 
-    monkeypatch.setattr(kernels.strips, "read_ratios", counting)
+    monkeypatch.setattr(kernels, "read_ratios", counting)
     evaluator, theta, proposal = walk(n, 2, 20.0, 0.008 * np.sqrt(1e5 / n))
     kernel = getattr(kernels.strip_ratio_sums, "py_func", kernels.strip_ratio_sums)
     monkeypatch.setattr(kernels, "strip_ratio_sums", kernel)

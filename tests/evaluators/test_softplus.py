@@ -18,7 +18,7 @@ def change(old: Any, new: Any, sign: float = 1.0) -> np.ndarray:
     old, new = np.array(old, dtype=float), np.array(new, dtype=float)
     out, power = np.zeros(new.shape), np.empty(new.shape)
     with np.errstate(all="ignore"):
-        kernels.softplus.add_softplus_change(old, new, sign, power, power.view(np.int64), out)
+        kernels.add_softplus_change(old, new, sign, power, power.view(np.int64), out)
     return out
 
 
@@ -34,7 +34,7 @@ def places() -> np.ndarray:
 def test_exponentials_are_right_to_a_few_units_in_the_last_place() -> None:
     z = places()
     found, power = z.copy(), np.empty(z.shape)
-    kernels.softplus.exponentials(found, power, power.view(np.int64))
+    kernels.exponentials(found, power, power.view(np.int64))
     wanted = np.exp(-np.abs(z.astype(np.longdouble)))
     assert (np.abs(found - wanted) <= 5e-16 * wanted + np.longdouble(5e-324)).all()
 

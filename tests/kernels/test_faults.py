@@ -72,7 +72,7 @@ WALKS, RWMH, HMC = "algorithms.walks", "algorithms.acceptance", "algorithms.leap
 DP_HMC, MINIBATCH, BARKER = (f"algorithms.{name}" for name in ("dp_hmc", "minibatch_penalty", "dp_barker"))
 SGLD, SGNHT, LANGEVIN = (f"algorithms.{name}" for name in ("dp_sgld", "dp_sgnht", "langevin"))
 MECHANISMS, NOISE, FAST = "privacy.mechanisms", "privacy.noise", "privacy.fast_mechanism"
-BATCHES_DRAWN, POISSON = "evaluators.kernels.batches", "evaluators.kernels.poisson"
+SUMS = "evaluators.kernels"
 CORRECTION = "privacy.barker_correction"
 GUIDED, MINI, BATCH_GUIDED = "dp-penalty-guided", "minibatch-penalty", "minibatch-penalty-guided"
 FREE_BATCH, FREE_ROWS = (f"published, {rows} without noise" for rows in ("minibatch", "all rows"))
@@ -178,7 +178,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "one gradient declared too few": ("dp-hmc", " + 1", "", release),
     },
     # Batches and their variance.
-    (BATCHES_DRAWN, "if taken[pick]:"): {
+    (SUMS, "if taken[pick]:"): {
         "batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", attained),
     },
     (MECHANISMS, "self._words = self._all_words[i]"): {
@@ -267,12 +267,10 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (NOISE, "self._gradient_normals[self._i"): {
         "the first noise again and again": ("dp-sgnht", "self._i", "0", step, step_release),
     },
-    (BATCHES_DRAWN, "factor = bound / math.sqrt(square) if square > bound * bound else 1.0"): {
-        "no clipping": ("dp-sgld", "square > bound * bound", "False", step, step_attained),
+    (SUMS, "factor = clip_factor(square, bound)"): {
+        "no clipping": ("dp-sgld", "clip_factor(square, bound)", "1.0", step, step_attained),
     },
-    (BATCHES_DRAWN, "sums[c, i] += factor * gradient[i]"): {
-        "the last row alone": ("dp-sgld", "+=", "=", step)
-    },
+    (SUMS, "sums[c, i] += factor * gradient[i]"): {"the last row alone": ("dp-sgld", "+=", "=", step)},
     (LANGEVIN, "float(multiplier)"): {
         "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, step_release),
     },
@@ -305,25 +303,25 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "uniform noise on all rows": (NOISY_ROWS, ALL, UNIFORM_NOISE, frequency),
         "noise without correction": (NOISY_BATCH, "corrected", "centred", frequency),
     },
-    (POISSON, "(1.0 + h) < 1.0 - h * v"): {
+    (SUMS, "(1.0 + h) < 1.0 - h * v"): {
         "thinning off by c_i M": ("tuna-mh", "- h * v", "- h * v * reach[j]", frequency),
         "thinning upside down": ("tuna-mh", "- h", "+ h", frequency),
         "no thinning": (FREE_BATCH, ALL, "1e-9 < 1.0", frequency),
     },
-    (POISSON, "uniform(word, THINNING + j)"): {
+    (SUMS, "uniform(word, THINNING + j)"): {
         "one number for a row and its thinning": (BARKER_BATCH, "THINNING", "ROWS", frequency),
     },
-    (POISSON, "place - column < threshold[column]"): {
+    (SUMS, "place - column < threshold[column]"): {
         "rows drawn uniformly": ("published, uneven rows", ALL, "True", frequency),
     },
     (FAST, "self.rule.batch_mean + reach, self.rule.most_rows"): {
         "Poisson mean without lambda": ("tuna-mh", "self.rule.batch_mean + ", "", frequency),
         "Poisson mean without CM": (BARKER_BATCH, "reach", "0.0 * reach", frequency),
     },
-    (POISSON, "counts = np.zeros(words.shape[0], np.int64)"): {
+    (SUMS, "counts = np.zeros(words.shape[0], np.int64)"): {
         "one arrival too many": ("tuna-mh", "zeros", "ones", frequency),
     },
-    (POISSON, "math.log((1.0 + h * v) / (1.0 - h * v))"): {
+    (SUMS, "math.log((1.0 + h * v) / (1.0 - h * v))"): {
         "artanh without its factor 2": (FREE_BATCH, "math", "0.5 * math", frequency),
     },
     (FAST, "self.temperature * self.evaluator.row_ratios"): {

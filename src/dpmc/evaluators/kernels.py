@@ -1,0 +1,814 @@
+"""All functions that numba compiles for sums over rows: they take plain arrays and do not depend on models.
+
+They are in one file because numba's disk cache does not notice a change in a called function of another file.
+Chains are a leading axis; the arithmetic of a chain does not depend on the other chains.
+
+Three rules ensure that one row changes a sum by its bound plus rounding, for any rows. Clipped rows are
+clipped and summed one by one. Sums of statistics replace sums over rows only if the terms that cancel in them
+are at most `WELL_CONDITIONED` times the bound. Values are not centred: a row's term depends on that row only.
+
+`python -m dpmc.sampling` fills numba's cache, so that many processes do not compile at once.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpmc.common.compiling import njit
+
+WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e-12 of the bound
+LARGEST_TERM = 1e150  #: its square is finite
+BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first-level cache
+TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
+STRIP = 2048  #: rows per strip
+
+#: Sums may be reassociated, for vector instructions; NaN and infinity keep their meaning.
+ROW_SUMS: dict[str, Any] = {
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
+#: If exactness depends on the order of operations, only fused multiply-add is allowed.
+EXACT_ORDER: dict[str, Any] = {**ROW_SUMS, "fastmath": {"contract"}}
+
+
+# --- clipping ------------------------------------------------------------------------------------
+
+
+@njit(**ROW_SUMS)
+def clip(ratio, bound):
+    """Return a log ratio clipped to ±bound; NaN counts as −bound, against the proposal."""
+    kept = ratio if ratio > -bound else -bound
+    return kept if kept < bound else bound
+
+
+@njit(**ROW_SUMS)
+def clip_factor(square, bound):
+    """Return min(1, bound/‖g‖) for ‖g‖² = `square`; the bound may be infinite."""
+    factor = bound / math.sqrt(square)
+    return factor if square > bound * bound else 1.0
+
+
+# --- all rows, one statistic with a coefficient: sorted columns ------------------------------------
+
+
+@njit(**ROW_SUMS)
+def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
+    """Sum clip(α·t + γ, ±bound) for chains whose α (chains, k) has at most one nonzero coefficient.
+
+    `ordered` (k, n): each statistic ascending; `prefix` (k, n + 1): `sorted_prefix`; `median` (k,). Returns
+    sums and numbers clipped (chains,); −1 clipped if another kernel must compute the sum.
+    """
+    chains, k = alpha.shape
+    sums, counts = np.zeros(chains), np.full(chains, -1)
+    for c in range(chains):
+        only, active = 0, 0
+        for q in range(k):
+            if alpha[c, q] != 0.0:
+                only = q
+                active += 1
+        if active <= 1 and sorting_serves(ordered, median, only, alpha[c, only], gamma[c], bound[c]):
+            sums[c], counts[c] = sorted_sum(ordered, prefix, median, only, alpha[c, only], gamma[c], bound[c])
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):
+    """Sum clipped G t + h of one statistic, for chains whose h is parallel to G: (slope t + offset) G/‖G‖.
+
+    G (chains, d, 1), h (chains, d). Returns sums (chains, d) and numbers clipped (chains,), −1 if another
+    kernel must compute the sum. Parallel up to rounding: the part of h across G is at most 1e-12 of h.
+    """
+    chains, d = constant.shape
+    sums, counts = np.zeros((chains, d)), np.full(chains, -1)
+    for c in range(chains):
+        square, product, size = 0.0, 0.0, 0.0
+        for i in range(d):
+            square += linear[c, i, 0] * linear[c, i, 0]
+            product += linear[c, i, 0] * constant[c, i]
+            size += constant[c, i] * constant[c, i]
+        if square == 0.0:
+            if size == 0.0:
+                counts[c] = 0
+            continue
+        slope = math.sqrt(square)
+        offset = product / slope
+        across = 0.0
+        for i in range(d):
+            across += (constant[c, i] - linear[c, i, 0] * (offset / slope)) ** 2
+        if across <= 1e-24 * size and sorting_serves(ordered, median, 0, slope, offset, bound):
+            total, counts[c] = sorted_sum(ordered, prefix, median, 0, slope, offset, bound)
+            for i in range(d):
+                sums[c, i] = linear[c, i, 0] * (total / slope)
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def sorting_serves(ordered, median, q, alpha, gamma, bound):
+    """Return whether prefix sums are as accurate as reading rows: little cancels, and no term overflows."""
+    n = ordered.shape[1]
+    middle = abs(alpha * median[q]) + abs(gamma)
+    largest = abs(alpha) * max(abs(ordered[q, 0]), abs(ordered[q, n - 1])) + abs(gamma)
+    return middle <= WELL_CONDITIONED * bound and largest <= LARGEST_TERM
+
+
+@njit(**EXACT_ORDER)
+def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
+    """Sum clip(α t + γ, ±bound) of the q-th statistic t and count the clipped, by two binary searches.
+
+    The unclipped rows are those from the first with α t + γ ≥ −bound to the last with α t + γ ≤ bound
+    (mirrored for α < 0). Rounding is monotone in t, so the searches agree with a pass over all rows.
+    """
+    n, sign = ordered.shape[1], 1.0
+    if alpha < 0.0:
+        sign, alpha, gamma = -1.0, -alpha, -gamma
+    low, high, left = 0, 0, n
+    while left > 0:
+        half = (left + 1) // 2
+        if alpha * ordered[q, low + half - 1] + gamma < -bound:
+            low += half
+        if alpha * ordered[q, high + half - 1] + gamma <= bound:
+            high += half
+        left -= half
+    total = alpha * (prefix[q, high] - prefix[q, low]) + (alpha * median[q] + gamma) * (high - low)
+    clipped = n - (high - low)
+    if clipped > 0:
+        total += bound * ((n - high) - low)
+    return sign * total, clipped
+
+
+def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
+    """Return sums (k, n + 1) of ordered (k, n) − median from the middle outwards, negative below it.
+
+    The sum of a range then has no rounding errors of rows outside it, such as one huge row that is always
+    clipped. Extended precision keeps errors from growing with n.
+    """
+    k, n = ordered.shape
+    middle = n // 2
+    prefix = np.zeros((k, n + 1))
+    for q in range(k):
+        centred = (ordered[q] - median[q]).astype(np.longdouble)
+        prefix[q, middle + 1 :] = np.cumsum(centred[middle:])
+        prefix[q, :middle] = -np.cumsum(centred[:middle][::-1])[::-1]
+    return prefix
+
+
+# --- all rows, two statistics: strips ---------------------------------------------------------------
+
+
+@njit(**ROW_SUMS)
+def strip_ratio_sums(rows, alpha, gamma, bound):
+    """Sum clip(α·t + γ, ±bound) of two statistics (x, y); returns sums and numbers clipped (chains,).
+
+    `rows` are strips (strips, 2, STRIP), their `strip_prefix`, `low` and `high` (strips,), the median of y
+    and n. Each strip has x in [low, high] and is sorted by y. Its rows are surely unclipped between two
+    values of y and surely clipped beyond two other values; the rows in between are read.
+    """
+    strips, prefix, low, high, middle, n = rows
+    chains = alpha.shape[0]
+    sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
+    for c in range(chains):
+        sign = -1.0 if alpha[c, 1] < 0.0 else 1.0
+        a, b, g, limit = sign * alpha[c, 0], sign * alpha[c, 1], sign * gamma[c], bound[c]
+        total, clipped = 0.0, 0
+        for s in range(strips.shape[0]):
+            size = min(STRIP, n - s * STRIP)
+            ends = (a * low[s] + g, a * high[s] + g)
+            least, most = min(ends[0], ends[1]), max(ends[0], ends[1])
+            reach = abs(a) * max(abs(low[s]), abs(high[s])) + abs(b * middle) + abs(g)
+            if not reach <= WELL_CONDITIONED * limit:
+                part, beyond = read_ratios(strips, s, 0, size, alpha[c], gamma[c], limit)
+                total += sign * part
+                clipped += beyond
+                continue
+            first, last = b * strips[s, 1, 0], b * strips[s, 1, size - 1]
+            if least + first >= -limit and most + last <= limit:
+                inner, outer, below, above = 0, size, 0, size
+            elif most + last < -limit:
+                inner, outer, below, above = size, size, size, size
+            elif least + first > limit:
+                inner, outer, below, above = 0, 0, 0, 0
+            else:
+                inner = first_at_least(strips, s, size, b, -limit - least)
+                outer = first_above(strips, s, size, b, limit - most)
+                below = first_at_least(strips, s, size, b, -limit - most)
+                above = first_above(strips, s, size, b, limit - least)
+                if inner >= outer:  # no row is surely unclipped
+                    inner = outer = above
+            if inner < outer:
+                total += a * (prefix[s, 0, outer] - prefix[s, 0, inner])
+                total += b * (prefix[s, 1, outer] - prefix[s, 1, inner]) + (b * middle + g) * (outer - inner)
+            total += limit * ((size - above) - below)
+            clipped += (size - above) + below
+            part, beyond = read_ratios(strips, s, below, inner, alpha[c], gamma[c], limit)
+            more, further = read_ratios(strips, s, outer, above, alpha[c], gamma[c], limit)
+            total += sign * (part + more)
+            clipped += beyond + further
+        sums[c], counts[c] = sign * total, clipped
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def read_ratios(strips, s, first, end, alpha, gamma, bound):
+    """Sum clip(α·(x, y) + γ, ±bound) over rows `first` to `end` − 1 of a strip, and count the clipped.
+
+    The sign of α is not normalised, because NaN must count against the proposal.
+    """
+    total, clipped = 0.0, 0
+    a, b, g = alpha[0], alpha[1], gamma
+    for j in range(first, end):
+        ratio = a * strips[s, 0, j] + b * strips[s, 1, j] + g
+        kept = clip(ratio, bound)
+        total += kept
+        clipped += kept != ratio
+    return total, clipped
+
+
+@njit(**ROW_SUMS)
+def first_at_least(strips, s, size, slope, limit):
+    """Return the first of `size` rows of a strip with slope · y ≥ limit, slope ≥ 0; `size` if none has."""
+    first, left = 0, size
+    while left > 0:
+        half = (left + 1) // 2
+        if slope * strips[s, 1, first + half - 1] < limit:
+            first += half
+        left -= half
+    return first
+
+
+@njit(**ROW_SUMS)
+def first_above(strips, s, size, slope, limit):
+    """Return the first of `size` rows of a strip with slope · y > limit, slope ≥ 0; `size` if none has."""
+    first, left = 0, size
+    while left > 0:
+        half = (left + 1) // 2
+        if slope * strips[s, 1, first + half - 1] <= limit:
+            first += half
+        left -= half
+    return first
+
+
+@njit(**ROW_SUMS)
+def strip_gradient_sums(rows, triangular, bound):
+    """Sum clipped u = R (x, y, 1), R (chains, 3, 3) upper triangular, ‖u‖ the norm of the gradient.
+
+    Returns sums of u (chains, 3) and numbers clipped (chains,). In a strip, the rows within the bound for
+    both ends of x are an interval of y, summed by prefix sums. The other rows are read, because a clipped row
+    contributes its direction. `rows`: see `strip_ratio_sums`.
+    """
+    strips, prefix, low, high, middle, n = rows
+    chains = triangular.shape[0]
+    sums, counts = np.zeros((chains, 3)), np.zeros(chains, np.int64)
+    for c in range(chains):
+        r = (
+            triangular[c, 0, 0],
+            triangular[c, 0, 1],
+            triangular[c, 0, 2],
+            triangular[c, 1, 1],
+            triangular[c, 1, 2],
+            triangular[c, 2, 2],
+        )
+        one, two, three, clipped = 0.0, 0.0, 0.0, 0
+        for s in range(strips.shape[0]):
+            size = min(STRIP, n - s * STRIP)
+            first, end = unclipped_range(strips, s, size, (low[s], high[s]), middle, r, bound)
+            if first < end:
+                x = prefix[s, 0, end] - prefix[s, 0, first]
+                y = prefix[s, 1, end] - prefix[s, 1, first]
+                count = end - first
+                one += r[0] * x + r[1] * y + (r[1] * middle + r[2]) * count
+                two += r[3] * y + (r[3] * middle + r[4]) * count
+                three += r[5] * count
+            for part in range(2):
+                begin, stop = (0, first) if part == 0 else (end, size)
+                for j in range(begin, stop):
+                    x, y = strips[s, 0, j], strips[s, 1, j]
+                    u = r[0] * x + r[1] * y + r[2]
+                    v = r[3] * y + r[4]
+                    square = u * u + v * v + r[5] * r[5]
+                    clipped += not square <= bound * bound
+                    usable = square < np.inf
+                    factor = clip_factor(square, bound)
+                    one += factor * u if usable else 0.0
+                    two += factor * v if usable else 0.0
+                    three += factor * r[5] if usable else 0.0
+        sums[c, 0], sums[c, 1], sums[c, 2], counts[c] = one, two, three, clipped
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def unclipped_range(strips, s, size, ends, middle, r, bound):
+    """Return (first, end) of a strip's rows surely within the bound; (0, 0) if none or too much cancels.
+
+    ‖R (x, y, 1)‖ is convex: it is within the bound in a rectangle if it is at the four corners.
+    """
+    reach = abs(r[0]) * max(abs(ends[0]), abs(ends[1])) + abs(r[1] * middle) + abs(r[2])
+    if not (reach <= WELL_CONDITIONED * bound and abs(r[3] * middle) + abs(r[4]) <= WELL_CONDITIONED * bound):
+        return 0, 0
+    square = bound * bound - r[5] * r[5]
+    a = r[1] * r[1] + r[3] * r[3]
+    least, most = -np.inf, np.inf
+    for x in ends:  # a y² + 2 b y + c ≤ 0
+        shift = r[0] * x + r[2]
+        b, c = r[1] * shift + r[3] * r[4], shift * shift + r[4] * r[4] - square
+        if a == 0.0:
+            if c > 0.0:
+                return 0, 0
+            continue
+        root = b * b - a * c
+        if not root >= 0.0:
+            return 0, 0
+        root = math.sqrt(root)
+        least, most = max(least, (-b - root) / a), min(most, (-b + root) / a)
+    first = first_at_least(strips, s, size, 1.0, least)
+    end = first_above(strips, s, size, 1.0, most)
+    while first < end and not within(ends, strips[s, 1, first], r, bound):
+        first += 1
+    while first < end and not within(ends, strips[s, 1, end - 1], r, bound):
+        end -= 1
+    return (first, end) if first < end else (0, 0)
+
+
+@njit(**ROW_SUMS)
+def within(ends, y, r, bound):
+    """Return whether ‖R (x, y, 1)‖ is within the bound for both ends of x."""
+    v = r[3] * y + r[4]
+    u, w = r[0] * ends[0] + r[1] * y + r[2], r[0] * ends[1] + r[1] * y + r[2]
+    rest = v * v + r[5] * r[5]
+    return u * u + rest <= bound * bound and w * w + rest <= bound * bound
+
+
+def strip_prefix(strips: np.ndarray, n: int, middle: float) -> np.ndarray:
+    """Return prefix sums (strips, 2, STRIP + 1) of x and of y − middle within each strip.
+
+    Sums of y start where y − middle changes its sign and go outwards, so that a range within the bound has no
+    rounding errors of rows farther out.
+    """
+    prefix = np.zeros((len(strips), 2, STRIP + 1))
+    for s, (x, y) in enumerate(strips):
+        size = min(STRIP, n - s * STRIP)
+        start = int(np.searchsorted(y[:size], middle))
+        prefix[s, 0, 1 : size + 1] = np.cumsum(x[:size])
+        prefix[s, 1, start + 1 : size + 1] = np.cumsum(y[start:size] - middle)
+        prefix[s, 1, :start] = -np.cumsum((y[:start] - middle)[::-1])[::-1]
+    return prefix
+
+
+# --- all rows, any number of statistics: blocks ordered by distance ---------------------------------
+
+
+@njit(**ROW_SUMS)
+def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
+    """Sum clip(α·t + γ, ±bound) over the rows from block `first` (chains,) on; also count the clipped.
+
+    `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k). Each matrix product is for TILE chains and
+    one block, always of the same shape, so that rounding does not depend on the number of chains.
+    """
+    chains, k = alpha.shape
+    sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
+    tiles = (chains + TILE - 1) // TILE
+    slopes, ratios = np.zeros((tiles, TILE, k)), np.empty((TILE, BLOCK))
+    start = np.full(tiles, blocks.shape[0])
+    for c in range(chains):
+        slopes[c // TILE, c % TILE] = alpha[c]
+        start[c // TILE] = min(start[c // TILE], first[c])
+    for b in range(first.min(), blocks.shape[0]):
+        rows = min(BLOCK, n - b * BLOCK)
+        for tile in range(tiles):
+            if b < start[tile]:
+                continue
+            np.dot(slopes[tile], blocks[b], ratios)
+            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
+                if b < first[c]:
+                    continue
+                total, clipped = 0.0, 0
+                for j in range(rows):
+                    ratio = ratios[c - tile * TILE, j] + gamma[c]
+                    kept = clip(ratio, bound[c])
+                    total += kept
+                    clipped += kept != ratio
+                sums[c] += total
+                counts[c] += clipped
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def block_gradient_sums(blocks, n, first, linear, constant, bound):
+    """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
+
+    G (chains, d, k), h (chains, d); zeros of G are skipped. Returns sums (chains, d) and counts (chains,).
+    Components with one coefficient, the usual case, are computed in pairs and twice, for the norms and for
+    the sums, which is cheaper than storing them. A block is read for all chains while it is in the cache.
+    """
+    chains, d, k = linear.shape
+    sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
+    factors, values = np.empty(BLOCK), np.empty((d, BLOCK))
+    columns, active = nonzero_columns(linear)
+    for b in range(first.min(), blocks.shape[0]):
+        for c in range(chains):
+            if b < first[c]:
+                continue
+            for j in range(BLOCK):
+                factors[j] = 0.0
+            i = 0
+            while i < d:
+                if paired(active, c, i):
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
+                    for j in range(BLOCK):
+                        one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
+                        factors[j] += one * one + two * two
+                    i += 2
+                    continue
+                for j in range(BLOCK):
+                    values[i, j] = constant[c, i]
+                for m in range(active[c, i]):
+                    q = columns[c, i, m]
+                    u = linear[c, i, q]
+                    for j in range(BLOCK):
+                        values[i, j] += u * blocks[b, q, j]
+                for j in range(BLOCK):
+                    factors[j] += values[i, j] * values[i, j]
+                i += 1
+            counts[c] += turn_into_factors(factors, min(BLOCK, n - b * BLOCK), bound)
+            i = 0
+            while i < d:
+                one, two = 0.0, 0.0
+                if paired(active, c, i):
+                    q, r = columns[c, i, 0], columns[c, i + 1, 0]
+                    u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
+                    for j in range(BLOCK):
+                        usable = factors[j] > 0.0
+                        one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
+                        two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
+                    sums[c, i] += one
+                    sums[c, i + 1] += two
+                    i += 2
+                    continue
+                for j in range(BLOCK):
+                    one += factors[j] * values[i, j] if factors[j] > 0.0 else 0.0
+                sums[c, i] += one
+                i += 1
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def paired(active, c, i):
+    """Return whether components i and i + 1 of chain c's gradients have one coefficient each."""
+    return i + 1 < active.shape[1] and active[c, i] == 1 and active[c, i + 1] == 1
+
+
+@njit(**ROW_SUMS)
+def nonzero_columns(linear):
+    """Return nonzero columns (chains, d, k) of each row of G (chains, d, k), and their number (chains, d)."""
+    columns, active = np.zeros(linear.shape, np.int64), np.zeros(linear.shape[:2], np.int64)
+    for c in range(linear.shape[0]):
+        for i in range(linear.shape[1]):
+            for q in range(linear.shape[2]):
+                if linear[c, i, q] != 0.0:
+                    columns[c, i, active[c, i]] = q
+                    active[c, i] += 1
+    return columns, active
+
+
+@njit(**ROW_SUMS)
+def turn_into_factors(squares, rows, bound):
+    """Replace squared norms (BLOCK,) by clip factors; return how many of the first `rows` are clipped.
+
+    Factors of the padding, and of gradients whose square is not finite, become 0.
+    """
+    clipped = 0
+    for j in range(rows):
+        clipped += not squares[j] <= bound * bound
+        squares[j] = clip_factor(squares[j], bound) if squares[j] < np.inf else 0.0
+    for j in range(rows, squares.shape[0]):
+        squares[j] = 0.0
+    return clipped
+
+
+# --- batches of rows -------------------------------------------------------------------------------
+
+
+@njit(**ROW_SUMS)
+def draw_batch(words, taken, chosen):
+    """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
+
+    `words` (b,) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶. `taken`
+    (n,) is False before and after. Needs n < 2³².
+    """
+    n, b = taken.shape[0], chosen.shape[0]
+    for q in range(b):
+        last = n - b + q
+        pick = below(words[q], last + 1)
+        if taken[pick]:
+            pick = last  # no earlier step could take it
+        taken[pick] = True
+        chosen[q] = pick
+    for q in range(b):
+        taken[chosen[q]] = False
+
+
+@njit(**ROW_SUMS)
+def below(word, m):
+    """Return ⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
+    half = np.uint64(32)
+    factor = np.uint64(m)
+    high = (word >> half) * factor
+    low = ((word & np.uint64(0xFFFFFFFF)) * factor) >> half
+    return np.int64((high + low) >> half)
+
+
+@njit(**ROW_SUMS)
+def draw_batches(words, n):
+    """Draw a batch of rows for each chain, (chains, b), from words (chains, b)."""
+    chosen, taken = np.empty(words.shape, np.int64), np.zeros(n, np.bool_)
+    for c in range(words.shape[0]):
+        draw_batch(words[c], taken, chosen[c])
+    return chosen
+
+
+@njit(**ROW_SUMS)
+def affine_row_ratios(table, chosen, alpha, gamma):
+    """Return α·t + γ (chains, b) of rows `chosen` (chains, b) of a table (n, k); 0 if a row is not finite."""
+    ratios = np.empty(chosen.shape)
+    for c in range(chosen.shape[0]):
+        for j in range(chosen.shape[1]):
+            row, ratio = chosen[c, j], gamma[c]
+            for q in range(alpha.shape[1]):
+                ratio += alpha[c, q] * table[row, q]
+            ratios[c, j] = 0.0 if np.isnan(table[row, 0]) else ratio
+    return ratios
+
+
+@njit(**ROW_SUMS)
+def batch_gradient_sums(table, chosen, linear, constant, bound):
+    """Sum clipped G t + h over rows `chosen` (chains, b) of a table (n, k); also count the clipped.
+
+    A gradient whose square is not finite counts as 0, and as clipped.
+    """
+    chains, d, k = linear.shape
+    sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
+    gradient = np.empty(d)
+    for c in range(chains):
+        for j in range(chosen.shape[1]):
+            row, square = chosen[c, j], 0.0
+            for i in range(d):
+                value = constant[c, i]
+                for q in range(k):
+                    value += linear[c, i, q] * table[row, q]
+                gradient[i] = value
+                square += value * value
+            counts[c] += not square <= bound * bound
+            if square < np.inf:
+                factor = clip_factor(square, bound)
+                for i in range(d):
+                    sums[c, i] += factor * gradient[i]
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def clipped_moments(ratios, bound):
+    """Return Σ clip(r), Σ (clip(r) − mean)² and the number clipped (chains,) of r (chains, b)."""
+    chains, b = ratios.shape
+    sums, squares, counts = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
+    for c in range(chains):
+        total, square = 0.0, 0.0
+        for j in range(b):
+            kept = clip(ratios[c, j], bound[c])
+            total += kept
+            counts[c] += kept != ratios[c, j]
+        mean = total / b
+        for j in range(b):
+            square += (clip(ratios[c, j], bound[c]) - mean) ** 2
+        sums[c], squares[c] = total, square
+    return sums, squares, counts
+
+
+# --- softplus models ---------------------------------------------------------------------------------
+
+#: Adding 1.5 · 2⁵² rounds to an integer, which is also in the lowest bits of the sum.
+ROUNDER = 1.5 * 2.0**52
+PER_LN_2 = 1.4426950408889634  # 1 / ln 2
+LN_2_HIGH, LN_2_LOW = 0.6931471805582987, 1.6465949582897082e-12  # the first times an exponent is exact
+LEAST = -746.0  # e^x is 0 in double precision for x ≤ LEAST
+#: Powers of 2 are written 2⁶⁴ too large, so that they are normal numbers even if results are subnormal.
+BIAS, FRACTION_BITS, TOO_LARGE = 1023 + 64, 52, 2.0**-64
+#: e^r = 1 + r + r² Σ_i EXP_i r^i for |r| ≤ ½ ln 2, relative error 2e-17 (Chebyshev interpolation).
+EXP = (
+    0.5000000000000001,
+    0.16666666666666669,
+    0.04166666666662404,
+    0.008333333333330055,
+    0.0013888888917258759,
+    0.00019841269863088255,
+    2.4801521225986432e-05,
+    2.7557268406190795e-06,
+    2.7620121717381933e-07,
+    2.51004110820149e-08,
+)
+#: artanh u = u + u³ Σ_i ARTANH_i u^{2i} for |u| ≤ 1/3, relative error 1e-17 (Chebyshev interpolation).
+ARTANH = (
+    0.3333333333333333,
+    0.20000000000007298,
+    0.142857142835529,
+    0.11111111358863489,
+    0.09090894710544288,
+    0.07692785243650975,
+    0.06657068641443889,
+    0.06000569353232963,
+    0.04400200911722595,
+    0.08082379826691899,
+)
+
+
+@njit(**ROW_SUMS)
+def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
+    """Sum clipped changes of α·t + γ + s softplus(β·t + η) over all rows; also count the clipped.
+
+    `lines` (chains, 3, k) and `offsets` (chains, 3): the change of (α, γ), then (β, η) before and after.
+    """
+    chains, k = lines.shape[0], lines.shape[2]
+    sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
+    tiles = (chains + TILE - 1) // TILE
+    slopes, values = np.zeros((tiles, 3 * TILE, k)), np.empty((3 * TILE, BLOCK))
+    ratios, old, new, power = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    bits = power.view(np.int64)
+    for c in range(chains):
+        for m in range(3):
+            slopes[c // TILE, 3 * (c % TILE) + m] = lines[c, m]
+    for b in range(blocks.shape[0]):
+        rows = min(BLOCK, n - b * BLOCK)
+        for tile in range(tiles):
+            np.dot(slopes[tile], blocks[b], values)
+            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
+                place = 3 * (c - tile * TILE)
+                for j in range(BLOCK):
+                    ratios[j] = values[place, j] + offsets[c, 0]
+                    old[j] = values[place + 1, j] + offsets[c, 1]
+                    new[j] = values[place + 2, j] + offsets[c, 2]
+                add_softplus_change(old, new, sign, power, bits, ratios)
+                total, clipped = 0.0, 0
+                for j in range(rows):
+                    kept = clip(ratios[j], bound[c])
+                    total += kept
+                    clipped += kept != ratios[j]
+                sums[c] += total
+                counts[c] += clipped
+    return sums, counts
+
+
+@njit(**ROW_SUMS)
+def softplus_row_ratios(table, chosen, lines, offsets, sign):
+    """Return the changes (chains, b), not clipped, of rows `chosen` (chains, b) of a table (n, k).
+
+    Arguments as for `softplus_ratio_sums`. A row that is not finite gives 0.
+    """
+    chains, b = chosen.shape
+    ratios = np.empty((chains, b))
+    change, old, new, power = np.empty(b), np.empty(b), np.empty(b), np.empty(b)
+    bits = power.view(np.int64)
+    for c in range(chains):
+        for j in range(b):
+            row = chosen[c, j]
+            x, y, z = offsets[c, 0], offsets[c, 1], offsets[c, 2]
+            for q in range(table.shape[1]):
+                x += lines[c, 0, q] * table[row, q]
+                y += lines[c, 1, q] * table[row, q]
+                z += lines[c, 2, q] * table[row, q]
+            if np.isnan(table[row, 0]):
+                x, y, z = 0.0, 0.0, 0.0
+            change[j], old[j], new[j] = x, y, z
+        add_softplus_change(old, new, sign, power, bits, change)
+        for j in range(b):
+            ratios[c, j] = change[j]
+    return ratios
+
+
+@njit(**EXACT_ORDER)
+def add_softplus_change(old, new, sign, power, bits, out):
+    """Add sign · (softplus(new) − softplus(old)) to `out` (rows,); `old` and `new` are overwritten.
+
+    softplus(z) = max(z, 0) + ln(1 + e), e = e^−|z|, and ln(1 + e') − ln(1 + e) = 2 artanh u with
+    u = (e' − e)/(2 + e + e'), |u| ≤ 1/3: one series for both logarithms, accurate for short moves too.
+    `power` (rows,) is scratch, `bits` the same memory as integers. NaN gives NaN.
+    """
+    for j in range(out.shape[0]):
+        above = new[j] if new[j] > 0.0 else 0.0
+        below_ = old[j] if old[j] > 0.0 else 0.0
+        out[j] += sign * (above - below_)
+    exponentials(old, power, bits)
+    exponentials(new, power, bits)
+    for j in range(out.shape[0]):
+        twice = 2.0 * (new[j] - old[j]) / (2.0 + (new[j] + old[j]))
+        v = 0.25 * twice * twice
+        w = v * v
+        tail = ARTANH[8] + v * ARTANH[9]
+        tail = (ARTANH[6] + v * ARTANH[7]) + w * tail
+        tail = (ARTANH[4] + v * ARTANH[5]) + w * tail
+        tail = (ARTANH[2] + v * ARTANH[3]) + w * tail
+        tail = (ARTANH[0] + v * ARTANH[1]) + w * tail
+        out[j] += sign * (twice + twice * v * tail)
+
+
+@njit(**EXACT_ORDER)
+def exponentials(z, power, bits):
+    """Replace z (rows,) by e^−|z| to a few units in the last place, subnormal results included.
+
+    −|z| = k ln 2 + r: e^r is computed by a series, and 2^k from the bits of its exponent. NaN gives NaN.
+    """
+    for j in range(z.shape[0]):
+        x = -abs(z[j])
+        x = LEAST if x < LEAST else x
+        rounded = x * PER_LN_2 + ROUNDER
+        power[j] = rounded
+        k = rounded - ROUNDER
+        r = (x - k * LN_2_HIGH) - k * LN_2_LOW
+        s = r * r
+        tail = EXP[8] + r * EXP[9]
+        tail = (EXP[6] + r * EXP[7]) + s * tail
+        tail = (EXP[4] + r * EXP[5]) + s * tail
+        tail = (EXP[2] + r * EXP[3]) + s * tail
+        tail = (EXP[0] + r * EXP[1]) + s * tail
+        z[j] = 1.0 + (r + s * tail)
+    for j in range(bits.shape[0]):
+        bits[j] = (bits[j] + BIAS) << FRACTION_BITS
+    for j in range(z.shape[0]):
+        z[j] = z[j] * power[j] * TOO_LARGE
+
+
+# --- Poisson minibatches of TunaMH and DP-Fast MH ------------------------------------------------------
+
+#: The odd number nearest to 2⁶⁴ over the golden ratio, and the constants of SplitMix64's mixing function.
+WEYL = np.uint64(0x9E3779B97F4A7C15)
+MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+#: First index of an iteration's uniform numbers, by purpose; each purpose uses far fewer than 2⁴⁰ numbers.
+ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
+#: A row's ratio beyond its bound by less than this, relatively, is rounding and does not count as clipped.
+ROUNDING = 1e-9
+
+
+@njit(**EXACT_ORDER)
+def uniform(word, k):
+    """Return the k-th uniform number of a 64-bit word, strictly between 0 and 1.
+
+    Counter-based (SplitMix64; Steele, Lea and Flood 2014): all numbers of a chain's iteration follow from one
+    word, so that the number of values used does not shift other draws.
+    """
+    z = word + np.uint64(k + 1) * WEYL
+    z = (z ^ (z >> np.uint64(30))) * MIX_1
+    z = (z ^ (z >> np.uint64(27))) * MIX_2
+    z = z ^ (z >> np.uint64(31))
+    return (float(z >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+@njit(**EXACT_ORDER)
+def uniforms(words, k):
+    """Return the k-th uniform number of each word (chains,)."""
+    found = np.empty(words.shape[0])
+    for c in range(words.shape[0]):
+        found[c] = uniform(words[c], k)
+    return found
+
+
+@njit(**EXACT_ORDER)
+def poisson_counts(words, mean, most):
+    """Draw Poisson(mean) numbers (chains,), truncated at `most`: arrivals of a process until time `mean`."""
+    counts = np.zeros(words.shape[0], np.int64)
+    for c in range(words.shape[0]):
+        time = 0.0
+        while counts[c] < most:
+            time -= math.log(uniform(words[c], ARRIVALS + counts[c]))
+            if not time <= mean[c]:
+                break
+            counts[c] += 1
+    return counts
+
+
+@njit(**EXACT_ORDER)
+def draw_with_replacement(word, count, threshold, alias):
+    """Draw rows (count,) by Walker's alias method: column i gives i up to threshold_i, alias_i beyond."""
+    n, chosen = threshold.shape[0], np.empty(count, np.int64)
+    for j in range(count):
+        place = uniform(word, ROWS + j) * n
+        column = int(place)
+        chosen[j] = column if place - column < threshold[column] else alias[column]
+    return chosen
+
+
+@njit(**EXACT_ORDER)
+def thinned_log_ratio(word, ratios, reach, h):
+    """Return Σ 2 artanh(hv) over the rows kept, and the number clipped; v = r/reach clipped to [−1, 1].
+
+    `ratios` r (m,), tempered, and `reach` (m,) are those of the rows drawn. A row is kept with probability
+    (1 − hv)/(1 + h). NaN counts as −1, against the proposal.
+    """
+    total, clipped = 0.0, 0
+    for j in range(ratios.shape[0]):
+        v = ratios[j] / reach[j] if reach[j] > 0.0 else 0.0
+        clipped += not abs(v) <= 1.0 + ROUNDING
+        v = v if v > -1.0 else -1.0
+        v = v if v < 1.0 else 1.0
+        if uniform(word, THINNING + j) * (1.0 + h) < 1.0 - h * v:
+            total += math.log((1.0 + h * v) / (1.0 - h * v))
+    return total, clipped
