@@ -63,7 +63,19 @@ def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
 
     Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
     """
-    return _checked(wanted, root / wanted.name)
+    folder = root / wanted.name
+    found = {}
+    for name, digest in wanted.files.items():
+        path = _path(folder, name)
+        if path is None:
+            raise DpmcError(f"{folder}: has no {name}[.gz]; `dpmc fetch {wanted.name}` looks for it")
+        found[name] = idx.content(path)
+        own = hashlib.sha256(found[name]).hexdigest()
+        if digest not in (None, own):
+            raise DpmcError(
+                f"{path}: is not the file that is wanted: SHA-256 unpacked {own}, must be {digest}"
+            )
+    return found
 
 
 def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
@@ -127,16 +139,12 @@ def _find(wanted: Source, root: Path) -> None:
         if reason is None:
             return
         looked.append(reason)
-    raise DpmcError(
-        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(looked)}. {_advice(wanted, root)}"
-    )
-
-
-def _advice(wanted: Source, root: Path) -> str:
-    files = f"{', '.join(wanted.files)} (plain or .gz)"
     archive = f"{wanted.archive['name']}, or " if wanted.archive else ""
     before = f"Try `{wanted.before}` first, or put " if wanted.before else "Put "
-    return f"{before}{archive}{files} into {root / wanted.name}"
+    raise DpmcError(
+        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(looked)}. "
+        f"{before}{archive}{', '.join(wanted.files)} (plain or .gz) into {folder}"
+    )
 
 
 def _archives(wanted: Source, root: Path) -> list[Path]:
@@ -203,21 +211,6 @@ def _put(folder: Path, files: dict[str, Any]) -> None:
     for name, found in files.items():
         with replacing(folder / name) as temporary:
             temporary.write_bytes(found if isinstance(found, bytes) else found.read_bytes())
-
-
-def _checked(wanted: Source, folder: Path) -> dict[str, bytes]:
-    found = {}
-    for name, digest in wanted.files.items():
-        path = _path(folder, name)
-        if path is None:
-            raise DpmcError(f"{folder}: has no {name}[.gz]; `dpmc fetch {wanted.name}` looks for it")
-        found[name] = idx.content(path)
-        own = hashlib.sha256(found[name]).hexdigest()
-        if digest not in (None, own):
-            raise DpmcError(
-                f"{path}: is not the file that is wanted: SHA-256 unpacked {own}, must be {digest}"
-            )
-    return found
 
 
 def _path(folder: Path, name: str) -> Path | None:

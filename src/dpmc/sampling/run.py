@@ -227,7 +227,8 @@ def resume(path: Path, runs: Sequence[Run]) -> tuple[list[Run], Checkpoint]:
     named = {(run.cell.epsilon, run.seed): run for run in runs}
     left = []
     try:
-        with np.load(path) as saved:
+        # Of a broken file `np.load(path)` would leave the handle open.
+        with open(path, "rb") as file, np.load(file) as saved:
             about = json.loads(str(saved["about"]))
             at = Checkpoint(saved["theta"], saved["carried"], about["done"], about["reserved"])
             for r, known in enumerate(about["runs"]):
