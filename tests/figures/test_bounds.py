@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import typed
 from dpmc.reports.plots import Given, marks, style
 from dpmc.reports.plots import draw as draw_given
 from dpmc.studies.figures import Axis, declared_figure
@@ -196,7 +197,9 @@ def test_declared_models_methods_and_axes_are_used() -> None:
         "lines": (),
     }
     given: Any = of
-    figure = draw_given(Given(made.model_copy(update=changes), table, given, PUBLISHED, Path("results")))
+    figure = draw_given(
+        Given(made.model_copy(update=changes), typed(table), given, PUBLISHED, Path("results"))
+    )
     assert len(figure.axes) == 4
     assert len({axes.get_ylim() for axes in figure.axes}) == 1
     assert figure.axes[0].get_yscale() == "linear"

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.data.histogram import bin_counts, symmetric_kl
+from dpmc.metrics.table import typed
 from dpmc.reports import plots
 from dpmc.reports.plots import density, lines, style, traces
 from dpmc.reports.plots.frame import path_of
@@ -221,7 +222,7 @@ def test_k_sweep_is_of_k_alone(made):
     panel = next(
         one for one in lines.panels_of(study, declared("logistic-fashion")) if one.x.of == "most_rows"
     )
-    curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
+    curves = lines.curves(lines.Results.of_study(typed(metrics_of(study, value_of)), study), study, panel)
     assert [[x for x, *_ in curve.points] for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
     assert [curve.look.line for curve in curves] == [style.DASHED, style.SOLID]
     for label in panel.methods:

@@ -197,15 +197,6 @@ def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
     assert "DP-HMC, reuses gradients" in legend(figure)
 
 
-def test_numbers_may_be_text_or_numbers() -> None:
-    of = study(EASY[:1])
-    table = metrics(of)
-    typed = table.assign(
-        epsilon=pd.to_numeric(table.epsilon), value=pd.to_numeric(table.value, errors="coerce")
-    )
-    assert medians(draw("mmd-easy", of, typed), 0) == medians(draw("mmd-easy", of, table), 0)
-
-
 def test_rows_of_other_studies_are_left_out() -> None:
     of = study(EASY[:1])
     table = metrics(of)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import Results, typed
 from dpmc.reports import plots
 from dpmc.reports.plots import boxes, style
 from dpmc.reports.plots.marks import MEDIAN
@@ -44,7 +44,7 @@ def draw_pairs(of: Study, pairs: dict[str, str], **keys: Any) -> Figure:
     """A figure of pairs of our own."""
     how = {"kind": "boxes", "metric": ["mmd"], "pairs": pairs, "beside": "others", "caption": "none"}
     made: Any = of
-    given = plots.Given(FigureKeys(**how | keys), metrics(of), made, PUBLISHED, Path("results"))
+    given = plots.Given(FigureKeys(**how | keys), typed(metrics(of)), made, PUBLISHED, Path("results"))
     return plots.draw(given)
 
 
@@ -68,7 +68,7 @@ def is_tick(line: Any) -> bool:
 
 def quartiles(of: Study, model: str, labels: tuple[str, ...], metric: str = "mmd") -> list[tuple[float, ...]]:
     """Quartiles of the made-up values, by ε and then by label."""
-    results = Results.of_study(metrics(of), of)
+    results = Results.of_study(typed(metrics(of)), of)
     cells = [(model, label, e) for e in of.models[model].epsilons for label in labels]
     return [tuple(np.quantile(results.values(*cell, metric), [0.25, 0.5, 0.75])) for cell in cells]
 

@@ -20,6 +20,7 @@ from dpmc.data.histogram import accuracy, symmetric_kl
 from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
+from dpmc.metrics.table import COLUMNS as COLUMNS
 from dpmc.metrics.traces import milestones
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 Stream = Callable[..., np.random.Generator]
 
-COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
 MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
