@@ -166,26 +166,6 @@ def test_a_broken_published_table_is_named(tmp_path: Path) -> None:
         draw(of, table_of(of), tmp_path)
 
 
-def test_algorithms_have_the_colours_of_all_figures() -> None:
-    of = experiment()
-    figure = draw(of, table_of(of))
-    colours = {
-        line.get_markerfacecolor()
-        for line in figure.axes[1].lines
-        if line.get_marker() in MARKERS and len(line.get_xdata())
-    }
-    assert colours == {style.STYLES["rwmh"].colour, style.STYLES["hmc"].colour}
-
-
-def test_all_panels_have_one_vertical_axis() -> None:
-    of = experiment()
-    figure = draw(of, table_of(of))
-    assert len({axes.get_ylim() for axes in figure.axes}) == 1
-    assert figure.axes[0].get_ylim()[1] >= max(float(axes.dataLim.y1) for axes in figure.axes)
-    assert {axes.get_yscale() for axes in figure.axes} == {"log"}
-    assert len({axes.get_xlim() for axes in figure.axes[1::2]}) == 1
-
-
 def test_declared_models_methods_and_axes_are_used() -> None:
     of = experiment()
     made, table = declared_figure(of.path, "clipping-effect"), table_of(of)

@@ -14,7 +14,6 @@ from dpmc.reports.plots import chain_files, directions, paper_posteriors, plot, 
 from dpmc.reports.plots.frame import kept_draws, path_of
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
-from dpmc.studies.pairs import clip_bounds, clipping_models
 from figures import synthetic
 from figures.paper import (
     BANANA,
@@ -83,15 +82,6 @@ def ticks(figure: Figure, panel: int) -> list[float]:
 
 def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in legend_texts(figure)]
-
-
-def test_labels_follow_the_study() -> None:
-    of = paper_study()
-    assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
-    table = clip_bounds(of, f"{GAUSS}-clipping")
-    assert list(table) == ["rwmh", "hmc"]
-    assert list(table["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
-    assert table["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
 
 
 def test_comparison_shows_five_methods_on_two_models() -> None:

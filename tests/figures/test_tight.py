@@ -15,8 +15,6 @@ from matplotlib.figure import Figure
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import COLUMNS, Results, typed
 from dpmc.reports.plots import lines, marks, style
-from dpmc.studies import load_study
-from dpmc.studies.figures import declared_figure
 from dpmc.studies.pairs import two_accountings
 from figures import synthetic
 from figures.reading import assert_readable
@@ -127,31 +125,6 @@ def test_the_epsilon_spent_comes_from_the_table() -> None:
     assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["claimed privacy budget ε (total)"] * 2
 
 
-def test_all_algorithms_share_the_axis_of_spent_privacy() -> None:
-    of = two_ways()
-    table = results_of(of)
-    figure = draw("tight-mmd-spent", of, table)
-    hollow, full = curves(figure, 2, True), curves(figure, 2, False)
-    assert set(hollow) == {style.STYLES[method].colour for method in BATCH}
-    assert set(full) == {style.STYLES[method].colour for method in (*FULL, *BATCH)}
-    chosen = table[(table.model == EASY[2]) & (table.method == "dp-barker") & (table.metric == "mmd")]
-    medians = chosen.astype({"value": float}).groupby("epsilon").value.median()
-    points = [(pytest.approx(e * 0.028), pytest.approx(medians[str(e)])) for e in range(1, 7)]
-    assert hollow[style.STYLES["dp-barker"].colour] == points
-
-
-def test_points_that_spent_the_same_are_not_joined() -> None:
-    of = two_ways(EASY[:1])
-    table = results_of(of)
-    stopped = (table.method == "dp-barker-tight") & (table.metric == "epsilon_spent_tight")
-    table.loc[stopped, "value"] = "0.43"
-    figure = draw("tight-mmd-spent", of, table)
-    alone = [line for line in figure.axes[0].lines if set(line.get_xdata()) == {0.43}]
-    assert [line.get_linestyle() for line in alone] == ["None"] and len(alone[0].get_xdata()) == 6
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "DP Barker, tight accounting, stopped at 20,000" in legend
-
-
 def test_boxes_show_both_accountings_and_no_published_results() -> None:
     of = two_ways()
     table = results_of(of)
@@ -165,13 +138,6 @@ def test_boxes_show_both_accountings_and_no_published_results() -> None:
     assert drawn == pytest.approx([np.median(results.values(EASY[0], m, "1", "mmd")) for m in order])
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert not any(text.startswith("published") for text in legend) and "DP penalty" not in legend
-
-
-def test_the_cap_in_the_legend_is_the_study_s() -> None:
-    capped = load_study(ROOT / "config/studies/thesis-tight.yaml").methods["dp-barker-tight"].most_iterations
-    declared = declared_figure(Path("none.yaml"), "tight-mmd")
-    assert declared.titles["dp-barker-tight"].endswith(f"stopped at {capped:,}")
-    assert "claimed" in declared.x.label
 
 
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:

@@ -144,18 +144,6 @@ def test_the_summary_counts_and_lists_the_worse_ones_worst_first(script: ModuleT
     ]
 
 
-def test_the_text_shows_cells_and_places(script: ModuleType) -> None:
-    shifts = {**SHIFTS, ("dp-sgld", "1"): 0.05, ("dp-sgld", "2"): -0.05, ("dp-sgld", "3"): 0.05}
-    lines = "\n".join(script.markdown(made_up(), rows(script, shifts))).splitlines()
-    error = f"{ERROR:.3f}"
-    whole = "| DP penalty | **2** | 100 → 200 | 0.52 → 0.32 | 0.022 → 0.022 | "
-    whole += f"0.400 ± {error} → 0.700 ± {error} |"
-    assert any(line.startswith(whole) for line in lines)
-    assert "| place by median MMD | DP penalty | DP-SGLD |" in lines
-    start = lines.index("| place by median MMD | DP penalty | DP-SGLD |")
-    assert lines[start + 2 :] == ["| ε = 1 | 1 | 2 |", "| ε = 2 | 2 | 1 |", "| ε = 3 | 1 | 2 → none |"]
-
-
 def test_changes_of_rank_are_shown() -> None:
     part = [
         {"who": who, "epsilon": "1", "a_mmd": a, "b_mmd": b}
@@ -163,12 +151,6 @@ def test_changes_of_rank_are_shown() -> None:
     ]
     lines = list(places(part, "who", {"x": "X", "y": "Y", "z": "Z"}, ("a", "b")))
     assert lines[2:] == ["| ε = 1 | 1 → 3 | 2 | 3 → 1 |"]
-
-
-def test_a_table_without_worse_cells_says_none(script: ModuleType) -> None:
-    text = "\n".join(script.markdown(made_up(), rows(script, {})))
-    assert "Worse by more than 2 errors: none." in text
-    assert "| at all ε: 6 | 0 | 6 | 0 | 0 |" in text
 
 
 def test_a_study_without_pairs_is_refused(script: ModuleType) -> None:
