@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from dpmc.metrics import traces
+from dpmc.metrics.table import COLUMNS
 from dpmc.sampling import speed
 from dpmc.studies import Study, load_study
-from figures.synthetic import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 Values = Callable[[str, str, str, str], float | None]  # model, method, epsilon, metric
@@ -38,7 +38,7 @@ def metrics_of(study: Study, values: Values, seeds: int = 3) -> pd.DataFrame:
                 for seed in range(seeds):
                     row = (study.name, model, method, epsilon, seed, metric, value)
                     rows.append(tuple(map(str, row)))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=[*COLUMNS])
 
 
 def write_tables(study: Study, results: Path, spent: Callable[[str, str], float]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from dpmc.metrics.table import COLUMNS, typed
 from dpmc.reports import plots
 from dpmc.studies.figures import declared_figure
 
@@ -24,7 +25,6 @@ SIX = (
     "dp-hmc",
 )
 EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
-COLUMNS = ["study", "model", "method", "epsilon", "seed", "metric", "value"]
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Table:
         self.rows.append(("made-up", *map(str, names)))
 
     def frame(self) -> pd.DataFrame:
-        return pd.DataFrame(self.rows, columns=COLUMNS)
+        return pd.DataFrame(self.rows, columns=[*COLUMNS])
 
 
 def metrics(
@@ -112,9 +112,10 @@ def metrics(
 def draw(
     name: str, table: pd.DataFrame, of: Study, published: Path = PUBLISHED, results: Path = Path("results")
 ) -> Figure:
-    """A figure that comes with dpmc, of made-up metrics."""
+    """A figure that comes with dpmc, of made-up metrics as text."""
     made: Any = of
     declared = declared_figure(made.path, name)
+    table = typed(table) if len(table.columns) else table
     return plots.draw(plots.Given(declared, table, made, published, results))
 
 

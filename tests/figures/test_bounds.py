@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import typed
 from dpmc.reports.plots import Given, marks, style
 from dpmc.reports.plots import draw as draw_given
 from dpmc.studies.figures import Axis, declared_figure
@@ -165,26 +166,6 @@ def test_a_broken_published_table_is_named(tmp_path: Path) -> None:
         draw(of, table_of(of), tmp_path)
 
 
-def test_algorithms_have_the_colours_of_all_figures() -> None:
-    of = experiment()
-    figure = draw(of, table_of(of))
-    colours = {
-        line.get_markerfacecolor()
-        for line in figure.axes[1].lines
-        if line.get_marker() in MARKERS and len(line.get_xdata())
-    }
-    assert colours == {style.STYLES["rwmh"].colour, style.STYLES["hmc"].colour}
-
-
-def test_all_panels_have_one_vertical_axis() -> None:
-    of = experiment()
-    figure = draw(of, table_of(of))
-    assert len({axes.get_ylim() for axes in figure.axes}) == 1
-    assert figure.axes[0].get_ylim()[1] >= max(float(axes.dataLim.y1) for axes in figure.axes)
-    assert {axes.get_yscale() for axes in figure.axes} == {"log"}
-    assert len({axes.get_xlim() for axes in figure.axes[1::2]}) == 1
-
-
 def test_declared_models_methods_and_axes_are_used() -> None:
     of = experiment()
     made, table = declared_figure(of.path, "clipping-effect"), table_of(of)
@@ -196,7 +177,9 @@ def test_declared_models_methods_and_axes_are_used() -> None:
         "lines": (),
     }
     given: Any = of
-    figure = draw_given(Given(made.model_copy(update=changes), table, given, PUBLISHED, Path("results")))
+    figure = draw_given(
+        Given(made.model_copy(update=changes), typed(table), given, PUBLISHED, Path("results"))
+    )
     assert len(figure.axes) == 4
     assert len({axes.get_ylim() for axes in figure.axes}) == 1
     assert figure.axes[0].get_yscale() == "linear"

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import typed
 from dpmc.reports import claims
 from dpmc.reports.claims import Case, case, verdict
 from dpmc.studies.figures import known_figures
@@ -110,7 +111,7 @@ def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
     metrics = table_of(of, values)
     if drop:
         metrics = metrics[metrics.metric != drop]
-    return {entry["name"]: entry for entry in claims.judge(of, metrics)["claims"]}
+    return {entry["name"]: entry for entry in claims.judge(of, typed(metrics))["claims"]}
 
 
 NAMES = list(claims.claims_of("dp-hmc").claims)
@@ -175,7 +176,7 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
     of.methods = {"dp-mala": of.methods["dp-mala"]}
-    result = claims.judge(of, table_of(of, as_the_paper_says))
+    result = claims.judge(of, typed(table_of(of, as_the_paper_says)))
     assert result["verdicts"]["undecided"] == len(result["claims"])
 
 
@@ -203,7 +204,7 @@ def test_a_study_without_claims_is_named() -> None:
 
 def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
     of = paper_study("dp-hmc")
-    verdicts = claims.judge(of, table_of(of, as_the_paper_says))
+    verdicts = claims.judge(of, typed(table_of(of, as_the_paper_says)))
     claims.write(verdicts, tmp_path / "claims.yaml")
     text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == verdicts

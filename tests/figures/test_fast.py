@@ -70,22 +70,6 @@ def test_one_kind_of_epsilon_an_axis_and_all_can_be_read(made, name):
     assert all("claimed" in what for what in each)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "density"])
-def test_captions_say_what_epsilon_is(name):
-    said = declared(name).caption + declared(name).text
-    assert "total" in said if name == "equal-budget" else "per iteration" in said
-    assert "as published" in said.lower()
-
-
-def test_figures_show_no_raw_id(made):
-    for name in NAMES:
-        figure = drawn(name, *made)
-        legends = [*figure.legends, *filter(None, (axes.get_legend() for axes in figure.axes))]
-        shown = [text.get_text() for legend in legends for text in legend.get_texts()]
-        shown += [axes.get_title(loc="left") for axes in figure.axes]
-        assert not {*made[0].methods, *made[0].models}.intersection(shown)
-
-
 def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
     panel = lines.panels_of(study, declared("equal-budget"))[0]
     looks = {method: style.line_style(study, method) for method in methods}
@@ -140,22 +124,6 @@ def test_methods_without_a_guarantee_are_hollow_and_dashed():
             true = study.methods[label].options.get("variant", "corrected") == "corrected"
             assert (look.line == style.SOLID) == true, label
             assert (look.line2d["markerfacecolor"] == "white") != true, label
-
-
-def test_lines_can_be_seen_on_white():
-    assert style.line_colour("#0072B2") == "#0072B2"
-    assert style.contrast_with_black(style.line_colour("#DDCC77")) <= style.MOST_CONTRAST
-
-
-def test_compared_methods_are_those_without_another_step_or_k():
-    study = real_study()
-    compared = declared("mixture").methods
-    for name in ("density", "logistic-fashion", "logistic-digits"):
-        assert declared(name).methods == compared
-    for label, spec in study.methods.items():
-        main = set(spec.options) <= {"variant", "acceptance", "inverted_sensitivity"}
-        main &= not label.endswith("-tuned") and spec.options.get("variant") != "as_coded"
-        assert (label in compared) == main, label
 
 
 def test_mixture_shows_the_values_of_the_tables(made):
@@ -216,27 +184,6 @@ def test_barker_on_digits_is_absent_at_small_epsilon(made):
     assert "DP Barker, at ε ≥ 0.1 only" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_k_sweep_is_of_k_alone(made):
-    study, results = made
-    panel = next(
-        one for one in lines.panels_of(study, declared("logistic-fashion")) if one.x.of == "most_rows"
-    )
-    curves = lines.curves(lines.Results.of_study(metrics_of(study, value_of), study), study, panel)
-    assert [[x for x, *_ in curve.points] for curve in curves] == [[75, 150, 225, 450, 900], [150, 450, 900]]
-    assert [curve.look.line for curve in curves] == [style.DASHED, style.SOLID]
-    for label in panel.methods:
-        assert set(study.methods[label].options) == {"variant", "most_rows"}
-
-
-def test_variants_are_three_and_the_sampler_without_privacy():
-    study = real_study()
-    for panel in lines.panels_of(study, declared("variants")):
-        kinds = [study.methods[label].options.get("variant", "") for label in panel.methods]
-        assert sorted(kinds) == ["", "as_coded", "corrected", "published"]
-        full = panel.title == "all rows"
-        assert study.methods[next(iter(panel.methods))].algorithm == ("rwmh" if full else "tuna-mh")
-
-
 def test_density_reads_single_chains_at_the_paper_s_epsilon():
     study = real_study()
     cells = density.cells_of(study, declared("density"))
@@ -270,13 +217,6 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     expected = density.smoothed(bin_counts(shown, edges)[0]).T / most
     assert np.allclose(np.asarray(panels[1].collections[0].get_array()).reshape(expected.shape), expected)
     assert np.asarray(panels[0].collections[0].get_array()).max() == pytest.approx(1.0)
-
-
-def test_panels_of_a_metric_share_limits_and_ticks(made):
-    figure = drawn("variants", *made)
-    for left, right in zip(figure.axes[:4:2], figure.axes[1:4:2], strict=True):
-        assert left.get_ylim() == right.get_ylim()
-        assert list(left.get_yticks()) == list(right.get_yticks())
 
 
 def test_only_iterations_that_all_runs_have(made):

@@ -14,7 +14,6 @@ from matplotlib.patches import PathPatch, Rectangle
 
 from dpmc.common.errors import DpmcError
 from dpmc.reports.plots import marks, plot, style
-from dpmc.studies.figures import known_figures
 from figures import synthetic
 from figures.reading import assert_readable
 from figures.synthetic import EASY, PUBLISHED, SIX, THREE, Model, Study, Table, metrics, study
@@ -57,8 +56,7 @@ def all_cases() -> list[Any]:
     cases = []
     for methods in (THREE, SIX):
         for name in ("mmd-easy", "clipping-easy"):
-            for models in (EASY, EASY[:1], ("flat-banana-2d", "tempered-banana-2d")):
-                cases.append(pytest.param(name, study(models, methods), id=f"{name}-{len(models)}"))
+            cases.append(pytest.param(name, study(EASY, methods), id=name))
         cases.append(pytest.param("circle", of_circle(methods), id="circle"))
     return cases
 
@@ -135,13 +133,6 @@ def test_no_folder_of_published_results(tmp_path: Path) -> None:
     assert glyphs(draw("mmd-easy", study(EASY[:1]), folder=tmp_path / "none"), 0) == []
 
 
-def test_baselines_are_thin_black_lines() -> None:
-    figure = draw("mmd-easy", study(EASY[:1]))
-    lines = [line for line in figure.axes[0].lines if line.get_linewidth() == 0.3]
-    assert len(lines) == 10
-    assert "10 exact samples" in legend(figure)
-
-
 def test_a_missing_box_has_a_reason() -> None:
     of = study(EASY[:1])
     few = {
@@ -180,14 +171,6 @@ def test_other_reasons_are_shown_and_missing_chains_are_counted() -> None:
     assert sorted(notes) == ["18 of 20", "no box: some draws are not finite"]
 
 
-def test_circle_has_three_panels_and_all_methods() -> None:
-    figure = draw("circle", of_circle())
-    labels = [axes.get_ylabel() for axes in figure.axes]
-    assert labels == ["distance from the true mean", "fraction clipped", "MMD"]
-    assert [len(medians(figure, panel)) for panel in range(3)] == [9, 9, 9]
-    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5", "0.75", "1"]
-
-
 def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
     of = study(("flat-banana-2d", "tempered-banana-2d"), (*THREE, "dp-hmc-reused"))
     of.methods["dp-hmc-reused"].algorithm = "dp-hmc"
@@ -195,15 +178,6 @@ def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
     figure = draw("mmd-easy", of)
     assert [len(medians(figure, panel)) for panel in range(2)] == [24, 18]
     assert "DP-HMC, reuses gradients" in legend(figure)
-
-
-def test_numbers_may_be_text_or_numbers() -> None:
-    of = study(EASY[:1])
-    table = metrics(of)
-    typed = table.assign(
-        epsilon=pd.to_numeric(table.epsilon), value=pd.to_numeric(table.value, errors="coerce")
-    )
-    assert medians(draw("mmd-easy", of, typed), 0) == medians(draw("mmd-easy", of, table), 0)
 
 
 def test_rows_of_other_studies_are_left_out() -> None:
@@ -255,13 +229,6 @@ def test_a_broken_published_table_is_named(tmp_path: Path) -> None:
     (tmp_path / "mmd.csv").write_text("model,method,epsilon,statistic,value\na,b,1,q1,x\n")
     with pytest.raises(DpmcError, match="mmd.csv: not a table of published boxes"):
         draw("mmd-easy", study(EASY[:1]), folder=tmp_path)
-
-
-def test_every_figure_has_a_caption_for_a_page_and_a_text_for_the_report() -> None:
-    for name, figure in known_figures(Path("none.yaml")).items():
-        assert 40 < len(figure.caption) < 450, name
-        assert figure.text, name
-        assert figure.title or figure.draw, name
 
 
 def test_the_registry_does_not_import_matplotlib() -> None:

@@ -80,14 +80,6 @@ def test_models_are_ordered_by_dimension_then_budget(study: Study) -> None:
     assert (round(2 + slot / 2, 6), 400.0) in points(figure.axes[1])
 
 
-def test_every_mark_is_explained(study: Study) -> None:
-    figure = lessons.draw([found("second", "dp-penalty", 2, 0.3, 0.1)], study)
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend[:2] == ["DP penalty", "hollow: before the search"]
-    assert len(legend) == 5
-    assert_readable(figure)
-
-
 def test_the_figure_of_one_search_explains_hyperparameters(study: Study) -> None:
     trials = [
         Trial(i, "search", {"tau": 0.1 * (i + 1)}, 0.5 - 0.1 * i, "ok" if i else "clipped 0.2", 2, 100, 0.4)

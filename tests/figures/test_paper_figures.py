@@ -9,12 +9,11 @@ from matplotlib.patches import PathPatch
 
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import Results, typed
 from dpmc.reports.plots import chain_files, directions, paper_posteriors, plot, style
 from dpmc.reports.plots.frame import kept_draws, path_of
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
-from dpmc.studies.pairs import clip_bounds, clipping_models
 from figures import synthetic
 from figures.paper import (
     BANANA,
@@ -85,15 +84,6 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in legend_texts(figure)]
 
 
-def test_labels_follow_the_study() -> None:
-    of = paper_study()
-    assert clipping_models(of) == [f"{BANANA}-clipping", f"{GAUSS}-clipping"]
-    table = clip_bounds(of, f"{GAUSS}-clipping")
-    assert list(table) == ["rwmh", "hmc"]
-    assert list(table["hmc"]) == [float(bound) for bound in BOUNDS[GAUSS]]
-    assert table["rwmh"][5.0] == f"rwmh-{GAUSS}-5"
-
-
 def test_comparison_shows_five_methods_on_two_models() -> None:
     of = paper_study()
     figure = draw("comparison", of)
@@ -111,7 +101,7 @@ def test_comparison_shows_five_methods_on_two_models() -> None:
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
     of = paper_study()
     table = table_of(of, plausible)
-    values = Results.of_study(table, of)
+    values = Results.of_study(typed(table), of)
     chosen = paper_posteriors.chosen_runs(values, (BANANA, "dp-hmc", "15"))
     assert [(name, seed) for name, seed, _ in chosen] == [("best", "0"), ("median", "4"), ("worst", "9")]
     assert paper_posteriors.chosen_runs(values, (BANANA, "none", "15")) == []

@@ -10,15 +10,12 @@ from matplotlib.colors import to_rgb
 
 from dpmc.reports.plots.style import (
     STYLES,
-    context,
     contrast_with_black,
     median_colour,
     method_styles,
-    mixed,
     model_title,
 )
 from dpmc.studies import load_study
-from dpmc.studies.figures import declared_figure
 from figures.synthetic import SIX, Method
 
 ALGORITHMS = (
@@ -86,11 +83,6 @@ def test_the_measure_of_colours_detects_a_bad_pair() -> None:
     assert np.linalg.norm(cie_lab("#B05A3C", "normal") - cie_lab("#7A7A32", "normal")) > 30.0
 
 
-@pytest.mark.parametrize("group", TOGETHER)
-def test_hatches_that_share_a_figure_differ(group: str) -> None:
-    assert len({STYLES[name].hatch for name in TOGETHER[group]}) == len(TOGETHER[group])
-
-
 def test_variants_of_an_algorithm_differ_in_style() -> None:
     labels = {"dp-hmc": "dp-hmc", "dp-hmc-reused": "dp-hmc", "dp-hmc-other": "dp-hmc"}
     styles = method_styles({label: Method(a, ()) for label, a in labels.items()})
@@ -112,33 +104,6 @@ def test_four_variants_and_their_algorithm_are_told_apart(algorithm: str) -> Non
     assert len({look.hatch for look in looks.values()}) == 5
 
 
-def test_variants_that_share_a_figure_differ_in_more_than_colour() -> None:
-    study = load_study(Path(__file__).parents[2] / "config/studies/thesis-tight.yaml")
-    shown = declared_figure(study.path, "tight-mmd").methods
-    styles = method_styles(dict(study.methods))
-    assert len({styles[label].hatch for label in shown}) == len(shown) == 6
-
-
-@pytest.mark.parametrize(
-    ("label", "algorithm", "title"),
-    [
-        ("dp-barker-tight-tuned", "dp-barker", "DP Barker, tight accounting, tuned"),
-        ("dp-fast-mh-k-section-6.2", "dp-fast-mh", "DP-Fast MH, minibatch (K of Section 6.2)"),
-        ("dp-fast-mh-corrected-k-150", "dp-fast-mh", "DP-Fast MH, minibatch (corrected, K = 150)"),
-        ("rwmh-as-coded-0.5", "rwmh", "random walk MH, not private (as implemented, clip bound 0.5)"),
-        ("dp-hmc-my-own", "dp-hmc", "DP-HMC, my own"),
-    ],
-)
-def test_variants_have_names_in_words(label: str, algorithm: str, title: str) -> None:
-    assert method_styles({label: Method(algorithm, ())})[label].title == title
-
-
-def test_labels_of_models_have_names_in_words() -> None:
-    assert model_title("flat-banana-2d-fresh-1", "flat-banana-2d") == "flat banana, d = 2 (fresh rows 1)"
-    assert model_title("circle", "circle") == "circle, d = 2"
-    assert model_title("my-model", "module:Class") == "my model"
-
-
 def test_no_shipped_study_shows_an_id() -> None:
     for file in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"):
         study = load_study(file)
@@ -146,15 +111,6 @@ def test_no_shipped_study_shows_an_id() -> None:
         titles += [model_title(label, spec.model) for label, spec in study.models.items()]
         assert not [title for title in titles if re.search("[a-z0-9]-[a-z0-9].*-|_", title)], file
         assert len(set(titles)) == len(titles), file
-
-
-def test_tuned_variants_are_apart_from_all_other_colours() -> None:
-    shown = ("dp-fast-mh", "dp-fast-mh-full", "dp-fast-mh-tuned", "dp-fast-mh-full-tuned")
-    looks = method_styles({label: Method(label.removesuffix("-tuned"), ()) for label in shown})
-    for vision in VISION:
-        for one, other in itertools.combinations(looks.values(), 2):
-            first, second = (cie_lab(look.colour, vision) for look in (one, other))
-            assert np.linalg.norm(first - second) > 11.0, (vision, one, other)
 
 
 def test_contrast() -> None:
@@ -167,23 +123,5 @@ def test_contrast() -> None:
     assert median_colour(STYLES["dp-mala"].colour) == "#FFFFFF"
 
 
-def test_no_hatch_looks_like_points() -> None:
-    looks = method_styles({f"dp-hmc-{n}": Method("dp-hmc", ()) for n in range(8)}) | STYLES
-    assert not [look for look in looks.values() if set(look.hatch) & set(".oO*")]
-
-
 def test_an_unknown_algorithm_is_drawn_too() -> None:
     assert method_styles({"mine": Method("package:Mine", ())})["mine"].title == "mine"
-
-
-def test_mixed() -> None:
-    assert mixed("#000000", "#FFFFFF", 0.0) == "#000000"
-    assert mixed("#FF0000", "#0000FF", 1.0) == "#0000FF"
-
-
-def test_font_sizes_are_at_least_seven_points() -> None:
-    import matplotlib
-
-    sizes = ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "legend.fontsize")
-    with context():
-        assert all(float(matplotlib.rcParams[name]) >= 7.0 for name in sizes)

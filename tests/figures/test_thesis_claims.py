@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dpmc.metrics.table import COLUMNS, typed
 from dpmc.reports import claims
 from dpmc.reports.claims.numbers import ACCOUNTANTS
 from dpmc.studies import load_study
-from figures.synthetic import COLUMNS
 
 STUDY = load_study(Path(__file__).parents[2] / "config/studies/thesis.yaml")
 NAMES = list(claims.claims_of("thesis").claims)
@@ -114,7 +114,7 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
                 rows += [
                     (*cell, seed, metric, value) for seed, value in enumerate(values(*cell, metric) or [])
                 ]
-    metrics = pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=COLUMNS)
+    metrics = typed(pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=[*COLUMNS]))
     loose = ("zcdp", "rdp")
     budgets = pd.DataFrame(
         {"model": model, "method": method, "epsilon": epsilon}
@@ -139,7 +139,7 @@ def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
 
 
 def test_missing_numbers_leave_a_claim_undecided() -> None:
-    entries = claims.judge(STUDY, pd.DataFrame(columns=COLUMNS))["claims"]
+    entries = claims.judge(STUDY, typed(pd.DataFrame(columns=[*COLUMNS], dtype=str)))["claims"]
     assert {entry["verdict"] for entry in entries} == {"undecided"}
 
 

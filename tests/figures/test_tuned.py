@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import Results, typed
 from dpmc.reports import plots
-from dpmc.reports.plots import boxes, style
+from dpmc.reports.plots import style
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import partners, tuned_pairs
@@ -44,7 +44,7 @@ def draw_pairs(of: Study, pairs: dict[str, str], **keys: Any) -> Figure:
     """A figure of pairs of our own."""
     how = {"kind": "boxes", "metric": ["mmd"], "pairs": pairs, "beside": "others", "caption": "none"}
     made: Any = of
-    given = plots.Given(FigureKeys(**how | keys), metrics(of), made, PUBLISHED, Path("results"))
+    given = plots.Given(FigureKeys(**how | keys), typed(metrics(of)), made, PUBLISHED, Path("results"))
     return plots.draw(given)
 
 
@@ -68,7 +68,7 @@ def is_tick(line: Any) -> bool:
 
 def quartiles(of: Study, model: str, labels: tuple[str, ...], metric: str = "mmd") -> list[tuple[float, ...]]:
     """Quartiles of the made-up values, by ε and then by label."""
-    results = Results.of_study(metrics(of), of)
+    results = Results.of_study(typed(metrics(of)), of)
     cells = [(model, label, e) for e in of.models[model].epsilons for label in labels]
     return [tuple(np.quantile(results.values(*cell, metric), [0.25, 0.5, 0.75])) for cell in cells]
 
@@ -130,19 +130,6 @@ def test_boxes_are_tuned_and_slim_bars_their_partners() -> None:
         assert slim(axes) == [pytest.approx(cell) for cell in quartiles(of, model, THREE)]
 
 
-def test_a_pair_has_the_look_and_the_name_of_the_shorter_label() -> None:
-    of = both(methods=("dp-penalty",))
-    for label in ("dp-hmc-a", "dp-hmc-a-tuned"):
-        of.methods[label] = Method("dp-hmc", EASY[:1])
-    figure = draw("tuned-easy", of)
-    assert legend(figure)[:2] == ["DP penalty", "DP-HMC, a"]
-    looks = [style.STYLES["dp-penalty"], style.method_styles(of.methods)["dp-hmc-a"]]
-    handles = figure.legends[0].get_patches()[:2]
-    assert [to_hex(one.get_facecolor()).upper() for one in handles] == [look.colour for look in looks]
-    named = draw_pairs(of, {"*-tuned": "*"}, titles={"dp-hmc-a-tuned": "mine"})
-    assert legend(named)[:3] == ["DP penalty", "mine", "others"]
-
-
 def test_only_methods_with_a_partner_on_the_model_are_drawn() -> None:
     of = both(EASY[:2], THREE)
     of.methods["dp-barker"] = Method("dp-barker", EASY[:2])
@@ -171,17 +158,6 @@ def test_a_partner_without_values_has_no_bar() -> None:
     (axes,) = draw("tuned-easy", of, metrics(of, few)).axes
     assert [text.get_text() for text in axes.texts] == ["no box: 1 iteration"]
     assert (len(ours(axes)), len(slim(axes))) == (17, 17)
-
-
-def test_the_budget_of_the_search_is_marked() -> None:
-    figure = draw("tuned-hard", both(("gauss-30d", "circle")))
-    for axes, wanted in zip(figure.axes, ("4", "1"), strict=True):
-        labels = {label.get_text(): label.get_fontweight() for label in axes.get_xticklabels()}
-        bands = [p for p in axes.patches if to_hex(p.get_facecolor()).upper() == boxes.TUNED_AT]
-        assert [text for text, weight in labels.items() if weight == "bold"] == [wanted]
-        assert [band.get_x() for band in bands] == [list(labels).index(wanted) - 0.5]
-    plain = draw("comparison", study(EASY[:1]))
-    assert "ε of the search" not in legend(plain)
 
 
 def test_partners_may_be_another_studys() -> None:

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream as named_stream
 from dpmc.data.histogram import accuracy, symmetric_kl
 from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
+from dpmc.metrics.table import COLUMNS as COLUMNS
 from dpmc.metrics.traces import milestones
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 Stream = Callable[..., np.random.Generator]
 
-COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
 MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
@@ -53,7 +54,7 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
     return draws[:, iteration >= (iterations + 1) // 2]
 
 
-def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
+def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream = named_stream) -> list[Row]:
     """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
 
     Raises DpmcError as `seed_metrics` does.
@@ -71,7 +72,7 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
     return rows
 
 
-def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream | None = None) -> list[Row]:
+def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream = named_stream) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
     `stream(*names)` gives the generator of the MMD's random pairs; the default is
@@ -84,7 +85,6 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
         For no chains, chains of different cells, a seed given twice, or draws whose dimension is
         not the problem's.
     """
-    stream = stream or _default_stream()
     names = _check_cell(chains, problem)
     rows: list[Row] = []
     for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
@@ -94,7 +94,7 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream |
 
 
 def metrics_of_cells(
-    chains: Iterable[ChainFile], problem: Problem, stream: Stream | None = None
+    chains: Iterable[ChainFile], problem: Problem, stream: Stream = named_stream
 ) -> list[Row]:
     """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
 
@@ -119,13 +119,12 @@ def metrics_of_cells(
 
 
 def baseline_metrics(
-    problem: Problem, *, study: str, model: str, dataset: str, stream: Stream | None = None
+    problem: Problem, *, study: str, model: str, dataset: str, stream: Stream = named_stream
 ) -> list[Row]:
     """Return MMD and mean error of each baseline, an exact sample: the lowest attainable values.
 
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
-    stream = stream or _default_stream()
     names = {"study": study, "model": model, "method": "baseline", "epsilon": ""}
     rows: list[Row] = []
     for index, sample in enumerate(problem.baselines):
@@ -135,12 +134,6 @@ def baseline_metrics(
             values["mean_error"] = mean_error(np.asarray(sample), problem.posterior_mean)
         rows += _rows(names, index, values, [])
     return rows
-
-
-def _default_stream() -> Stream:
-    from dpmc.common.streams import stream
-
-    return stream
 
 
 def _check_cell(chains: Sequence[ChainFile], problem: Problem) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -34,36 +35,52 @@ class StudyNames(Protocol):
 
 
 def read_metrics(*paths: Path) -> DataFrame:
-    """Return metrics files as one data frame of text, nothing turned into NaN; without files it is empty.
+    """Return metrics files as one typed table, see `typed`; without files it is empty.
 
     Raises DpmcError for a file that is missing, empty or has other columns, and for what is not a number.
     """
     import pandas as pd
 
-    tables = [_read_metrics(path) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+    tables = [typed(read_table(path, COLUMNS, "a CSV table of metrics"), str(path)) for path in paths]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*COLUMNS, "text"])
 
 
-def _read_metrics(path: Path) -> DataFrame:
-    table = read_table(path, COLUMNS, "a CSV table of metrics")
-    rows = zip(table["metric"], table["value"], table["epsilon"], strict=True)
-    for place, (metric, value, epsilon) in enumerate(rows, start=1):
-        if metric not in TEXTS and not _is_value(metric, value):
-            raise DpmcError(f"{path}: row {place}: value: {metric}: {shown(value)} is not a number")
+def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
+    """Return a metrics table of text with its types.
+
+    `value` is a float, NaN where the metric is one of `TEXTS`, whose value is in the new column `text`.
+    `epsilon` is canonical, "" for none. Other columns stay text.
+
+    Raises DpmcError for a value or an epsilon that is not a number.
+    """
+    is_text = table["metric"].isin(TEXTS)
+    value = table["value"].map(_number).astype(float)
+    # An ε spent is infinite without a guarantee; all other metrics are finite.
+    infinite = table["metric"].str.startswith("epsilon") & value.notna()
+    for place in np.flatnonzero(~(is_text | infinite | np.isfinite(value)))[:1]:
+        metric, text = table["metric"].iloc[place], table["value"].iloc[place]
+        raise DpmcError(f"{source}: row {place + 1}: value: {metric}: {shown(text)} is not a number")
+    names = {"": ""}
+    for text in table["epsilon"].unique():
         try:
-            _epsilon(epsilon)
+            names[text] = canonical_epsilon(text) if text else ""
         except DpmcError:
+            place = np.flatnonzero(table["epsilon"] == text)[0] + 1
             rule = "is not a number > 0, or inf"
-            raise DpmcError(f"{path}: row {place}: epsilon: {shown(epsilon)} {rule}") from None
-    return table
+            raise DpmcError(f"{source}: row {place}: epsilon: {shown(text)} {rule}") from None
+    return table.assign(
+        epsilon=table["epsilon"].map(names),
+        value=value.where(~is_text),
+        text=table["value"].where(is_text, ""),
+    )
 
 
-def _is_value(metric: str, text: str) -> bool:
-    """Whether a text is a finite number, or any of an ε spent: infinite without a guarantee."""
+def _number(text: str) -> float:
+    """Return the number that a text is, or NaN."""
     try:
-        return math.isfinite(decimal(text)) or metric.startswith("epsilon")
+        return decimal(text)
     except ValueError:
-        return False
+        return math.nan
 
 
 def read_table(
@@ -99,31 +116,23 @@ class Results:
     variants: dict[str, str] = field(default_factory=dict)  # method -> how it departs from its name
 
     @classmethod
-    def of(cls, metrics: DataFrame, study: str, elsewhere: Mapping[str, str] | None = None) -> Results:
-        """Read the tidy table; rows of other studies are left out.
-
-        `elsewhere`: method -> the study that ran it, for methods whose rows are another study's.
-        """
-        results = cls()
-        columns = ("study", "model", "method", "epsilon", "metric", "value", "seed")
-        for row in zip(*(metrics[column].tolist() for column in columns), strict=True):
-            if row[0] != (elsewhere or {}).get(str(row[2]), study):
-                continue
-            model, method, metric = str(row[1]), str(row[2]), str(row[4])
-            cell = (model, method, _epsilon(row[3]))
-            if metric == "status":
-                results.statuses.setdefault(cell, []).append(str(row[5]))
-            elif metric == "variant":
-                results.variants[method] = str(row[5])
-            else:
-                results.numbers.setdefault((*cell, metric), {})[str(row[6])] = float(row[5])
-        return results
-
-    @classmethod
     def of_study(cls, metrics: DataFrame, study: StudyNames) -> Results:
-        """Read all rows that are the study's: of what it runs, and of what it takes from others."""
+        """Look up a study's rows of a typed table: what it runs, and what it takes from others."""
         elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
-        return cls.of(metrics, study.name, elsewhere)
+        ran = [elsewhere.get(method, study.name) for method in metrics["method"]]
+        rows = metrics[metrics["study"] == ran]
+        results = cls()
+        columns = (
+            rows[name].tolist() for name in ("model", "method", "epsilon", "metric", "seed", "value", "text")
+        )
+        for model, method, epsilon, metric, seed, value, text in zip(*columns, strict=True):
+            if metric == "status":
+                results.statuses.setdefault((model, method, epsilon), []).append(text)
+            elif metric == "variant":
+                results.variants[method] = text
+            else:
+                results.numbers.setdefault((model, method, epsilon, metric), {})[seed] = value
+        return results
 
     def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
         """The metric's value for each seed that has one."""
@@ -168,13 +177,6 @@ class Results:
                 if metric in names.split(", "):
                     return _shortened(text)
         return "not computed"
-
-
-@functools.lru_cache(maxsize=1024)  # a table has few, and tens of thousands of rows
-def _epsilon(value: Any) -> str:
-    """The canonical name of an epsilon read from a table; "" for none."""
-    blank = value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-    return "" if blank else canonical_epsilon(value)
 
 
 def _shortened(text: str) -> str:

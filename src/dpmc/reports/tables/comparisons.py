@@ -45,20 +45,17 @@ def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Seque
 
     `key` is the column of names, `titles` maps names to titles; medians are in the columns `<way>_mmd`.
     """
-    who = list(dict.fromkeys(str(one[key]) for one in part))
-    lines = []
-    for epsilon in dict.fromkeys(str(one["epsilon"]) for one in part):
-        cells = {str(one[key]): one for one in part if one["epsilon"] == epsilon}
-        order = [_by_median(cells, way) for way in ways]
-        entries = []
-        for name in who:
-            place = [str(way.index(name) + 1) if name in way else "none" for way in order]
-            entries.append(" → ".join(place if len(set(place)) > 1 else place[:1]))
-        lines.append([f"ε = {epsilon}", *entries])
-    yield from markdown(["place by median MMD", *(titles[name] for name in who)], lines)
+    import pandas as pd
 
-
-def _by_median(cells: Mapping[str, Row], way: str) -> list[str]:
-    """Return names sorted by median MMD, best first; names without one are left out."""
-    medians = {name: float(str(m)) for name, one in cells.items() if is_known(m := one[f"{way}_mmd"])}
-    return sorted(medians, key=medians.__getitem__)
+    table = pd.DataFrame(part)
+    for way in ways:
+        ranks = table[f"{way}_mmd"].astype(float).groupby(table["epsilon"]).rank(method="first")
+        table[way] = ["none" if math.isnan(rank) else f"{rank:.0f}" for rank in ranks]
+    # A place that is the same in all ways is written once.
+    table["place"] = [" → ".join(dict.fromkeys(row)) for row in table[[*ways]].itertuples(index=False)]
+    names = table[key].unique()
+    by_epsilon = table.pivot(index="epsilon", columns=key, values="place")
+    # `pivot` sorts both; the order of the study is kept.
+    by_epsilon = by_epsilon.reindex(index=table["epsilon"].unique(), columns=names).fillna("none")
+    lines = [[f"ε = {epsilon}", *cells] for epsilon, *cells in by_epsilon.itertuples()]
+    yield from markdown(["place by median MMD", *(titles[name] for name in names)], lines)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,11 +40,10 @@ class Table:
 
 def csv_text(table: Table) -> str:
     """Return the tidy rows as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    return text.getvalue()
+    import pandas as pd
+
+    rows = pd.DataFrame(list(table.rows), columns=[*table.columns])
+    return str(rows.to_csv(index=False, lineterminator="\n"))
 
 
 def markdown_text(table: Table) -> str:

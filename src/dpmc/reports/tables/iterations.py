@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import read_table
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 TITLE = "Iterations"
 COLUMNS = ("model", "method", "accountant", "epsilon", "allowed", "run")
+READ = ("model", "method", "accountant", "epsilon", "iterations", *ACCOUNTANTS)  # of budgets.csv
 ACCOUNTANT_TITLES = {
     "tight": "Gaussian, exact",
     "zcdp": "zCDP",
@@ -44,14 +44,8 @@ def table(study: Study, results: Path) -> Table:
     `allowed`: iterations that the budget allows; `run`: iterations of the chains, in the row of the study's
     accountant. Raises DpmcError for a file that is missing or is not a table of budgets.
     """
-    path = inputs(study, results)[0]
-    if not path.is_file():
-        raise DpmcError(f"{path}: no such file")
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [one for row in csv.DictReader(file) for one in _by_accountant(row)]
-    except (KeyError, ValueError) as error:
-        raise DpmcError(f"{path}: not a table of budgets ({error!r})") from None
+    budgets = read_table(inputs(study, results)[0], READ, "a table of budgets")
+    rows = [one for row in budgets.to_dict("records") for one in _by_accountant(row)]
     known = [row for row in rows if row["model"] in study.models and row["method"] in study.methods]
     return Table(TITLE, NOTE, COLUMNS, known, list(_parts(study, known)))
 

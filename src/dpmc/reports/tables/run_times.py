@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results, read_metrics
+from dpmc.metrics.table import read_metrics
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
 
@@ -37,7 +35,9 @@ def table(study: Study, results: Path) -> Table:
     Measurements are read from the folder `logs` beside `results`. Raises DpmcError for missing metrics and
     for a file that is not a measurement.
     """
-    chains, iterations = _sizes(inputs(study, results)[0], study)
+    metrics = read_metrics(inputs(study, results)[0])
+    own = metrics[(metrics["study"] == study.name) & (metrics["metric"] == "iterations")]
+    sizes = own.groupby(["model", "method"])["value"].agg(["size", "sum"])
     folder = results.parent / "logs" / study.name / "sampling"
     found: dict[tuple[str, str], list[Path]] = {}
     for path in sorted(folder.rglob("*.tsv")):
@@ -49,24 +49,12 @@ def table(study: Study, results: Path) -> Table:
         labels = _methods(study, model, job, {other for m, other in found if m == model})
         values = (
             *(model, job, len(files)),
-            sum(chains[model, label] for label in labels),
-            sum(iterations[model, label] for label in labels),
+            *sizes[sizes.index.isin([(model, label) for label in labels])].sum().astype(int),
             *(f"{sum(one[k] for one in measured):.1f}" for k in (0, 1)),
             f"{max(one[2] for one in measured):.0f}",
         )
         rows.append(dict(zip(COLUMNS, map(str, values), strict=True)))
     return Table(TITLE, NOTE, COLUMNS, rows, [Part("", HEADS, [_shown(study, row) for row in rows])])
-
-
-def _sizes(metrics: Path, study: Study) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
-    """Return the numbers of chains and of their iterations by (model, method)."""
-    chains: Counter[tuple[str, str]] = Counter()
-    iterations: Counter[tuple[str, str]] = Counter()
-    for (model, method, _, metric), values in Results.of(read_metrics(metrics), study.name).numbers.items():
-        if metric == "iterations":
-            chains[model, method] += len(values)
-            iterations[model, method] += int(sum(values.values()))
-    return chains, iterations
 
 
 def _methods(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
@@ -85,18 +73,14 @@ def _methods(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
 
 def _measured(path: Path) -> list[tuple[float, float, float]]:
     """Return wall and CPU seconds and peak memory in MiB of each run of a job; 0 if not measured."""
+    import pandas as pd
+
+    columns = ["s", "cpu_time", "max_rss"]
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [
-                (_number(row["s"]), _number(row["cpu_time"]), _number(row["max_rss"]))
-                for row in csv.DictReader(file, delimiter="\t")
-            ]
+        table = pd.read_csv(path, sep="\t", usecols=columns, na_values=["-", "NA"])
+        return list(table[columns].astype(float).fillna(0.0).itertuples(index=False, name=None))
     except (KeyError, ValueError) as error:
         raise DpmcError(f"{path}: not a measurement of a job ({error!r})") from None
-
-
-def _number(text: str) -> float:
-    return 0.0 if text in ("-", "NA") else float(text)
 
 
 def _shown(study: Study, row: dict[str, str]) -> list[str]:
