@@ -90,13 +90,13 @@ lint: $(PROJECT) ## style, format and types, and Snakemake's lint of the rules
 lock: ## requirements*.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
 	$(UV) pip compile --quiet --universal --python-version 3.11 --extra workflow --extra dev \
-	    $(WHEELS) --generate-hashes \
+	    $(WHEELS) --generate-hashes --no-strip-extras \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --output-file requirements.lock pyproject.toml
 	for extra in cluster docs; do \
 	    $(UV) pip compile --quiet --universal --python-version 3.11 --extra $$extra \
-	        $(WHEELS) --generate-hashes --constraint requirements.lock \
-	        $$(sed -nE 's/^([a-z][a-z0-9._-]*)==.*/--no-emit-package \1/p' requirements.lock) \
+	        $(WHEELS) --generate-hashes --no-strip-extras --constraint requirements.lock \
+	        $$(sed -nE 's/^([a-z][a-z0-9._-]*)(\[[a-z,]*\])?==.*/--no-emit-package \1/p' requirements.lock) \
 	        --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	        --output-file requirements-$$extra.lock pyproject.toml || exit 1; \
 	    sed -i.old '/^# The following packages were excluded/,$$d' requirements-$$extra.lock && \
