@@ -87,6 +87,7 @@ CENTRED = f"12.0**0.5 * sd * ({UNIFORM} - 0.5) - 0.5 * sd * sd"
 UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
 FORGETFUL = "np.where(moved.accepted[:, None], state.carried, 1.0)"
 OF_ALL_ROWS = "multiplier(rule.epsilon, rule.delta)"
+KEPT = "globals().setdefault('z', draws.normal)"
 ALL = ""  # the whole text is exchanged
 
 #: (module, text) -> name of the fault: the subject, a piece of the text, what replaces it, what catches it.
@@ -116,35 +117,35 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (WALKS, "np.where(turned, -state.carried, state.carried)"): {
         "guided walk forgets all directions": (GUIDED, ALL, FORGETFUL, invariance),
     },
-    (WALKS, "theta + proposal_sd * draws.normal"): {
+    (WALKS, "state.theta + self.proposal_sd * draws.normal"): {
         "lopsided proposal": ("dp-penalty", "draws.normal", "(draws.normal + 0.3)", undoing, invariance),
     },
-    (HMC, "(path.step_size * momentum / path.mass)"): {
-        "step size dropped from the position's update": ("dp-hmc", "(", "0.3 * path.step_size * (", balance),
+    (HMC, "(self.step_size * q / self.mass)"): {
+        "step size dropped from the position's update": ("dp-hmc", "(", "0.3 * self.step_size * (", balance),
     },
-    (HMC, "kick(momentum, 0.5, path.step_size, gradient)\n        theta"): {
-        "full kick at the start": ("hmc", "0.5", "1.0", undoing, balance),
+    (HMC, "q = q + half * gradient\n            proposal"): {
+        "full kick at the start": ("hmc", "half", "2.0 * half", undoing, balance),
     },
-    (HMC, "gradient = gradient_at(theta, step)\n        momentum = kick(momentum, 0.5,"): {
-        "full kick at the end": ("dp-hmc", "0.5", "1.0", balance),
-        "no kick at the end": ("dp-hmc", "0.5", "0.0", balance),
+    (HMC, "gradient = gradient_at(proposal, stage)\n            q = q + half"): {
+        "full kick at the end": ("dp-hmc", "half", "2.0 * half", balance),
+        "no kick at the end": ("dp-hmc", "half", "0.0 * half", balance),
     },
-    (HMC, "return momentum +"): {
-        "friction in the trajectory": ("hmc", "momentum", "0.99 * momentum", volume),
+    (HMC, "q = q + half"): {
+        "friction in the trajectory": ("hmc", "q +", "0.99 * q +", volume),
     },
-    (HMC, "momentum**2 / mass"): {
-        "kinetic energy without the mass": ("dp-hmc", " / mass", "", balance, invariance),
+    (HMC, "momentum**2 / self.mass"): {
+        "kinetic energy without the mass": ("dp-hmc", " / self.mass", "", balance, invariance),
     },
-    (HMC, "+ kinetic_energy(momentum, self.mass) - kinetic_energy(last_momentum, self.mass)"): {
-        "kinetic energy upside down": ("dp-hmc", "- kinetic", "- 3.0 * kinetic", balance),
+    (HMC, "+ self.kinetic_energy(momentum) - self.kinetic_energy(q * pace)"): {
+        "kinetic energy upside down": ("dp-hmc", "- self", "- 3.0 * self", balance),
     },
-    (HMC, "return np.sqrt(mass) * normal"): {
-        "momentum of unit variance": ("hmc", "np.sqrt(mass) * ", "", balance),
-        "momentum with M for its square root": ("dp-hmc", "np.sqrt(mass)", "mass", balance),
-        "momentum never refreshed": ("hmc", "normal", "globals().setdefault('z', normal)", invariance),
+    (HMC, "np.sqrt(self.mass) * draws.normal"): {
+        "momentum of unit variance": ("hmc", "np.sqrt(self.mass) * ", "", balance),
+        "momentum with M for its square root": ("dp-hmc", "np.sqrt(self.mass)", "self.mass", balance),
+        "momentum never refreshed": ("hmc", "draws.normal", KEPT, invariance),
     },
-    (HMC, "kept = np.where(moved.accepted[:, None], last, first)"): {
-        "gradient kept after a rejection": ("hmc", ALL, "kept = last", invariance),
+    (HMC, "kept = np.where(moved.accepted[:, None], gradient, first)"): {
+        "gradient kept after a rejection": ("hmc", ALL, "kept = gradient", invariance),
     },
     (MECHANISMS, "self._temperature * total + self._noise.corrected(sd)"): {
         "likelihood not tempered": ("dp-penalty", "self._temperature * ", "", balance, invariance, joint),

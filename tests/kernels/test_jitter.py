@@ -72,9 +72,9 @@ def test_jitter_multiplies_the_step_size(name: str) -> None:
 
 
 FAULTS = {
-    "energy of the wrong momentum": ("leapfrog", "momentum * path.pace, gradient", "momentum, gradient"),
-    "p in place of p/u": ("leapfrog", "momentum = momentum / path.pace", "pass"),
-    "u in place of u²": ("leapfrog", "path.pace**2", "path.pace"),
+    "energy of the wrong momentum": ("leapfrog", "(q * pace)", "(q)"),
+    "p in place of p/u": ("leapfrog", "momentum / pace", "momentum"),
+    "u in place of u²": ("leapfrog", "pace**2", "pace"),
     "the same jitter for all": ("leapfrog", "draws.uniform if", "0.5 if"),
 }
 

@@ -9,7 +9,7 @@ from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
 from dpmc.common.errors import DpmcError
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianRelease, Release
 from dpmc.privacy.fast_rule import multiplier
 
 
@@ -25,11 +25,7 @@ class DPPenalty(RandomWalk):
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
 
-    @dataclass(frozen=True)
-    class Calibration:
-        """Hyperparameters that only `calibrate` reads."""
-
-        calibration: str = choice("noise for an ε per iteration", "classical", "exact")
+    calibration = {"calibration": choice("noise for an ε per iteration", "classical", "exact")}
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
@@ -51,7 +47,7 @@ class DPPenalty(RandomWalk):
             check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
