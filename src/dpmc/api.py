@@ -256,7 +256,7 @@ def tune(
     cell = loop.Cell(
         problem=problem,
         method=algorithm,
-        algorithm=None,
+        algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=canonical_epsilon(epsilon),
         delta=_delta(delta, problem.n),
         accountant="tight",

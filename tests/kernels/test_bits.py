@@ -135,7 +135,7 @@ def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Pat
     if "jittered" in method:
         monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     else:
-        monkeypatch.setattr("dpmc.sampling.run.set_state", lambda generator, text: None)
+        monkeypatch.setattr("dpmc.sampling.loop.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
     finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):

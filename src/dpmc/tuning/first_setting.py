@@ -90,7 +90,7 @@ def begin(study: Study, model: str, method: str, problem: Problem) -> search.Ben
     cell = loop.Cell(
         problem=problem,
         method=how.algorithm,
-        algorithm=None,
+        algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=study.model(model).tuning_epsilon,
         delta=study.delta_for(problem.n),
         accountant=how.accountant,
