@@ -40,6 +40,7 @@ from dpmc.algorithms.sampler import Sampler
 from dpmc.base import Draws, State
 from dpmc.evaluators import kernels, poisson
 from dpmc.privacy import mechanisms, noise
+from dpmc.sampling.loop import iterate
 from kernels.problems import (
     BATCHED,
     CORNERS,
@@ -303,13 +304,9 @@ def steps(
     """
     never = np.zeros(len(start), bool)
     state = State(start.copy(), given.carried.copy(), never, never)
-    for i in range(len(given.normal)):
-        private.begin(i)
-        u = given.log_uniform[i] if log_uniform is None else log_uniform
-        with np.errstate(over="ignore", invalid="ignore"):
-            draws = Draws(given.normal[i], given.uniform[i], u)
-            state = kernel.algorithm.step(state, model, private, draws)
-        yield state
+    log_uniform = given.log_uniform if log_uniform is None else log_uniform
+    draws = Draws(given.normal, given.uniform, log_uniform)
+    return iterate(kernel.algorithm, model, private, state, draws)
 
 
 def run(
@@ -335,6 +332,9 @@ class Probe:
 
     __array_ufunc__ = None
     compared: Any = None
+
+    def __getitem__(self, i: int) -> "Probe":
+        return self
 
     def __lt__(self, log_ratio: Any) -> np.ndarray:
         self.compared = np.array(log_ratio)

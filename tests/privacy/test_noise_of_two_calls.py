@@ -34,18 +34,6 @@ def sample(model: Any = None, rows: Any = ROWS, algorithm: str = "dp-sgld", **mo
     return dpmc.sample(gaussian() if model is None else model, rows, algorithm, **{**usual, **more})
 
 
-def noise_of(tree: Any, step_size: float) -> float:
-    """The standard normal in the first step of DP-SGLD, given the rows."""
-    h = step_size / len(ROWS)
-    start, first = tree.constant_data.theta_0.item(), tree.posterior.theta.values[0, 0, 0]
-    return float((first - start - h / 2 * (ROWS - start).sum()) / np.sqrt(h))
-
-
-def test_two_step_sizes_do_not_give_the_mean_of_the_rows() -> None:
-    noises = [noise_of(sample(hyperparameters={**SGLD, "step_size": h}), h) for h in (0.1, 0.05)]
-    assert abs(noises[0] - noises[1]) > 1e-3  # with names as keys they were equal to 13 digits
-
-
 def keys(monkeypatch: pytest.MonkeyPatch, **call: Any) -> set[tuple[Any, ...]]:
     """What keys the random streams of a call."""
     seen, stream = set(), run.stream

@@ -40,16 +40,8 @@ __all__ = [
     "versions",
 ]
 
-for _accountant in (
-    TightGaussian(),
-    ZeroConcentrated(),
-    RenyiDivergence(),
-    ReplacePld(),
-    WithoutReplacementPld(),
-    BarkerPld(),
-    FastMetropolisPld(),
-):
-    ACCOUNTANTS[_accountant.name] = _accountant
+_KINDS = (TightGaussian, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
+ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 PRESETS: dict[str, dict[type[Release], str]] = {
     "thesis": {
