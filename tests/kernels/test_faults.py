@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kernels import ladder, releases, test_fast_mh, test_fast_mh_releases, test_sgld
-from kernels.ladder import BATCHES, FAULT_P, JOINT, KERNELS, sown
+from kernels.ladder import BATCHES, FAULT_P, JITTERED, JOINT, KERNELS, sown
 from kernels.problems import SMALL, WEAK
 
 #: Kernels, and moves of DP-Fast MH, that faults are sown into.
-SUBJECTS = {**KERNELS, **test_sgld.KERNELS, **test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
+SUBJECTS = {**KERNELS, **JITTERED, **test_sgld.KERNELS}
+SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
 
 
 def balance(kernel: Any) -> bool:
@@ -48,12 +49,12 @@ def attained(kernel: Any) -> bool:
     return min(multiplier / declared for multiplier, declared in found) < 0.999
 
 
+def pace(kernel: Any) -> bool:
+    return ladder.pace_error(kernel) > 1e-6
+
+
 def step(kernel: Any) -> bool:
     return test_sgld.step_error(kernel) > 1e-6
-
-
-def step_release(kernel: Any) -> bool:
-    return bool(test_sgld.release_faults(kernel))
 
 
 def step_attained(kernel: Any) -> bool:
@@ -120,6 +121,18 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (WALKS, "state.theta + self.proposal_sd * draws.normal"): {
         "lopsided proposal": ("dp-penalty", "draws.normal", "(draws.normal + 0.3)", undoing, invariance),
     },
+    (HMC, "pace = draws.uniform if"): {
+        "the same jitter for all": ("dp-hmc jittered", "draws.uniform", "0.5", pace),
+    },
+    (HMC, "first, momentum / pace"): {
+        "p in place of p/u": ("dp-hmc jittered", " / pace", "", pace),
+    },
+    (HMC, "pace**2"): {
+        "u in place of u squared": ("dp-hmc jittered", "**2", "", pace),
+    },
+    (HMC, "self.kinetic_energy(q * pace)"): {
+        "energy of the wrong momentum": ("dp-hmc jittered", " * pace", "", pace),
+    },
     (HMC, "(self.step_size * q / self.mass)"): {
         "step size dropped from the position's update": ("dp-hmc", "(", "0.3 * self.step_size * (", balance),
     },
@@ -185,7 +198,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (MECHANISMS, "self._words = self._all_words[i]"): {
         "same batch in all iterations": (MINI, "[i]", "[0]", invariance, release),
         "same batch in all of Barker's iterations": ("dp-barker", "[i]", "[0]", invariance, release),
-        "the first batch again and again": ("dp-sgld", "[i]", "[0]", step, step_release),
+        "the first batch again and again": ("dp-sgld", "[i]", "[0]", step, release),
     },
     (MECHANISMS, "- 0.5 * scale * scale * squares"): {
         "no batch variance in the penalty": (BATCH_GUIDED, ALL, "", batch_balance, invariance),
@@ -253,30 +266,30 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "the published multiplier": ("dp-sgld", "DRIFTS[self.drift] * ", "", step),
     },
     (MECHANISMS, "multiplier * 2.0 * clip * scale"): {
-        "step's noise half as large": ("dp-sgld", "2.0 * ", "", step, step_attained, step_release),
-        "step's noise without n/b": ("dp-sgld", " * scale", "", step, step_attained, step_release),
+        "step's noise half as large": ("dp-sgld", "2.0 * ", "", step, step_attained, release),
+        "step's noise without n/b": ("dp-sgld", " * scale", "", step, step_attained, release),
     },
     (MECHANISMS, "scale = self.n / self._words.shape[1]\n        noise"): {
-        "n/b forgotten": ("dp-sgld", "self.n / self._words.shape[1]", "1.0", step, step_release),
+        "n/b forgotten": ("dp-sgld", "self.n / self._words.shape[1]", "1.0", step, release),
     },
     (MECHANISMS, "scale * self._temperature * total"): {
         "temperature forgotten": ("dp-sgld", "self._temperature * ", "", step, step_attained),
     },
     (MECHANISMS, "bound = clip / self._temperature"): {
-        "clipped before tempering": ("dp-sgld", " / self._temperature", "", step, step_release),
+        "clipped before tempering": ("dp-sgld", " / self._temperature", "", step, release),
     },
     (NOISE, "self._gradient_normals[self._i"): {
-        "the first noise again and again": ("dp-sgnht", "self._i", "0", step, step_release),
+        "the first noise again and again": ("dp-sgnht", "self._i", "0", step, release),
     },
     (SUMS, "factor = clip_factor(square, bound)"): {
         "no clipping": ("dp-sgld", "clip_factor(square, bound)", "1.0", step, step_attained),
     },
     (SUMS, "sums[c, i] += factor * gradient[i]"): {"the last row alone": ("dp-sgld", "+=", "=", step)},
     (LANGEVIN, "float(multiplier)"): {
-        "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, step_release),
+        "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, release),
     },
     (LANGEVIN, "2.0 * n * self.clip / self"): {
-        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", step_release),
+        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", release),
     },
     (LANGEVIN, "gradient + model.log_prior_gradient(state.theta)"): {
         "prior's gradient forgotten": ("dp-sgld", ALL, "gradient", step),

@@ -1,6 +1,7 @@
 """Mechanisms alone see rows: algorithms mention none; the noise has the law that mechanisms promise."""
 
-import ast
+import io
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +33,8 @@ EXACT = {"exact_log_ratio", "exact_gradient"}
 
 
 def mentioned(text: str) -> set[str]:
-    """All names, attributes, arguments and imported modules of a Python text."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            names.add(node.attr)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names.add(node.value)  # as in getattr(private, "rows")
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, ast.ImportFrom):
-            names.update((node.module or "").split("."), *(a.name.split(".") for a in node.names))
-        elif isinstance(node, ast.Import):
-            names.update(*(alias.name.split(".") for alias in node.names))
-    return names
+    """All names of a Python text, and its strings, as in getattr(private, "rows")."""
+    return {token.string.strip("\"'") for token in tokenize.generate_tokens(io.StringIO(text).readline)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

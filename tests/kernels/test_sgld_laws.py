@@ -105,25 +105,6 @@ def the_papers_gaussian(rows: int, starts: int) -> Problem:
     return gaussian_problem(0.5 * (precision + precision.T), rows, 100.0**2, starts)
 
 
-def stiffest_under_sgnht(order: str, iterations: int, chains: int) -> tuple[float, float]:
-    """Variance over the exact one in the stiffest direction at the published step, and its standard error."""
-    on = the_papers_gaussian(4, chains)
-    values = {"batch_size": 4, "clip": 1e9, "step_size": 4 * 0.2 / 100_000, "diffusion": 30, "order": order}
-    algorithm = read("dp-sgnht", values, 10)
-    found, error = ratios(long_run(on, algorithm, iterations, chains), on.posterior_covariance)
-    return float(found[0]), float(error[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("order", "low", "high"), [("correct", 0.96, 1.03), ("published", 1.7, 2.1)])
-def test_stiffest_direction_at_the_published_step_of_sgnht(order: str, low: float, high: float) -> None:
-    found, error = stiffest_under_sgnht(order, 200_000, 40)
-    assert error < 0.25
-    assert low - 3.0 * error < found < high + 3.0 * error
-    if order == "published":
-        assert found > 1.0 + 4.0 * error
-
-
 @pytest.mark.parametrize(("drift", "wanted"), [("correct", 1.19), ("published", 0.73)])
 def test_stiffest_direction_at_the_published_step_of_sgld(drift: str, wanted: float) -> None:
     on = the_papers_gaussian(4, 30)

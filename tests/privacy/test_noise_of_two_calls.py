@@ -1,6 +1,6 @@
 """Runs that differ have independent noise, equal runs have equal bits; an edited model is not resumed."""
 
-import json
+import dataclasses
 import subprocess
 import sys
 import types
@@ -14,6 +14,8 @@ import dpmc
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.own import given_model
 from dpmc.sampling import loop, run
+from dpmc.sampling.jobs import Job
+from kernels.cells import cell, problem
 
 ROWS = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
 SGLD = {"batch_size": 400, "clip": 10.0, "step_size": 0.1}
@@ -153,6 +155,8 @@ class Normal:
         return self.prior.logpdf(theta[0]) if "a" in FACTORS else 0.0
 '''
 
+FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
+
 
 def in_a_process(folder: Path, text: str, hash_seed: int = 0) -> str:
     (folder / "normal.py").write_text(text)
@@ -171,6 +175,29 @@ def test_bits_are_equal_in_another_process_and_other_for_an_edited_model(tmp_pat
     assert in_a_process(tmp_path, commented, hash_seed=7) == first
     for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)")):
         assert in_a_process(tmp_path, NORMAL.replace(*edit)) != first
+    # Two modules away the model's code is the same; its values are not.
+    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    far = in_a_process(tmp_path, FAR)
+    (tmp_path / "limits.py").write_text("LIMIT = 1.0 + 1e-7\n")
+    assert in_a_process(tmp_path, FAR) != far
+
+
+@pytest.mark.parametrize("what", ["rows", "model", "hyperparameters"])
+def test_an_edited_job_resumes_nothing(what: str, tmp_path: Path) -> None:
+    """Its unfinished and its waiting runs have other names."""
+    on, same = (problem() for _ in range(2))
+    on.rows = on.rows.copy()
+    if what == "rows":
+        on.rows[0, 0] += 1e-9
+    if what == "model":
+        on.model = dataclasses.replace(on.model, b=on.model.b + 1e-7)
+    clip = 2.0 + 1e-12 if what == "hyperparameters" else 2.0
+    cells = cell("dp-penalty", on, clip=clip), cell("dp-penalty", same), cell("dp-penalty")
+    jobs = [Job([of], [0], {"inf": {}}, {("inf", 0): tmp_path / "chain.nc"}) for of in cells]
+    edited, first, again = ({job.checkpoint, job.waiting(job.cells[0], 0)} for job in jobs)
+    assert first == again and not first & edited
 
 
 def model_of(text: str) -> Any:
@@ -236,62 +263,6 @@ def test_a_digest_tells_types_order_and_grouping_apart() -> None:
     before = digest(state)
     state.random()
     assert digest(state) == before
-
-
-JOB = """
-import sys
-from dpmc.cli import main as cli
-from dpmc.sampling import loop
-
-advance, left = loop.Loop._advance, {left}
-
-def interrupted(self, *arguments):
-    global left
-    left -= 1
-    if left == 0:
-        raise KeyboardInterrupt
-    advance(self, *arguments)
-
-loop.Loop._advance = interrupted
-loop.BLOCK_SECONDS = 0.0
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
-def job(folder: Path, output: str, left: int) -> bytes | None:
-    """The chain file of a command; None if it is interrupted in the `left`-th block."""
-    setting = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}
-    (folder / "setting.yaml").write_text(json.dumps(setting))
-    np.savetxt(folder / "rows.csv", ROWS)
-    command = [sys.executable, "-c", JOB.format(left=left), "sample", "--model", "normal:Normal"]
-    options = ["--method", "dp-penalty", "--epsilon", "4", "--seed", "0", "--iterations", "200"]
-    files = ["--data", "rows.csv", "--hyperparameters", "setting.yaml", "--output", output]
-    done = subprocess.run(
-        [*command, *options, *files, "--quiet", "--checkpoint-seconds", "0"], cwd=folder, check=False
-    )
-    path = folder / output
-    assert (done.returncode == 0) == path.exists()
-    return path.read_bytes() if path.exists() else None
-
-
-FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
-
-
-def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
-    """Two modules away: the model's code is the same, its values are not."""
-    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n", "normal.py": FAR}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    for folder in ("whole", "same", "edited"):
-        (tmp_path / folder).mkdir()
-    for folder in ("same", "edited"):
-        assert job(tmp_path, f"{folder}/chain.nc", left=5) is None
-        assert [path.name for path in (tmp_path / folder).glob(".checkpoint-*")]
-    straight = job(tmp_path, "whole/old.nc", left=0)
-    assert job(tmp_path, "same/chain.nc", left=0) == straight
-    (tmp_path / "limits.py").write_text("LIMIT = 2.5\n")
-    whole = job(tmp_path, "whole/chain.nc", left=0)
-    assert job(tmp_path, "edited/chain.nc", left=0) == whole != straight
 
 
 def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
