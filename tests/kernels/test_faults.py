@@ -124,12 +124,8 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (HMC, "pace = draws.uniform if"): {
         "the same jitter for all": ("dp-hmc jittered", "draws.uniform", "0.5", pace),
     },
-    (HMC, "first, momentum / pace"): {
-        "p in place of p/u": ("dp-hmc jittered", " / pace", "", pace),
-    },
-    (HMC, "pace**2"): {
-        "u in place of u squared": ("dp-hmc jittered", "**2", "", pace),
-    },
+    (HMC, "first, momentum / pace"): {"p in place of p/u": ("dp-hmc jittered", " / pace", "", pace)},
+    (HMC, "pace**2"): {"u in place of u squared": ("dp-hmc jittered", "**2", "", pace)},
     (HMC, "self.kinetic_energy(q * pace)"): {
         "energy of the wrong momentum": ("dp-hmc jittered", " * pace", "", pace),
     },
@@ -143,9 +139,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "full kick at the end": ("dp-hmc", "half", "2.0 * half", balance),
         "no kick at the end": ("dp-hmc", "half", "0.0 * half", balance),
     },
-    (HMC, "q = q + half"): {
-        "friction in the trajectory": ("hmc", "q +", "0.99 * q +", volume),
-    },
+    (HMC, "q = q + half"): {"friction in the trajectory": ("hmc", "q +", "0.99 * q +", volume)},
     (HMC, "momentum**2 / self.mass"): {
         "kinetic energy without the mass": ("dp-hmc", " / self.mass", "", balance, invariance),
     },
@@ -182,9 +176,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "clipped by the 1-norm": ("dp-penalty", ALL, "np.abs(theta - proposal).sum(axis=1)", release),
         "clipped by |sum of differences|": ("dp-penalty", ALL, COORDINATES, release),
     },
-    ("algorithms.dp_penalty", ASKED): {
-        "undeclared release": ("dp-penalty", ALL, ASKED_TWICE, release),
-    },
+    ("algorithms.dp_penalty", ASKED): {"undeclared release": ("dp-penalty", ALL, ASKED_TWICE, release)},
     (DP_HMC, "private.gradient(theta, self.clip_g, self.tau_g, stage)"): {
         "one noise vector for all gradients": ("dp-hmc", "stage", "0", release),
     },
@@ -192,9 +184,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "one gradient declared too few": ("dp-hmc", " + 1", "", release),
     },
     # Batches and their variance.
-    (SUMS, "if taken[pick]:"): {
-        "batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", attained),
-    },
+    (SUMS, "if taken[pick]:"): {"batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", attained)},
     (MECHANISMS, "self._words = self._all_words[i]"): {
         "same batch in all iterations": (MINI, "[i]", "[0]", invariance, release),
         "same batch in all of Barker's iterations": ("dp-barker", "[i]", "[0]", invariance, release),

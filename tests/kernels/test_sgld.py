@@ -83,19 +83,6 @@ def test_every_step_is_the_formula(kernel: Kernel) -> None:
     assert step_error(kernel) < 1e-12
 
 
-@each_kernel
-def test_momentum_and_thermostat_are_carried_from_block_to_block(kernel: Kernel) -> None:
-    start, given = started(kernel, 31, 2, 4)
-
-    def part(place: slice, carried: np.ndarray) -> Numbers:
-        arrays = {name: values[place] for name, values in vars(given).items() if name != "carried"}
-        return Numbers(**arrays, carried=carried)
-
-    middle = ladder.run(kernel, start, part(slice(0, 2), given.carried))
-    rest = ladder.run(kernel, middle.theta[-1], part(slice(2, 4), middle.carried))
-    np.testing.assert_array_equal(rest.theta, ladder.run(kernel, start, given).theta[2:])
-
-
 # --- releases ------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import pytest
 import dpmc
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.own import given_model
-from dpmc.sampling import loop, run
+from dpmc.sampling import run
 from dpmc.sampling.jobs import Job
 from kernels.cells import cell, problem
 
@@ -88,24 +88,6 @@ def test_a_rehearsal_on_simulated_rows_has_other_streams(monkeypatch: pytest.Mon
     other = dpmc.LinearRegression("x", ["y"], true_theta=[0.5, 1.0])
     column = keys(monkeypatch, **{**call, "model": other}, rows=rows)
     assert not private & rehearsal and not private & column
-
-
-def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[np.ndarray] = []
-    vectors = loop.LabNoise.__init__
-
-    def keep(self: Any, ratios: np.ndarray, gradients: np.ndarray) -> None:
-        drawn.append(gradients.ravel().copy())
-        vectors(self, ratios, gradients)
-
-    monkeypatch.setattr(loop.LabNoise, "__init__", keep)
-    long = {"iterations": 4000, "epsilon": 50}
-    together = []
-    for h in (0.01, 0.011):
-        drawn.clear()
-        sample(hyperparameters={**SGLD, "step_size": h}, **long)
-        together.append(np.concatenate(drawn))
-    assert len(together[0]) == 4000 and abs(np.corrcoef(together)[0, 1]) < 5 / np.sqrt(4000)
 
 
 def test_equal_calls_have_equal_bits_whatever_is_kept_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:

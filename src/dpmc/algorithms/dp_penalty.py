@@ -8,7 +8,6 @@ import numpy as np
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
-from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import GaussianRelease, Release
 from dpmc.privacy.fast_rule import multiplier
 
@@ -37,10 +36,7 @@ class DPPenalty(RandomWalk):
         from dpmc.privacy.fast_mh import check_classical  # loads accountants, which few samplers need
 
         values = dict(values)
-        formula = values.pop("calibration", "classical")
-        if formula not in ("classical", "exact"):
-            raise DpmcError(f"calibration: {formula!r} must be one of classical, exact")
-        if formula == "exact":
+        if values.pop("calibration", "classical") == "exact":
             noise_multiplier = exact_multiplier(epsilon, delta)
         else:
             noise_multiplier = multiplier(epsilon, delta)

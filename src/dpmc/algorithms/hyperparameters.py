@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmc.algorithms.sampler import Sampler
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import MOST, real, shown
+from dpmc.common.values import count, real, shown
 
 #: Between these a number's square neither overflows nor underflows.
 LEAST, LARGEST = 1e-100, 1e100
@@ -64,9 +64,7 @@ def whole(meaning: str) -> Any:
 
     def check(value: Any) -> int:
         number = real(value)
-        if not 1 <= number <= MOST or not number.is_integer():
-            raise ValueError(f"{shown(value)} must be a whole number, at least 1 and at most {MOST}")
-        return int(number)
+        return count(int(number) if number.is_integer() else value)
 
     return _declared(Rule(meaning, "whole, at least 1", check))
 
@@ -120,10 +118,10 @@ def read(
     `dimension` is d, None if not known yet. Errors name `source`, or for a key of `elsewhere` its place
     there. Raises DpmcError for a value that is missing, unknown or breaks its rule.
     """
-    return cls(**check(cls, values, source, dimension, elsewhere))
+    return cls(**checked(cls, values, source, dimension, elsewhere))
 
 
-def check(
+def checked(
     cls: type[Sampler],
     values: Mapping[str, Any],
     source: str,
@@ -138,32 +136,32 @@ def check(
     only `calibrate` reads.
     """
 
-    def refuse(key: str, rule: str) -> DpmcError:
+    def wrong(key: str, rule: str) -> DpmcError:
         return DpmcError(f"{(elsewhere or {}).get(key, source)}: {key}: {rule}")
 
-    left, checked = dict(values), dict[str, Any]()
+    left, ready = dict(values), dict[str, Any]()
     for key, field in _fields(cls, calibrated).items():
         rule: Rule = field.metadata["rule"]
-        if rule.when and checked[rule.when[0]] != rule.when[1]:
+        if rule.when and ready[rule.when[0]] != rule.when[1]:
             continue
         if key in left:
             try:
-                checked[key] = rule.check(left.pop(key))
+                ready[key] = rule.check(left.pop(key))
             except ValueError as error:
-                raise refuse(key, str(error)) from None
+                raise wrong(key, str(error)) from None
         elif field.default is not MISSING and not (rule.when and field.default is None):
-            checked[key] = field.default
+            ready[key] = field.default
         elif not partial:
-            raise refuse(key, "missing, and this algorithm needs it")
-        numbers = checked.get(key)
+            raise wrong(key, "missing, and this algorithm needs it")
+        numbers = ready.get(key)
         if isinstance(numbers, np.ndarray) and dimension is not None:
             numbers = np.repeat(numbers, dimension) if np.ndim(values[key]) == 0 else numbers
             if len(numbers) != dimension:
-                raise refuse(key, f"has {len(numbers)} values, the model has {dimension} parameters")
-            checked[key] = numbers
+                raise wrong(key, f"has {len(numbers)} values, the model has {dimension} parameters")
+            ready[key] = numbers
     for key in left:
-        raise refuse(key, "unknown hyperparameter for this algorithm")
-    return checked
+        raise wrong(key, "unknown hyperparameter for this algorithm")
+    return ready
 
 
 def _fields(cls: type[Sampler], calibrated: bool) -> dict[str, Field[Any]]:

@@ -24,7 +24,7 @@ from dpmc.evaluators.calls import without_warnings
 from dpmc.evaluators.poisson import bounded_rows
 from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.noise import LabNoise, RecordedNoise
+from dpmc.privacy.noise import LabNoise
 from dpmc.sampling.cell import Cell as Cell
 from dpmc.sampling.run import begin, counted
 
@@ -192,8 +192,7 @@ class Loop:
     def _advance(self, m: int, private_listener: Listener | None) -> None:
         """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        noise = (LabNoise if private_listener is None else RecordedNoise)(normals, gradients)
-        words = self._numbers("batch", m)
+        noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
         private = PrivateData(self.evaluator, self.problem.temperature, noise, words, self.bounded_rows)
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
@@ -207,8 +206,8 @@ class Loop:
             theta[i], counts[i] = state.theta, [happened[name] for name in names]
         self.state = state
 
-        if isinstance(noise, RecordedNoise) and private_listener is not None:
-            private_listener(noise.sds.T)
+        if private_listener is not None:
+            private_listener(np.where(noise.sds == 0.0, np.nan, noise.sds).T)
         width = self.runs[0].cell.chains
         for r, run in enumerate(self.runs):
             own = slice(r * width, (r + 1) * width)

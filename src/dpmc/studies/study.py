@@ -294,12 +294,12 @@ class Study(StudyKeys):
         `values` and `dimension` are None if not known yet.
         """
         from dpmc.algorithms import algorithm_class
-        from dpmc.algorithms.hyperparameters import check
+        from dpmc.algorithms.hyperparameters import checked
 
         spec, calibrated = self.method(method), self._calibrate(method, epsilon) is not None
         given, partial = {**(values or {}), **spec.options}, calibrated or values is None
         elsewhere = self._places_of_options(method)
-        check(algorithm_class(spec.algorithm), given, source, dimension, elsewhere, partial, calibrated)
+        checked(algorithm_class(spec.algorithm), given, source, dimension, elsewhere, partial, calibrated)
 
     def _places_of_options(self, method: str) -> dict[str, str]:
         """Return the line of the study's file for each of a method's options, for errors."""
