@@ -8,9 +8,12 @@ iteration is (ε, δ)-differentially private.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from dpmc.algorithms.sampler import Sampler
 from dpmc.common.errors import DpmcError
+
+if TYPE_CHECKING:
+    from dpmc.algorithms.sampler import Sampler
 
 _CLASSES = {
     "rwmh": "dpmc.algorithms.rwmh:RWMH",
@@ -48,7 +51,7 @@ FREE: dict[str, tuple[str, ...]] = {
 }
 
 
-def algorithm_class(name: str) -> type[Sampler]:
+def algorithm_class(name: str) -> "type[Sampler]":
     """Return the class of an algorithm id; raise DpmcError for an unknown id."""
     if name not in _CLASSES:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
