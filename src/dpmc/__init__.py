@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 # `dpmc.algorithms` is the function below. Python binds that name to the package when the package is first
 # imported, so this import stands before the function; `from dpmc.algorithms import ...` finds the package.
-from dpmc.algorithms import ALGORITHMS, algorithm_class
+import dpmc.algorithms  # noqa: F401
 from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def algorithms() -> "Listing":
     """Return the algorithms by name, each with its hyperparameters. Printed, it is a list for reading."""
     from dpmc.algorithms.listing import listing
 
-    return listing({name: algorithm_class(name) for name in ALGORITHMS})
+    return listing()
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import Values, describe_missing, read
+from dpmc.algorithms.hyperparameters import missing, read
 from dpmc.base import DIVERGED, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
@@ -256,7 +256,7 @@ def tune(
     cell = loop.Cell(
         problem=problem,
         method=algorithm,
-        algorithm=None,
+        algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=canonical_epsilon(epsilon),
         delta=_delta(delta, problem.n),
         accountant="tight",
@@ -345,13 +345,12 @@ def _plain(value: Any) -> Any:
 def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
-    missing = describe_missing(cls, values)
-    if missing:
+    if needed := missing(cls, values):
         raise DpmcError(
-            f"hyperparameters: {name} needs {'; '.join(missing)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
+            f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
             "finds some on simulated rows"
         )
-    return read(cls, Values(values, "hyperparameters"), dimension)
+    return read(cls, values, "hyperparameters", dimension)
 
 
 def _delta(delta: float | None, n: int) -> float:

@@ -120,10 +120,10 @@ class FastRule(NamedTuple):
     batch_mean: float  # λ
     most_rows: int  # K: with K rows or more the test is on all rows; 0: always
     clip: float  # of every row, nats per unit distance, untempered; ∞: each row has its own bound
-    branch_on_mean: bool  # minibatch if λ + CM < K; else if the number drawn is less than K
-    barker: bool  # Barker's acceptance if no noise is drawn
-    as_coded: bool  # noise uniform on [0, sd), drawn also if the sensitivity equals its limit
-    inverted: bool  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script
+    branch_on_mean: bool = True  # minibatch if λ + CM < K; else if the number drawn is less than K
+    barker: bool = False  # Barker's acceptance if no noise is drawn
+    as_coded: bool = False  # noise uniform on [0, sd), drawn also if the sensitivity equals its limit
+    inverted: bool = False  # sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script
 
 
 class PrivateData(Protocol):
@@ -195,8 +195,11 @@ class Algorithm(Protocol):
     """A sampler: a frozen dataclass of hyperparameters (`algorithms/hyperparameters.py`), one per file."""
 
     draws_version: int  # raised whenever a change alters the draws, so that finished chains are made anew
-    note: str  # a remark to show with its output; "" for the default variant
     batch_size: int  # rows used by an iteration; 0: all, or a random number of them
+
+    @property
+    def note(self) -> str:
+        """Return a remark to show with its output; "" for the default variant."""
 
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes in d dimensions."""

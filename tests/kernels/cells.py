@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from dpmc.algorithms import algorithm_class, hyperparameters
-from dpmc.algorithms.hyperparameters import Values
 from dpmc.data.problem import Problem
 from dpmc.models.circle import Circle
 from dpmc.models.mixture import Mixture
@@ -54,7 +53,7 @@ LANGEVIN = tuple(method for method in HYPERPARAMETERS if "sg" in method)
 
 def read(algorithm: str, values: dict[str, Any], dimension: int = 2) -> Any:
     """An algorithm with these hyperparameters, checked as those of a file are."""
-    return hyperparameters.read(algorithm_class(algorithm), Values(values, "tests"), dimension)
+    return hyperparameters.read(algorithm_class(algorithm), values, "tests", dimension)
 
 
 def problem_of(

@@ -30,6 +30,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpmc import evaluators
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.algorithms.dp_hmc import DPHMC
+from dpmc.algorithms.dp_mala import DPMALA
 from dpmc.algorithms.dp_penalty import DPPenalty
 from dpmc.algorithms.dp_penalty_guided import DPPenaltyGuided
 from dpmc.algorithms.hmc import HMC
@@ -40,6 +41,7 @@ from dpmc.algorithms.sampler import Sampler
 from dpmc.base import Draws, State
 from dpmc.evaluators import kernels, poisson
 from dpmc.privacy import mechanisms, noise
+from dpmc.sampling.loop import iterate
 from kernels.problems import (
     BATCHED,
     CORNERS,
@@ -85,9 +87,8 @@ class Kernel:
         """Return the same hyperparameters in the present class, which may have a sown fault."""
         kind = type(self.algorithm)
         now = getattr(sys.modules[kind.__module__], kind.__name__)
-        return replace(
-            self, algorithm=now(**{f.name: getattr(self.algorithm, f.name) for f in fields(self.algorithm)})
-        )
+        values = {f.name: getattr(self.algorithm, f.name) for f in fields(self.algorithm) if f.init}
+        return replace(self, algorithm=now(**values))
 
 
 def mutant(module: str, *changes: tuple[str, str]) -> dict[str, Any]:
@@ -152,14 +153,14 @@ WALK = {"proposal_sd": lengths(0.9, 0.7)}
 LEAP = {"steps": 3, "mass": lengths(2.5, 0.4)}
 #: Clip bounds are out of reach, so the posterior is invariant; τ is such that noise of a log ratio has an sd
 #: near 1, and that of a gradient is felt.
+NOISE = {"tau_l": 0.004, "tau_g": 0.001, "clip_l": 100.0, "clip_g": 400.0}
 KERNELS: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(**WALK)),
     "hmc": Kernel(HMC(step_size=lengths(0.85, 0.33), **LEAP)),
     "dp-penalty": Kernel(DPPenalty(tau=0.004, clip=100.0, **WALK)),
     "dp-penalty-guided": Kernel(DPPenaltyGuided(tau=0.004, clip=100.0, proposal_sd=lengths(1.1, 0.9))),
-    "dp-hmc": Kernel(
-        DPHMC(tau_l=0.004, tau_g=0.001, clip_l=100.0, clip_g=400.0, step_size=lengths(0.55, 0.23), **LEAP)
-    ),
+    "dp-hmc": Kernel(DPHMC(**NOISE, step_size=lengths(0.55, 0.23), **LEAP)),
+    "dp-mala": Kernel(DPMALA(**NOISE, step_size=lengths(0.9, 0.4), mass=lengths(2.5, 0.4))),
     "minibatch-penalty": Kernel(
         MinibatchPenalty(tau=0.01, batch_size=50, clip=10.0, proposal_sd=lengths(0.12, 0.06)), BATCHED
     ),
@@ -177,6 +178,12 @@ REUSING = KERNELS["dp-hmc"].but(reuse_gradients=True)
 
 STEPS = {"steps": 3, "step_size": lengths(0.25, 0.12), "mass": lengths(1.3, 0.7)}
 QUIET = {"tau_l": 0.00125, "tau_g": 0.00125, "clip_l": 400.0, "clip_g": 400.0}
+JITTERED = {
+    "hmc jittered": Kernel(HMC(**{**STEPS, "step_size": lengths(0.3, 0.14)}, jitter="halton"), LARGE),
+    "dp-hmc jittered": Kernel(
+        DPHMC(**QUIET, **{**STEPS, "step_size": lengths(0.3, 0.14)}, jitter="halton"), LARGE
+    ),
+}
 #: For the test of stationarity.
 STATIONARY: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(proposal_sd=lengths(0.6, 0.3)), LARGE),
@@ -184,6 +191,8 @@ STATIONARY: dict[str, Kernel] = {
     "dp-penalty": Kernel(DPPenalty(tau=0.005, clip=100.0, proposal_sd=lengths(0.6, 0.3)), LARGE),
     "dp-penalty-guided": Kernel(DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.4)), LARGE),
     "dp-hmc": Kernel(DPHMC(**QUIET, **STEPS), LARGE),
+    "dp-mala": Kernel(DPMALA(**QUIET, step_size=lengths(0.4, 0.2), mass=lengths(1.3, 0.7)), LARGE),
+    **JITTERED,
     "dp-penalty-guided on the circle": Kernel(
         DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.8)), RING
     ),
@@ -303,13 +312,9 @@ def steps(
     """
     never = np.zeros(len(start), bool)
     state = State(start.copy(), given.carried.copy(), never, never)
-    for i in range(len(given.normal)):
-        private.begin(i)
-        u = given.log_uniform[i] if log_uniform is None else log_uniform
-        with np.errstate(over="ignore", invalid="ignore"):
-            draws = Draws(given.normal[i], given.uniform[i], u)
-            state = kernel.algorithm.step(state, model, private, draws)
-        yield state
+    log_uniform = given.log_uniform if log_uniform is None else log_uniform
+    draws = Draws(given.normal, given.uniform, log_uniform)
+    return iterate(kernel.algorithm, model, private, state, draws)
 
 
 def run(
@@ -335,6 +340,9 @@ class Probe:
 
     __array_ufunc__ = None
     compared: Any = None
+
+    def __getitem__(self, i: int) -> "Probe":
+        return self
 
     def __lt__(self, log_ratio: Any) -> np.ndarray:
         self.compared = np.array(log_ratio)
@@ -508,6 +516,18 @@ def volume_error(kernel: Kernel) -> float:
     assert found.momentum is not None
     ends = np.concatenate([found.end, found.momentum], axis=1)
     return abs(float(np.linalg.det((ends[: 2 * d] - ends[2 * d :]) / (2.0 * h))) - 1.0)
+
+
+def pace_error(kernel: Kernel) -> float:
+    """Return the distance of a trajectory with jitter u from one with step size uη and no jitter."""
+    generator = np.random.default_rng(6)
+    start = kernel.setting.posterior.draws(generator, 3)
+    given = numbers(kernel, generator, 3, 4)
+    given.uniform[:] = 0.37
+    plain = kernel.but(step_size=0.37 * kernel.algorithm.step_size, jitter="none")
+    theirs = run(plain, start, given)
+    assert theirs.accepted.any()
+    return float(np.abs(run(kernel, start, given).theta - theirs.theta).max())
 
 
 # --- stationarity --------------------------------------------------------------------------------

@@ -86,7 +86,8 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
 
     One release an iteration: a batch of the declared size, by that iteration's own words; rows bounded by
     c = clip‖θ − θ'‖₂ with noise sd multiplier · (2nTc/b + factor (1 − 1/b)(nTc/b)²), or, for Barker's
-    test, by clip_factor √b/(nT) with noise variance 2 less the batch's.
+    test, by clip_factor √b/(nT) with noise variance 2 less the batch's. Or a gradient of rows bounded by
+    clip/T with noise sd multiplier · 2n clip/b, the declared sensitivity.
     """
     algorithm, n, faults = kernel.algorithm, kernel.setting.n, Complaints()
     once, each = algorithm.releases(n)
@@ -97,8 +98,16 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
     b = float(algorithm.batch_size)
     scale = kernel.setting.temperature * n / b
     for i, given, evaluator, source in watched(kernel, chains, m):
-        asked = evaluator.of("batch_ratio_sums")
-        faults.compare("batches asked", len(asked), 1)
+        asked, gradients = evaluator.of("batch_ratio_sums"), evaluator.of("batch_gradient_sums")
+        faults.compare("batches asked", len(asked) + len(gradients), 1)
+        for _, bound, words, _ in gradients:
+            sensitivity = 2.0 * n * algorithm.clip / b
+            noise = each[0].noise_multiplier * sensitivity * given.gradient_normals[i, :, 0]
+            faults.compare("words", words, given.words[i])
+            faults.compare("bound of a row", bound, algorithm.clip / kernel.setting.temperature)
+            faults.compare("sensitivity", each[0].sensitivity, sensitivity)
+            faults.compare("noise", [answer for _, _, answer in source.of("vectors")], [noise])
+            faults.compare("log ratios' noise", len(source.of("corrected", "centred")), 0)
         for theta, proposal, bound, words, (_, squares, _) in asked:
             faults.compare("words", words, given.words[i])
             if kernel.is_barker:

@@ -1,20 +1,14 @@
-"""The correction of DP Barker: its errors, its draws, its script, and that wrong ones are caught."""
+"""The correction of DP Barker: its errors, its draws, and that wrong ones are caught."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 
 from dpmc.privacy import barker_correction
 from dpmc.privacy.barker_correction import PROBABILITIES, VALUES
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "barker_correction.py"
 Table = tuple[tuple[float, ...], tuple[float, ...]]
 TABLE: Table = (VALUES, PROBABILITIES)
 
@@ -23,16 +17,6 @@ ALLOWED = 1e-3
 STATED = 8.14e-4
 BALANCE = {4.0: 0.0102, 6.0: 0.0103, 8.0: 0.0610}
 SMALLEST = 5.872e-4
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("fit_of_barker_correction", SCRIPT)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
-    specification.loader.exec_module(module)
-    return module
 
 
 def noisy_cdf(x: float, table: Table, variance: float = 2.0) -> float:
@@ -73,16 +57,6 @@ def test_table_is_a_symmetric_law() -> None:
     assert list(VALUES) == sorted(VALUES)
     assert [-v for v in reversed(VALUES)] == list(VALUES)
     assert list(reversed(PROBABILITIES)) == list(PROBABILITIES)
-
-
-@pytest.mark.parametrize("batch_variance", [0.0, 0.3, 1.0])
-def test_acceptance_is_the_same_for_any_batch_variance(batch_variance: float) -> None:
-    # E over N(ℓ, s²) of P(· + N(0, 2 − s²) + V > 0), by quadrature over the batch's normal noise
-    nodes, weights = hermegauss(80)
-    for ratio in (-5.0, -1.0, 0.0, 2.5):
-        means = ratio + math.sqrt(batch_variance) * nodes
-        inner = np.array([noisy_cdf(mean, TABLE, 2.0 - batch_variance) for mean in means])
-        assert inner @ weights / weights.sum() == pytest.approx(noisy_cdf(ratio, TABLE), abs=1e-12)
 
 
 # Draws
@@ -127,33 +101,3 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_fault_is_caught(fault: tuple[Table, float]) -> None:
     assert not is_right(*fault)
-
-
-# The script
-
-
-def test_package_holds_what_the_script_makes(script: ModuleType) -> None:
-    values, probabilities = script.fit()
-    assert values == pytest.approx(VALUES, abs=0.011)
-    assert probabilities == pytest.approx(PROBABILITIES, abs=3e-4)
-    assert script.cdf_error(values, probabilities) == pytest.approx(cdf_error(TABLE), rel=0.01)
-    assert script.balance_error(values, probabilities, 4.0) == pytest.approx(
-        balance_error(TABLE, 4.0), rel=0.02
-    )
-
-
-def test_bound_by_five_points() -> None:
-    # For symmetric V the error's average under these masses is an average over V of f, so at least min f.
-    points = [0.62, 1.92, 3.40, 5.26, 8.24]
-    masses = [-0.446, 0.3222, -0.1734, 0.057, -0.0014]
-    total = sum(map(abs, masses))
-
-    def f(v: float) -> float:
-        pair = ((-v, v), (0.5, 0.5))
-        terms = zip(points, masses, strict=True)
-        return sum(m * (noisy_cdf(x, pair) - logistic(x)) for x, m in terms) / total
-
-    step = 0.005
-    curvature = math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 2.0
-    bound = min(f(k * step) for k in range(round(50.0 / step))) - curvature * step**2 / 8.0
-    assert 5.80e-4 < bound < SMALLEST

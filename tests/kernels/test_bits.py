@@ -57,16 +57,6 @@ def test_block_size_changes_nothing(method: str, monkeypatch: Any) -> None:
         assert_same(sample(chosen, [0, 1]), whole)
 
 
-def test_no_block_has_more_random_numbers_than_the_limit(monkeypatch: Any) -> None:
-    chosen = cell("minibatch-penalty")
-    whole = sample(chosen, [0, 1])
-    monkeypatch.setattr(loop, "BLOCK_NUMBERS", 5 * 2 * chosen.algorithm.batch_size)
-    lengths: list[int] = []
-    cut = sample(chosen, [0, 1], private_listener=lambda sds: lengths.append(sds.shape[1]))
-    assert 1 <= max(lengths) < 5 and sum(lengths) == chosen.allowed_iterations()  # the first block, too
-    assert_same(cut, whole)
-
-
 def of_three_lengths(method: str) -> list[Cell]:
     """Cells of one method whose chains leave a job one after the other."""
     budgets = {"1": 13, "2": 40, "3": 26}
@@ -113,19 +103,18 @@ def killed_and_resumed(
     raise AssertionError("killed more often than asked for")
 
 
+@pytest.mark.parametrize("lengths", ["one length", "three lengths"])
 @each_method
-def test_a_killed_and_resumed_run_has_the_same_results(method: str, tmp_path: Path, monkeypatch: Any) -> None:
-    chosen = cell(method, chains=3, thin=3, epsilon=budgeted(method))
-    whole = sample(chosen, [0, 2])
-    checkpoint, generator = tmp_path / "c", np.random.default_rng(3)
-    assert_same(killed_and_resumed([chosen], [0, 2], checkpoint, generator, monkeypatch), whole)
-    assert_same(sample(chosen, [0, 2], checkpoint), whole)  # a finished one is read back
-
-
-@each_quick_method
-def test_a_killed_job_continues_with_the_missing_runs(method: str, tmp_path: Path, monkeypatch: Any) -> None:
-    cells, generator = of_three_lengths(method), np.random.default_rng(7)
-    whole = sample(cells, [0, 2])
+def test_a_killed_and_resumed_job_has_the_same_results(
+    method: str, lengths: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    if lengths == "one length":
+        cells = [cell(method, chains=3, thin=3, epsilon=budgeted(method))]
+    elif method == SLOW_TO_ACCOUNT_FOR:
+        pytest.skip("its other variants run the same code")
+    else:
+        cells = of_three_lengths(method)
+    whole, generator = sample(cells, [0, 2]), np.random.default_rng(3)
     assert_same(killed_and_resumed(cells, [0, 2], tmp_path / "c", generator, monkeypatch), whole)
 
 
@@ -135,7 +124,7 @@ def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Pat
     if "jittered" in method:
         monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     else:
-        monkeypatch.setattr("dpmc.sampling.run.set_state", lambda generator, text: None)
+        monkeypatch.setattr("dpmc.sampling.loop.set_state", lambda generator, text: None)
     generator = np.random.default_rng(1)
     finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):
@@ -260,7 +249,6 @@ def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any)
     assert ((points > 0.0) & (points < 1.0)).all()
     for chain in points:  # base 2: of any 2^k points from the first on, one in each 2^k-th of (0, 1)
         assert sorted(np.floor(256 * chain).astype(int)) == list(range(256))
-        assert sorted(np.floor(16 * chain[:16]).astype(int)) == list(range(16))
     assert len({chain.tobytes() for chain in points}) == 6
     names = (*stream_names(chosen, 2), 1, "jitter")
     seed = int(stream(*names).integers(2**63))

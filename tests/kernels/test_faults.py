@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from kernels import ladder, releases, test_fast_mh, test_fast_mh_releases, test_sgld
-from kernels.ladder import BATCHES, FAULT_P, JOINT, KERNELS, sown
+from kernels.ladder import BATCHES, FAULT_P, JITTERED, JOINT, KERNELS, sown
 from kernels.problems import SMALL, WEAK
 
 #: Kernels, and moves of DP-Fast MH, that faults are sown into.
-SUBJECTS = {**KERNELS, **test_sgld.KERNELS, **test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
+SUBJECTS = {**KERNELS, **JITTERED, **test_sgld.KERNELS}
+SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
 
 
 def balance(kernel: Any) -> bool:
@@ -48,12 +49,12 @@ def attained(kernel: Any) -> bool:
     return min(multiplier / declared for multiplier, declared in found) < 0.999
 
 
+def pace(kernel: Any) -> bool:
+    return ladder.pace_error(kernel) > 1e-6
+
+
 def step(kernel: Any) -> bool:
     return test_sgld.step_error(kernel) > 1e-6
-
-
-def step_release(kernel: Any) -> bool:
-    return bool(test_sgld.release_faults(kernel))
 
 
 def step_attained(kernel: Any) -> bool:
@@ -87,6 +88,7 @@ CENTRED = f"12.0**0.5 * sd * ({UNIFORM} - 0.5) - 0.5 * sd * sd"
 UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
 FORGETFUL = "np.where(moved.accepted[:, None], state.carried, 1.0)"
 OF_ALL_ROWS = "multiplier(rule.epsilon, rule.delta)"
+KEPT = "globals().setdefault('z', draws.normal)"
 ALL = ""  # the whole text is exchanged
 
 #: (module, text) -> name of the fault: the subject, a piece of the text, what replaces it, what catches it.
@@ -116,35 +118,41 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (WALKS, "np.where(turned, -state.carried, state.carried)"): {
         "guided walk forgets all directions": (GUIDED, ALL, FORGETFUL, invariance),
     },
-    (WALKS, "theta + proposal_sd * draws.normal"): {
+    (WALKS, "state.theta + self.proposal_sd * draws.normal"): {
         "lopsided proposal": ("dp-penalty", "draws.normal", "(draws.normal + 0.3)", undoing, invariance),
     },
-    (HMC, "(path.step_size * momentum / path.mass)"): {
-        "step size dropped from the position's update": ("dp-hmc", "(", "0.3 * path.step_size * (", balance),
+    (HMC, "pace = draws.uniform if"): {
+        "the same jitter for all": ("dp-hmc jittered", "draws.uniform", "0.5", pace),
     },
-    (HMC, "kick(momentum, 0.5, path.step_size, gradient)\n        theta"): {
-        "full kick at the start": ("hmc", "0.5", "1.0", undoing, balance),
+    (HMC, "first, momentum / pace"): {"p in place of p/u": ("dp-hmc jittered", " / pace", "", pace)},
+    (HMC, "pace**2"): {"u in place of u squared": ("dp-hmc jittered", "**2", "", pace)},
+    (HMC, "self.kinetic_energy(q * pace)"): {
+        "energy of the wrong momentum": ("dp-hmc jittered", " * pace", "", pace),
     },
-    (HMC, "gradient = gradient_at(theta, step)\n        momentum = kick(momentum, 0.5,"): {
-        "full kick at the end": ("dp-hmc", "0.5", "1.0", balance),
-        "no kick at the end": ("dp-hmc", "0.5", "0.0", balance),
+    (HMC, "(self.step_size * q / self.mass)"): {
+        "step size dropped from the position's update": ("dp-hmc", "(", "0.3 * self.step_size * (", balance),
     },
-    (HMC, "return momentum +"): {
-        "friction in the trajectory": ("hmc", "momentum", "0.99 * momentum", volume),
+    (HMC, "q = q + half * gradient\n            proposal"): {
+        "full kick at the start": ("hmc", "half", "2.0 * half", undoing, balance),
     },
-    (HMC, "momentum**2 / mass"): {
-        "kinetic energy without the mass": ("dp-hmc", " / mass", "", balance, invariance),
+    (HMC, "gradient = gradient_at(proposal, stage)\n            q = q + half"): {
+        "full kick at the end": ("dp-hmc", "half", "2.0 * half", balance),
+        "no kick at the end": ("dp-hmc", "half", "0.0 * half", balance),
     },
-    (HMC, "+ kinetic_energy(momentum, self.mass) - kinetic_energy(last_momentum, self.mass)"): {
-        "kinetic energy upside down": ("dp-hmc", "- kinetic", "- 3.0 * kinetic", balance),
+    (HMC, "q = q + half"): {"friction in the trajectory": ("hmc", "q +", "0.99 * q +", volume)},
+    (HMC, "momentum**2 / self.mass"): {
+        "kinetic energy without the mass": ("dp-hmc", " / self.mass", "", balance, invariance),
     },
-    (HMC, "return np.sqrt(mass) * normal"): {
-        "momentum of unit variance": ("hmc", "np.sqrt(mass) * ", "", balance),
-        "momentum with M for its square root": ("dp-hmc", "np.sqrt(mass)", "mass", balance),
-        "momentum never refreshed": ("hmc", "normal", "globals().setdefault('z', normal)", invariance),
+    (HMC, "+ self.kinetic_energy(momentum) - self.kinetic_energy(q * pace)"): {
+        "kinetic energy upside down": ("dp-hmc", "- self", "- 3.0 * self", balance),
     },
-    (HMC, "kept = np.where(moved.accepted[:, None], last, first)"): {
-        "gradient kept after a rejection": ("hmc", ALL, "kept = last", invariance),
+    (HMC, "np.sqrt(self.mass) * draws.normal"): {
+        "momentum of unit variance": ("hmc", "np.sqrt(self.mass) * ", "", balance),
+        "momentum with M for its square root": ("dp-hmc", "np.sqrt(self.mass)", "self.mass", balance),
+        "momentum never refreshed": ("hmc", "draws.normal", KEPT, invariance),
+    },
+    (HMC, "kept = np.where(moved.accepted[:, None], gradient, first)"): {
+        "gradient kept after a rejection": ("hmc", ALL, "kept = gradient", invariance),
     },
     (MECHANISMS, "self._temperature * total + self._noise.corrected(sd)"): {
         "likelihood not tempered": ("dp-penalty", "self._temperature * ", "", balance, invariance, joint),
@@ -168,9 +176,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "clipped by the 1-norm": ("dp-penalty", ALL, "np.abs(theta - proposal).sum(axis=1)", release),
         "clipped by |sum of differences|": ("dp-penalty", ALL, COORDINATES, release),
     },
-    ("algorithms.dp_penalty", ASKED): {
-        "undeclared release": ("dp-penalty", ALL, ASKED_TWICE, release),
-    },
+    ("algorithms.dp_penalty", ASKED): {"undeclared release": ("dp-penalty", ALL, ASKED_TWICE, release)},
     (DP_HMC, "private.gradient(theta, self.clip_g, self.tau_g, stage)"): {
         "one noise vector for all gradients": ("dp-hmc", "stage", "0", release),
     },
@@ -178,13 +184,11 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "one gradient declared too few": ("dp-hmc", " + 1", "", release),
     },
     # Batches and their variance.
-    (SUMS, "if taken[pick]:"): {
-        "batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", attained),
-    },
+    (SUMS, "if taken[pick]:"): {"batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", attained)},
     (MECHANISMS, "self._words = self._all_words[i]"): {
         "same batch in all iterations": (MINI, "[i]", "[0]", invariance, release),
         "same batch in all of Barker's iterations": ("dp-barker", "[i]", "[0]", invariance, release),
-        "the first batch again and again": ("dp-sgld", "[i]", "[0]", step, step_release),
+        "the first batch again and again": ("dp-sgld", "[i]", "[0]", step, release),
     },
     (MECHANISMS, "- 0.5 * scale * scale * squares"): {
         "no batch variance in the penalty": (BATCH_GUIDED, ALL, "", batch_balance, invariance),
@@ -252,30 +256,30 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "the published multiplier": ("dp-sgld", "DRIFTS[self.drift] * ", "", step),
     },
     (MECHANISMS, "multiplier * 2.0 * clip * scale"): {
-        "step's noise half as large": ("dp-sgld", "2.0 * ", "", step, step_attained, step_release),
-        "step's noise without n/b": ("dp-sgld", " * scale", "", step, step_attained, step_release),
+        "step's noise half as large": ("dp-sgld", "2.0 * ", "", step, step_attained, release),
+        "step's noise without n/b": ("dp-sgld", " * scale", "", step, step_attained, release),
     },
     (MECHANISMS, "scale = self.n / self._words.shape[1]\n        noise"): {
-        "n/b forgotten": ("dp-sgld", "self.n / self._words.shape[1]", "1.0", step, step_release),
+        "n/b forgotten": ("dp-sgld", "self.n / self._words.shape[1]", "1.0", step, release),
     },
     (MECHANISMS, "scale * self._temperature * total"): {
         "temperature forgotten": ("dp-sgld", "self._temperature * ", "", step, step_attained),
     },
     (MECHANISMS, "bound = clip / self._temperature"): {
-        "clipped before tempering": ("dp-sgld", " / self._temperature", "", step, step_release),
+        "clipped before tempering": ("dp-sgld", " / self._temperature", "", step, release),
     },
     (NOISE, "self._gradient_normals[self._i"): {
-        "the first noise again and again": ("dp-sgnht", "self._i", "0", step, step_release),
+        "the first noise again and again": ("dp-sgnht", "self._i", "0", step, release),
     },
     (SUMS, "factor = clip_factor(square, bound)"): {
         "no clipping": ("dp-sgld", "clip_factor(square, bound)", "1.0", step, step_attained),
     },
     (SUMS, "sums[c, i] += factor * gradient[i]"): {"the last row alone": ("dp-sgld", "+=", "=", step)},
     (LANGEVIN, "float(multiplier)"): {
-        "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, step_release),
+        "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, release),
     },
     (LANGEVIN, "2.0 * n * self.clip / self"): {
-        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", step_release),
+        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", release),
     },
     (LANGEVIN, "gradient + model.log_prior_gradient(state.theta)"): {
         "prior's gradient forgotten": ("dp-sgld", ALL, "gradient", step),

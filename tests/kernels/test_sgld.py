@@ -9,14 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmc import evaluators
 from dpmc.algorithms.dp_sgld import DPSGLD
 from dpmc.algorithms.dp_sgnht import DPSGNHT
 from dpmc.evaluators import kernels
-from dpmc.privacy import noise as noises
-from dpmc.privacy.events import SubsampledGaussianRelease
-from kernels import ladder
-from kernels.ladder import Kernel, Numbers, Spy
+from kernels import ladder, releases
+from kernels.ladder import Kernel, Numbers
 from kernels.problems import SLANT, simulated
 
 SGLD, SGNHT, BOTH = (f"dpmc.algorithms.{name}" for name in ("dp_sgld", "dp_sgnht", "langevin"))
@@ -86,47 +83,7 @@ def test_every_step_is_the_formula(kernel: Kernel) -> None:
     assert step_error(kernel) < 1e-12
 
 
-@each_kernel
-def test_momentum_and_thermostat_are_carried_from_block_to_block(kernel: Kernel) -> None:
-    start, given = started(kernel, 31, 2, 4)
-
-    def part(place: slice, carried: np.ndarray) -> Numbers:
-        arrays = {name: values[place] for name, values in vars(given).items() if name != "carried"}
-        return Numbers(**arrays, carried=carried)
-
-    middle = ladder.run(kernel, start, part(slice(0, 2), given.carried))
-    rest = ladder.run(kernel, middle.theta[-1], part(slice(2, 4), middle.carried))
-    np.testing.assert_array_equal(rest.theta, ladder.run(kernel, start, given).theta[2:])
-
-
 # --- releases ------------------------------------------------------------------------------------
-
-
-def release_faults(kernel: Kernel) -> list[str]:
-    """Return the differences between performed and declared releases; empty if there are none."""
-    algorithm, n, b = kernel.algorithm, SMALL.n, kernel.algorithm.batch_size
-    start, given = started(kernel, 23, 2, 4)
-    source = Spy(noises.LabNoise(given.ratio_normals, given.gradient_normals))
-    evaluator = Spy(evaluators.build(SMALL.model, SMALL.rows))
-    ladder.run(kernel, start, given, private=ladder.private_data(kernel, given, SMALL, evaluator, source))
-    once, each = algorithm.releases(n)
-    if once or [(type(e), e.batch_size, e.n, e.count) for e in each] != [
-        (SubsampledGaussianRelease, b, n, 1)
-    ]:
-        return [f"declared {once}, {each}"]
-    faults = []
-    sensitivity = 2.0 * n * algorithm.clip / b
-    if not np.isclose(each[0].sensitivity, sensitivity, rtol=1e-12):
-        faults.append(f"sensitivity {each[0].sensitivity}, it is {sensitivity}")
-    asked, drawn = evaluator.of("batch_gradient_sums"), source.of("vectors")
-    if not np.allclose([bound for _, bound, _, _ in asked], [algorithm.clip / SMALL.temperature] * 4):
-        faults.append(f"bounds of rows in {asked}")
-    if not np.array_equal([words for _, _, words, _ in asked], given.words):
-        faults.append("a batch was not drawn by its iteration's own words")
-    wanted = each[0].noise_multiplier * sensitivity * given.gradient_normals[:, :, 0]
-    if not np.allclose([answer for _, _, answer in drawn], wanted, rtol=1e-12):
-        faults.append(f"noise {drawn}, declared {wanted}")
-    return faults + (["a log ratio was asked"] if source.of("corrected", "centred") else [])
 
 
 def attained(kernel: Kernel) -> float:
@@ -158,5 +115,5 @@ def attained(kernel: Kernel) -> float:
 def test_releases_are_the_declared_ones_and_their_noise_is_attained_by_the_worst_neighbour(
     kernel: Kernel,
 ) -> None:
-    assert release_faults(kernel) == []
+    assert releases.release_faults(kernel) == []
     assert attained(kernel) == pytest.approx(1.0, rel=1e-6)

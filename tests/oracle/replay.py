@@ -84,8 +84,8 @@ def _single(cell: loop.Cell, known: dict[str, Any]) -> Compared:
 
     blocks_of_one = mock.patch.multiple(loop, FIRST_BLOCK=1, BLOCK_SECONDS=0.0)
     with blocks_of_one, threadpool_limits(1, user_api="blas"):
-        job.run(None, np.inf, put_back, None, None)
-    found = next(iter(job.chains.values()))
+        job.make_chains(None, np.inf, put_back, None, None)
+    (found,) = (made.chains for made in job.all_runs)
     counts = np.stack([found.accepted, found.ratio_clipped, found.gradient_clipped])
     return _compared("single", cell, known, found.draws, counts)
 

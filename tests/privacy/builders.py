@@ -8,12 +8,10 @@ import dp_accounting
 import numpy as np
 from dp_accounting.pld import pld_pmf
 
-from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.events import (
     BarkerRelease,
     GaussianRelease,
-    NonPrivateRelease,
     Release,
     SubsampledGaussianRelease,
 )
@@ -58,19 +56,14 @@ def composed_elsewhere(profile: Any, count: int, epsilon: float, last: int) -> f
 def to_dp_accounting(events: Iterable[Release]) -> dp_accounting.DpEvent:
     """The same composition as an event of dp-accounting, whose multipliers are sd / sensitivity, too.
 
-    A Gaussian release on a batch becomes one sampled without replacement, under replace-one. Raises
-    DpmcError for a release without a counterpart there (a Barker test, a bit of DP-Fast MH).
+    A Gaussian release on a batch becomes one sampled without replacement, under replace-one.
     """
 
     def counterpart(event: Release) -> dp_accounting.DpEvent:
         if isinstance(event, GaussianRelease):
             return dp_accounting.GaussianDpEvent(event.noise_multiplier)
-        if isinstance(event, NonPrivateRelease):
-            return dp_accounting.NonPrivateDpEvent()
-        if isinstance(event, SubsampledGaussianRelease):
-            noise = dp_accounting.GaussianDpEvent(event.noise_multiplier)
-            return dp_accounting.SampledWithoutReplacementDpEvent(event.n, event.batch_size, noise)
-        raise DpmcError(f"release {event.name!r}: a {type(event).__name__} has no dp-accounting counterpart")
+        noise = dp_accounting.GaussianDpEvent(event.noise_multiplier)
+        return dp_accounting.SampledWithoutReplacementDpEvent(event.n, event.batch_size, noise)
 
     return dp_accounting.ComposedDpEvent(
         [dp_accounting.SelfComposedDpEvent(counterpart(event), event.count) for event in events]

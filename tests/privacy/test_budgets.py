@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpmc.privacy import accountants
-from dpmc.privacy.events import GaussianRelease, SubsampledGaussianRelease, repeat
-from dpmc.privacy.ledger import Budget, Ledger
+from dpmc.privacy.events import SubsampledGaussianRelease, repeat
 from dpmc.reports.tables import budgets
 from dpmc.studies import MissingSettings, load_study
 
@@ -65,15 +64,6 @@ def test_each_cell_has_a_row_with_every_suitable_accountant(study, tmp_path: Pat
     assert float(row["epsilon_spent"]) == accountants.get("replace-pld").epsilon(events, DELTA, 4.0) <= 4.0
     assert float(row["epsilon_spent_tight"]) == accountants.get("wor-pld").epsilon(events, DELTA)
     assert float(row["epsilon_spent_tight"]) < float(row["epsilon_spent"])
-
-
-def test_the_epsilon_spent_is_that_of_a_run_s_ledger(study, tmp_path: Path) -> None:
-    row = table(study, tmp_path / "budgets.csv")["dp-penalty", "1"]
-    ledger = Ledger(Budget(1.0, DELTA), accountants.get("tight"))
-    run = repeat([GaussianRelease("log-ratio", 0.1 * math.sqrt(N), study.chains)], int(row["iterations"]))
-    ledger.reserve(run)
-    ledger.perform(run)
-    assert float(row["epsilon_spent"]) == float(row["epsilon_spent_tight"]) == ledger.epsilon()
 
 
 def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:

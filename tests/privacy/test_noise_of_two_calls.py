@@ -1,6 +1,6 @@
 """Runs that differ have independent noise, equal runs have equal bits; an edited model is not resumed."""
 
-import json
+import dataclasses
 import subprocess
 import sys
 import types
@@ -13,7 +13,9 @@ import pytest
 import dpmc
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.own import given_model
-from dpmc.sampling import loop, run
+from dpmc.sampling import run
+from dpmc.sampling.jobs import Job
+from kernels.cells import cell, problem
 
 ROWS = np.random.default_rng(1).normal(1.0, 1.0, (400, 1))
 SGLD = {"batch_size": 400, "clip": 10.0, "step_size": 0.1}
@@ -32,18 +34,6 @@ def gaussian(scale: float = 1.0, **optional: Any) -> dpmc.Model:
 def sample(model: Any = None, rows: Any = ROWS, algorithm: str = "dp-sgld", **more: Any) -> Any:
     usual = {"epsilon": 4, "hyperparameters": SGLD, "iterations": 4, "progress": False}
     return dpmc.sample(gaussian() if model is None else model, rows, algorithm, **{**usual, **more})
-
-
-def noise_of(tree: Any, step_size: float) -> float:
-    """The standard normal in the first step of DP-SGLD, given the rows."""
-    h = step_size / len(ROWS)
-    start, first = tree.constant_data.theta_0.item(), tree.posterior.theta.values[0, 0, 0]
-    return float((first - start - h / 2 * (ROWS - start).sum()) / np.sqrt(h))
-
-
-def test_two_step_sizes_do_not_give_the_mean_of_the_rows() -> None:
-    noises = [noise_of(sample(hyperparameters={**SGLD, "step_size": h}), h) for h in (0.1, 0.05)]
-    assert abs(noises[0] - noises[1]) > 1e-3  # with names as keys they were equal to 13 digits
 
 
 def keys(monkeypatch: pytest.MonkeyPatch, **call: Any) -> set[tuple[Any, ...]]:
@@ -100,24 +90,6 @@ def test_a_rehearsal_on_simulated_rows_has_other_streams(monkeypatch: pytest.Mon
     assert not private & rehearsal and not private & column
 
 
-def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[np.ndarray] = []
-    vectors = loop.LabNoise.__init__
-
-    def keep(self: Any, ratios: np.ndarray, gradients: np.ndarray) -> None:
-        drawn.append(gradients.ravel().copy())
-        vectors(self, ratios, gradients)
-
-    monkeypatch.setattr(loop.LabNoise, "__init__", keep)
-    long = {"iterations": 4000, "epsilon": 50}
-    together = []
-    for h in (0.01, 0.011):
-        drawn.clear()
-        sample(hyperparameters={**SGLD, "step_size": h}, **long)
-        together.append(np.concatenate(drawn))
-    assert len(together[0]) == 4000 and abs(np.corrcoef(together)[0, 1]) < 5 / np.sqrt(4000)
-
-
 def test_equal_calls_have_equal_bits_whatever_is_kept_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     first, again = sample(gaussian()), sample(gaussian(), progress=True)
     assert (first.posterior.theta.values == again.posterior.theta.values).all()
@@ -165,6 +137,8 @@ class Normal:
         return self.prior.logpdf(theta[0]) if "a" in FACTORS else 0.0
 '''
 
+FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
+
 
 def in_a_process(folder: Path, text: str, hash_seed: int = 0) -> str:
     (folder / "normal.py").write_text(text)
@@ -183,6 +157,29 @@ def test_bits_are_equal_in_another_process_and_other_for_an_edited_model(tmp_pat
     assert in_a_process(tmp_path, commented, hash_seed=7) == first
     for edit in (("x * x", "x * x * (1 + 1e-13)"), ("norm(0, 3)", "norm(0, 3.0001)")):
         assert in_a_process(tmp_path, NORMAL.replace(*edit)) != first
+    # Two modules away the model's code is the same; its values are not.
+    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    far = in_a_process(tmp_path, FAR)
+    (tmp_path / "limits.py").write_text("LIMIT = 1.0 + 1e-7\n")
+    assert in_a_process(tmp_path, FAR) != far
+
+
+@pytest.mark.parametrize("what", ["rows", "model", "hyperparameters"])
+def test_an_edited_job_resumes_nothing(what: str, tmp_path: Path) -> None:
+    """Its unfinished and its waiting runs have other names."""
+    on, same = (problem() for _ in range(2))
+    on.rows = on.rows.copy()
+    if what == "rows":
+        on.rows[0, 0] += 1e-9
+    if what == "model":
+        on.model = dataclasses.replace(on.model, b=on.model.b + 1e-7)
+    clip = 2.0 + 1e-12 if what == "hyperparameters" else 2.0
+    cells = cell("dp-penalty", on, clip=clip), cell("dp-penalty", same), cell("dp-penalty")
+    jobs = [Job([of], [0], {"inf": {}}, {("inf", 0): tmp_path / "chain.nc"}) for of in cells]
+    edited, first, again = ({job.checkpoint, job.waiting(job.cells[0], 0)} for job in jobs)
+    assert first == again and not first & edited
 
 
 def model_of(text: str) -> Any:
@@ -248,62 +245,6 @@ def test_a_digest_tells_types_order_and_grouping_apart() -> None:
     before = digest(state)
     state.random()
     assert digest(state) == before
-
-
-JOB = """
-import sys
-from dpmc.cli import main as cli
-from dpmc.sampling import loop
-
-advance, left = loop.Loop._advance, {left}
-
-def interrupted(self, *arguments):
-    global left
-    left -= 1
-    if left == 0:
-        raise KeyboardInterrupt
-    advance(self, *arguments)
-
-loop.Loop._advance = interrupted
-loop.BLOCK_SECONDS = 0.0
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
-def job(folder: Path, output: str, left: int) -> bytes | None:
-    """The chain file of a command; None if it is interrupted in the `left`-th block."""
-    setting = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}
-    (folder / "setting.yaml").write_text(json.dumps(setting))
-    np.savetxt(folder / "rows.csv", ROWS)
-    command = [sys.executable, "-c", JOB.format(left=left), "sample", "--model", "normal:Normal"]
-    options = ["--method", "dp-penalty", "--epsilon", "4", "--seed", "0", "--iterations", "200"]
-    files = ["--data", "rows.csv", "--hyperparameters", "setting.yaml", "--output", output]
-    done = subprocess.run(
-        [*command, *options, *files, "--quiet", "--checkpoint-seconds", "0"], cwd=folder, check=False
-    )
-    path = folder / output
-    assert (done.returncode == 0) == path.exists()
-    return path.read_bytes() if path.exists() else None
-
-
-FAR = NORMAL.replace("square(x):", "square(x):\n    import lik").replace("x * x", "lik.LIMIT * x * x")
-
-
-def test_a_resumed_run_notices_an_edited_model(tmp_path: Path) -> None:
-    """Two modules away: the model's code is the same, its values are not."""
-    texts = {"lik.py": "from limits import LIMIT\n", "limits.py": "LIMIT = 1.0\n", "normal.py": FAR}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    for folder in ("whole", "same", "edited"):
-        (tmp_path / folder).mkdir()
-    for folder in ("same", "edited"):
-        assert job(tmp_path, f"{folder}/chain.nc", left=5) is None
-        assert [path.name for path in (tmp_path / folder).glob(".checkpoint-*")]
-    straight = job(tmp_path, "whole/old.nc", left=0)
-    assert job(tmp_path, "same/chain.nc", left=0) == straight
-    (tmp_path / "limits.py").write_text("LIMIT = 2.5\n")
-    whole = job(tmp_path, "whole/chain.nc", left=0)
-    assert job(tmp_path, "edited/chain.nc", left=0) == whole != straight
 
 
 def test_a_module_that_is_changed_while_it_runs_does_not_give_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:

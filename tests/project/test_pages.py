@@ -11,7 +11,7 @@ import pytest
 import dpmc
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.__main__ import page as page_of_hyperparameters
-from dpmc.algorithms.hyperparameters import Values, declared, describe, read
+from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
 from dpmc.cli.options import COMMANDS
 from dpmc.privacy import accountants
@@ -86,13 +86,13 @@ def index() -> dict[str, list[str]]:
 
 
 def algorithm(name: str) -> Algorithm:
-    names = {field.name for field in declared(algorithm_class(name))}
+    names = {described.name for described in describe(algorithm_class(name), calibrated=False)}
     needed = {key: value for key, value in SOME.items() if key in names}
     if "variant" in names:
         needed["variant"] = "corrected"
     if name in ("rwmh", "hmc"):
         needed.pop("clip"), needed.pop("clip_g", None)
-    return read(algorithm_class(name), Values(needed, name), 2)
+    return read(algorithm_class(name), needed, name, 2)
 
 
 def test_the_index_has_every_algorithm_once() -> None:

@@ -8,9 +8,12 @@ iteration is (ε, δ)-differentially private.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
+
+if TYPE_CHECKING:
+    from dpmc.algorithms.sampler import Sampler
 
 _CLASSES = {
     "rwmh": "dpmc.algorithms.rwmh:RWMH",
@@ -48,9 +51,10 @@ FREE: dict[str, tuple[str, ...]] = {
 }
 
 
-def algorithm_class(name: str) -> Any:
+def algorithm_class(name: str) -> "type[Sampler]":
     """Return the class of an algorithm id; raise DpmcError for an unknown id."""
     if name not in _CLASSES:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
-    return getattr(import_module(module), cls)
+    sampler: type[Sampler] = getattr(import_module(module), cls)
+    return sampler

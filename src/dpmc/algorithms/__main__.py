@@ -15,9 +15,10 @@ def page() -> str:
     for name in ALGORITHMS:
         cls = algorithm_class(name)
         text = inspect.getdoc(cls)
-        cells = [[part.replace("|", r"\|") for part in entry] for entry in describe(cls)]
-        lines = [f"| `{key}` | {meaning} | {rule} | {default} |" for key, meaning, rule, default in cells]
-        table = ["| hyperparameter | meaning | must be | default |", "| --- | --- | --- | --- |", *lines]
+        table = ["| hyperparameter | meaning | must be | default |", "| --- | --- | --- | --- |"]
+        for entry in describe(cls):
+            key, meaning, rule, default = (part.replace("|", r"\|") for part in entry)
+            table.append(f"| `{key}` | {meaning} | {rule} | {default} |")
         parts.append(f"\n## `{name}`\n\n{text}\n\n" + "\n".join(table) + "\n")
     return "".join(parts)
 

@@ -1,5 +1,6 @@
 """DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): batch noise supplies the test's randomness."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import Draws, Needs, PrivateData, State
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
-from dpmc.privacy.events import BarkerRelease
+from dpmc.privacy.events import BarkerRelease, Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,24 +40,18 @@ class DPBarker(RandomWalk):
         given = values.get("batch_size")
         if isinstance(given, int) and LEAST <= given <= n and fits(given, n, epsilon, delta):
             return dict(values)
-        # Powers of two from the largest down, since a small batch is quick to account for; then bisection
-        # between the first that fits and the one before it.
-        between = [2**k for k in range(n.bit_length(), 0, -1) if LEAST < 2**k < n]
-        sizes = [size for size in dict.fromkeys([n, *between, LEAST]) if LEAST <= size <= n]
-        place = next((i for i, size in enumerate(sizes) if fits(size, n, epsilon, delta)), None)
-        if place is None:
+        # The sizes that fit are those up to the largest; count them by bisection.
+        sizes = range(LEAST, n + 1)
+        count = bisect_left(sizes, True, key=lambda size: not fits(size, n, epsilon, delta))
+        if count == 0:
             raise DpmcError(f"epsilon: {epsilon:g} per iteration is too small for dp-barker with n = {n}")
-        low, high = sizes[place], sizes[place - 1] if place else n
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle, n, epsilon, delta) else (low, middle)
-        return {**values, "batch_size": low}
+        return {**values, "batch_size": sizes[count - 1]}
 
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes; the uniform number is for the correction."""
         return Needs(normals=dimension, uniforms=1, words=self.batch_size)
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         return (), (BarkerRelease("batch log-ratio", self.batch_size, n),)
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:

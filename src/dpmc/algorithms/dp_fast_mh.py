@@ -26,11 +26,7 @@ class DPFastMH(DPFastMHFull):
         when=("variant", "as_coded"),
     )
 
-    @dataclass(frozen=True)
-    class Calibration:
-        """Hyperparameters that only `calibrate` reads."""
-
-        most_rows_per_epsilon: float = positive("K is this times ε, rounded up", 1.0)
+    calibration = {"most_rows_per_epsilon": positive("K is this times ε, rounded up", 1.0)}
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
@@ -44,9 +40,12 @@ class DPFastMH(DPFastMHFull):
             values["most_rows"] = int(np.ceil(per_epsilon * epsilon * (1.0 - 1e-12)))
         return values
 
-    @property
-    def rule(self) -> FastRule:
+    def rule(self, n: int) -> FastRule:
         """Return the rule that chooses the test and its noise."""
-        return super().rule._replace(
-            batch_mean=self.batch_mean, most_rows=self.most_rows, inverted=self.inverted_sensitivity
+        return (
+            super()
+            .rule(n)
+            ._replace(
+                batch_mean=self.batch_mean, most_rows=self.most_rows, inverted=self.inverted_sensitivity
+            )
         )

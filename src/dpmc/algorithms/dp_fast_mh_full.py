@@ -5,16 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import prior_ratio, settle
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
-from dpmc.algorithms.sampler import Sampler
-from dpmc.algorithms.walks import walk
-from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.algorithms.walks import PoissonWalk
+from dpmc.base import FastRule
+from dpmc.privacy.events import NonPrivateRelease, Release
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPFastMHFull(Sampler):
+class DPFastMHFull(PoissonWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept by a test on all rows, with noise if needed.
 
     Noise is needed if the sensitivity 2 max c_i ‖θ − θ'‖ is above ε.
@@ -40,12 +38,10 @@ class DPFastMHFull(Sampler):
         return {**values, "epsilon": epsilon, "delta": delta}
 
     @property
-    def public_clip(self) -> float:  # type: ignore[override]
-        """Return the clip bound of every row in nats per unit distance; ∞: each row has its own bound."""
+    def public_clip(self) -> float:
         return np.inf if self.clip is None else self.clip
 
-    @property
-    def rule(self) -> FastRule:
+    def rule(self, n: int) -> FastRule:
         """Return the rule that decides on noise; K = 0: always all rows."""
         return FastRule(
             epsilon=self.epsilon,
@@ -56,24 +52,20 @@ class DPFastMHFull(Sampler):
             branch_on_mean=self.variant != "published",
             barker=self.variant == "corrected",
             as_coded=self.variant == "as_coded",
-            inverted=False,
         )
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         if self.variant == "corrected":
             return (
                 "corrected: public bounds, Barker's test without noise, minibatch by the mean number of rows"
             )
         if self.variant == "as_coded":
-            inverted = ", sensitivity inverted" if self.rule.inverted else ""
+            inverted = ", sensitivity inverted" if self.rule(1).inverted else ""
             return f"as implemented by its authors, with uniform noise{inverted}: no guarantee"
         return "as published, private on acceptance only: no guarantee"
 
-    def needs(self, dimension: int) -> Needs:
-        return Needs(normals=dimension, words=1)
-
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         """Return the events before the first iteration, and those of one iteration.
 
         Variants without a guarantee declare a non-private release. Raises DpmcError if the calibration of
@@ -83,22 +75,5 @@ class DPFastMHFull(Sampler):
             return (), (NonPrivateRelease("acceptance test"),)
         from dpmc.privacy.fast_mh import corrected_release  # loads accountants, which few samplers need
 
-        return (), (corrected_release("acceptance test", self.epsilon, self.delta, n, self.rule.most_rows),)
-
-    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        return fast_step(self.rule, self.proposal_sd, state, model, private, draws)
-
-
-def fast_step(
-    rule: FastRule,
-    proposal_sd: np.ndarray,
-    state: State,
-    model: Model,
-    private: PrivateData,
-    draws: Draws,
-) -> State:
-    """Make one iteration of every chain: a random-walk proposal, and the test that `rule` describes."""
-    proposal = walk(state.theta, proposal_sd, draws)
-    ratio = prior_ratio(model, state.theta, proposal)
-    accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
-    return settle(state, proposal, accepted)
+        rule = self.rule(n)
+        return (), (corrected_release("acceptance test", rule.epsilon, rule.delta, n, rule.most_rows),)

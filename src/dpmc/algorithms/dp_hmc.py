@@ -1,14 +1,13 @@
 """DP-HMC (Algorithm 4, Theorem 4.3): Hamiltonian Monte Carlo with noisy gradients and acceptance."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, flag, lengths, positive, whole
 from dpmc.algorithms.leapfrog import Hamiltonian
 from dpmc.base import Needs, PrivateData
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianRelease, Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +38,14 @@ class DPHMC(Hamiltonian):
     jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         return "reuses gradients: not known to be a Markov chain" if self.reuse_gradients else ""
 
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes: always noise for L + 1 gradients, used or not."""
         return replace(super().needs(dimension), noise_vectors=self.steps + 1)
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         root = np.sqrt(n)
         ratio = GaussianRelease("log-ratio", self.tau_l * root)
         if self.reuse_gradients:

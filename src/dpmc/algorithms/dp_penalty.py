@@ -8,8 +8,7 @@ import numpy as np
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
-from dpmc.common.errors import DpmcError
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianRelease, Release
 from dpmc.privacy.fast_rule import multiplier
 
 
@@ -25,11 +24,7 @@ class DPPenalty(RandomWalk):
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
 
-    @dataclass(frozen=True)
-    class Calibration:
-        """Hyperparameters that only `calibrate` reads."""
-
-        calibration: str = choice("noise for an ε per iteration", "classical", "exact")
+    calibration = {"calibration": choice("noise for an ε per iteration", "classical", "exact")}
 
     @classmethod
     def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
@@ -41,17 +36,14 @@ class DPPenalty(RandomWalk):
         from dpmc.privacy.fast_mh import check_classical  # loads accountants, which few samplers need
 
         values = dict(values)
-        formula = values.pop("calibration", "classical")
-        if formula not in ("classical", "exact"):
-            raise DpmcError(f"calibration: {formula!r} must be one of classical, exact")
-        if formula == "exact":
+        if values.pop("calibration", "classical") == "exact":
             noise_multiplier = exact_multiplier(epsilon, delta)
         else:
             noise_multiplier = multiplier(epsilon, delta)
             check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:

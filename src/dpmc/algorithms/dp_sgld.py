@@ -32,7 +32,7 @@ class DPSGLD(Langevin):
     drift: str = choice("factor of the gradient: h/2, or h as published", "correct", "published")
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         return "drift h in place of h/2, as published" if self.drift == "published" else ""
 
     def noise_multiplier(self, n: int) -> Any:

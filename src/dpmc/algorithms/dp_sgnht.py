@@ -32,7 +32,7 @@ class DPSGNHT(Langevin):
     order: str = choice("move with the new momentum, or with the old as published", "correct", "published")
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         return "moves by the old momentum, as published" if self.order == "published" else ""
 
     def needs(self, dimension: int) -> Needs:

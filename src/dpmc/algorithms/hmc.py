@@ -1,14 +1,13 @@
 """Hamiltonian Monte Carlo without privacy (Section 4.1), with optional clipping of ratios and gradients."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
 from dpmc.algorithms.leapfrog import Hamiltonian
 from dpmc.base import PrivateData
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.events import NonPrivateRelease, Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +31,11 @@ class HMC(Hamiltonian):
     reuse_gradients = True
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         as_coded = self.clip_distance == "as_coded"
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         """Return the events before the first iteration and of one iteration: exact answers, ε = ∞."""
         once = (NonPrivateRelease("gradient"),)
         return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))

@@ -1,4 +1,4 @@
-"""Hyperparameters as fields of an algorithm's dataclass, and how they are read, checked and documented.
+"""Hyperparameters as fields of an algorithm's dataclass: declared once, then read, checked and described.
 
     tau: float = positive("noise multiplier of a log ratio over √n")
 
@@ -6,33 +6,38 @@ A field's name is its key in studies and hyperparameter files.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.algorithms.sampler import Sampler
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import MOST, real, shown
+from dpmc.common.values import count, real, shown
+
+#: Between these a number's square neither overflows nor underflows.
+LEAST, LARGEST = 1e-100, 1e100
 
 
 class Rule(NamedTuple):
-    """The rule that a hyperparameter must satisfy."""
+    """What a hyperparameter is, and the rule that it must satisfy."""
 
-    check: Callable[[Any, int | None], Any]  # (value, d or None) -> value; raises ValueError naming the rule
-    words: str  # for documentation
     meaning: str
-    when: tuple[str, str] | None  # (key, value): applies only if hyperparameter `key` has that value
+    words: str  # the rule
+    check: Callable[[Any], Any]  # returns the value to use; raises ValueError naming the rule
+    when: tuple[str, str] | None = None  # (key, value): applies only if hyperparameter `key` has that value
 
 
-def _declared(
-    check: Callable[[Any, int | None], Any],
-    words: str,
-    meaning: str,
-    default: Any = MISSING,
-    when: tuple[str, str] | None = None,
-) -> Any:
-    return dataclasses.field(default=default, metadata={"rule": Rule(check, words, meaning, when)})
+def _declared(rule: Rule, default: Any = MISSING) -> Any:
+    return dataclasses.field(default=default, metadata={"rule": rule})
+
+
+def _number(value: Any, most: float = LARGEST, words: str = "greater than 0") -> float:
+    number = real(value)
+    if not (LEAST < number <= most):
+        raise ValueError(f"{shown(value)} must be {words} (and from {LEAST:g} to {most:g})")
+    return number
 
 
 def positive(
@@ -40,56 +45,60 @@ def positive(
 ) -> Any:
     """Declare a number > 0, finite unless `infinite`."""
 
-    def check(value: Any, _: int | None) -> float:
-        number = _in_range(real(value))
-        if np.isinf(number) and not infinite:
-            raise ValueError("inf must be finite")
-        return number
+    def check(value: Any) -> float:
+        return np.inf if infinite and real(value) == np.inf else _number(value)
 
-    return _declared(check, "> 0" + (", may be inf" if infinite else ""), meaning, default, when)
+    words = "> 0, may be inf" if infinite else "> 0"
+    return _declared(Rule(meaning, words, check, when), default)
 
 
 def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> Any:
     """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
-
-    def check(value: Any, _: int | None) -> float:
-        number = _in_range(real(value))
-        if number > 1.0:
-            raise ValueError(f"{number:g} must be at most 1")
-        if below_one and number == 1.0:
-            raise ValueError(f"{number} must be less than 1")
-        return number
-
-    return _declared(check, "in (0, 1)" if below_one else "in (0, 1]", meaning, default)
+    words = "in (0, 1)" if below_one else "in (0, 1]"
+    most = np.nextafter(1.0, 0.0) if below_one else 1.0
+    return _declared(Rule(meaning, words, lambda value: _number(value, most, words)), default)
 
 
 def whole(meaning: str) -> Any:
     """Declare a whole number ≥ 1."""
 
-    def check(value: Any, _: int | None) -> int:
+    def check(value: Any) -> int:
         number = real(value)
-        if not 1 <= number <= MOST or not number.is_integer():
-            raise ValueError(f"{shown(value)} must be a whole number, at least 1 and at most {MOST}")
-        return int(number)
+        return count(int(number) if number.is_integer() else value)
 
-    return _declared(check, "whole, at least 1", meaning)
+    return _declared(Rule(meaning, "whole, at least 1", check))
 
 
 def lengths(meaning: str) -> Any:
-    """Declare positive numbers (d,); a scalar is used for every component."""
+    """Declare positive numbers (d,); one number is used for every component."""
 
-    def check(value: Any, dimension: int | None) -> np.ndarray:
-        items = value if isinstance(value, list | np.ndarray) else [value] * (dimension or 1)
-        if dimension is not None and len(items) != dimension:
-            raise ValueError(f"has {len(items)} values, the model has {dimension} parameters")
-        numbers = np.array([real(item) for item in items])
-        if not (np.isfinite(numbers) & (numbers > 0)).all():
-            raise ValueError(f"{shown(value)} must be greater than 0 and finite")
-        if not ((numbers > 1e-100) & (numbers < 1e100)).all():
-            raise ValueError(f"{shown(value)} must be between 1e-100 and 1e100")
-        return numbers
+    def check(value: Any) -> np.ndarray:
+        items = value if isinstance(value, list | np.ndarray) else [value]
+        return np.array([_number(item) for item in items])
 
-    return _declared(check, "> 0, one number or one for each parameter", meaning)
+    return _declared(Rule(meaning, "> 0, one number or one for each parameter", check))
+
+
+def choice(meaning: str, *known: str) -> Any:
+    """Declare one of the `known` words; the first is the default."""
+
+    def check(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
+        return str(value)
+
+    return _declared(Rule(meaning, " or ".join(known), check), known[0])
+
+
+def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
+    """Declare true or false; false if not given."""
+
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{shown(value)} must be true or false")
+        return value
+
+    return _declared(Rule(meaning, "true or false", check, when), False)
 
 
 def fixed(value: Any) -> Any:
@@ -97,111 +106,98 @@ def fixed(value: Any) -> Any:
     return dataclasses.field(default=value, init=False)
 
 
-def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
-    """Declare true or false; false if not given."""
+def read(
+    cls: type[Sampler],
+    values: Mapping[str, Any],
+    source: str,
+    dimension: int | None,
+    elsewhere: Mapping[str, str] | None = None,
+) -> Sampler:
+    """Return an algorithm with these hyperparameters.
 
-    def check(value: Any, _: int | None) -> bool:
-        if not isinstance(value, bool):
-            raise ValueError(f"{shown(value)} must be true or false")
-        return value
-
-    return _declared(check, "true or false", meaning, False, when)
-
-
-def choice(meaning: str, *known: str) -> Any:
-    """Declare one of the `known` words; the first is the default."""
-
-    def check(value: Any, _: int | None) -> str:
-        if value not in known:
-            raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
-        return str(value)
-
-    return _declared(check, " or ".join(known), meaning, known[0])
-
-
-def _in_range(number: float) -> float:
-    """Return a number > 0 whose square neither overflows nor underflows, or infinity; else ValueError."""
-    if not number > 0:
-        raise ValueError(f"{number:g} must be greater than 0")
-    if np.isfinite(number) and not 1e-100 < number < 1e100:
-        raise ValueError(f"{number:g} must be between 1e-100 and 1e100")
-    return number
-
-
-class Values(NamedTuple):
-    """Hyperparameters to read, and their sources for error messages."""
-
-    given: dict[str, Any]
-    source: str
-    options: dict[str, Any] = {}  # override `given`; their source is `options_source`
-    options_source: str = ""
-    partial: bool = False  # check only the given ones; the others are given later
-
-    def refuse(self, key: str, rule: str) -> NoReturn:
-        """Raise DpmcError naming source, key and rule."""
-        raise DpmcError(f"{self.options_source if key in self.options else self.source}: {key}: {rule}")
-
-
-def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = False) -> Any:
-    """Return an algorithm with these hyperparameters; None if `values` are partial.
-
-    `dimension` is d, None if not known yet. `calibrated` also allows hyperparameters that only `calibrate`
-    reads. Raises DpmcError for a value that is missing, unknown or breaks its rule.
+    `dimension` is d, None if not known yet. Errors name `source`, or for a key of `elsewhere` its place
+    there. Raises DpmcError for a value that is missing, unknown or breaks its rule.
     """
-    if not isinstance(values.given, dict):
-        raise DpmcError(f"{values.source}: {shown(values.given)} must be a mapping of hyperparameters")
-    left = {**values.given, **values.options}
-    found: dict[str, Any] = {}
-    for field in (*(calibration_fields(cls) if calibrated else ()), *declared(cls)):
+    return cls(**checked(cls, values, source, dimension, elsewhere))
+
+
+def checked(
+    cls: type[Sampler],
+    values: Mapping[str, Any],
+    source: str,
+    dimension: int | None,
+    elsewhere: Mapping[str, str] | None = None,
+    partial: bool = False,
+    calibrated: bool = False,
+) -> dict[str, Any]:
+    """Return hyperparameters as they are used, with defaults; raise DpmcError as `read` does.
+
+    `partial`: others are given later, so that none is missing. `calibrated` also allows hyperparameters that
+    only `calibrate` reads.
+    """
+
+    def wrong(key: str, rule: str) -> DpmcError:
+        return DpmcError(f"{(elsewhere or {}).get(key, source)}: {key}: {rule}")
+
+    left, ready = dict(values), dict[str, Any]()
+    for key, field in _fields(cls, calibrated).items():
         rule: Rule = field.metadata["rule"]
-        if rule.when and found[rule.when[0]] != rule.when[1]:
+        if rule.when and ready[rule.when[0]] != rule.when[1]:
             continue
-        if field.name in left:
+        if key in left:
             try:
-                found[field.name] = rule.check(left.pop(field.name), dimension)
+                ready[key] = rule.check(left.pop(key))
             except ValueError as error:
-                values.refuse(field.name, str(error))
+                raise wrong(key, str(error)) from None
         elif field.default is not MISSING and not (rule.when and field.default is None):
-            found[field.name] = field.default
-        elif not values.partial:
-            values.refuse(field.name, "missing, and this algorithm needs it")
+            ready[key] = field.default
+        elif not partial:
+            raise wrong(key, "missing, and this algorithm needs it")
+        numbers = ready.get(key)
+        if isinstance(numbers, np.ndarray) and dimension is not None:
+            numbers = np.repeat(numbers, dimension) if np.ndim(values[key]) == 0 else numbers
+            if len(numbers) != dimension:
+                raise wrong(key, f"has {len(numbers)} values, the model has {dimension} parameters")
+            ready[key] = numbers
     for key in left:
-        values.refuse(key, "unknown hyperparameter for this algorithm")
-    if values.partial:
-        return None
-    return cls(**{field.name: found[field.name] for field in declared(cls) if field.name in found})
+        raise wrong(key, "unknown hyperparameter for this algorithm")
+    return ready
 
 
-def declared(cls: Any) -> list[Field[Any]]:
-    """Return the hyperparameters of an algorithm."""
-    return [field for field in dataclasses.fields(cls) if field.init]
+def _fields(cls: type[Sampler], calibrated: bool) -> dict[str, Field[Any]]:
+    """Return the hyperparameters of an algorithm by name; `calibrated`: with those of `calibrate`."""
+    own = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    return own | cls.calibration if calibrated else own
 
 
-def describe_missing(cls: Any, given: Collection[str]) -> list[str]:
-    """Describe each hyperparameter of an algorithm without default that is not given, for an error."""
-    fields = [
-        field for field in dataclasses.fields(cls) if field.default is MISSING and field.name not in given
-    ]
-    rules: list[Rule] = [field.metadata["rule"] for field in fields]
-    return [
-        f"{field.name} ({rule.meaning}; {rule.words})"
-        for field, rule in zip(fields, rules, strict=True)
-        if rule.when is None
-    ]
+class Hyperparameter(NamedTuple):
+    """One hyperparameter: its meaning with unit, its rule, and its default ("" if it has none)."""
+
+    name: str
+    meaning: str
+    rule: str
+    default: str
+
+    def __str__(self) -> str:
+        default = f", default {self.default}" if self.default else ""
+        return f"{self.name:<21} {self.meaning} ({self.rule}{default})"
 
 
-def calibration_fields(cls: Any) -> tuple[Field[Any], ...]:
-    """Return the hyperparameters that only `calibrate` reads, used if ε is per iteration."""
-    extra = getattr(cls, "Calibration", None)
-    return dataclasses.fields(extra) if extra else ()
-
-
-def describe(cls: Any) -> list[tuple[str, str, str, str]]:
-    """Return key, meaning, rule and default of each hyperparameter of an algorithm, for documentation."""
-    found = []
-    for field in (*declared(cls), *calibration_fields(cls)):
+def describe(cls: type[Sampler], calibrated: bool = True) -> list[Hyperparameter]:
+    """Describe the hyperparameters of an algorithm; `calibrated`: also those that only `calibrate` reads."""
+    described = []
+    for key, field in _fields(cls, calibrated).items():
         rule: Rule = field.metadata["rule"]
         default = "" if field.default in (MISSING, None) else str(field.default).lower()
         words = rule.words + (f"; only with {rule.when[0]}: {rule.when[1]}" if rule.when else "")
-        found.append((field.name, rule.meaning, words, default))
-    return found
+        described.append(Hyperparameter(key, rule.meaning, words, default))
+    return described
+
+
+def missing(cls: type[Sampler], given: Mapping[str, Any]) -> list[str]:
+    """Describe each hyperparameter of an algorithm without default that is not given, for an error."""
+    return [
+        f"{key} ({field.metadata['rule'].meaning}; {field.metadata['rule'].words})"
+        for key, field in _fields(cls, calibrated=False).items()
+        if field.default is MISSING and key not in given
+    ]

@@ -9,7 +9,7 @@ import numpy as np
 from dpmc.algorithms.hyperparameters import positive, whole
 from dpmc.algorithms.sampler import Sampler
 from dpmc.base import Model, Needs, PrivateData, State
-from dpmc.privacy.events import SubsampledGaussianRelease
+from dpmc.privacy.events import Release, SubsampledGaussianRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Langevin(Sampler):
     def needs(self, dimension: int) -> Needs:
         return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1)
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
         return (), (
             SubsampledGaussianRelease(

@@ -1,12 +1,10 @@
 """Hamiltonian dynamics (Section 4.1) for all chains at once; M is diagonal.
 
-With jitter each trajectory has a *pace* u: its step size is uη. The code carries q = p/u, with
-q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in `drift`.
+With jitter each trajectory has a *pace* u: its step size is uη. The trajectory is computed with q = p/u, by
+q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,67 +51,28 @@ class Hamiltonian(Sampler):
         def gradient_at(theta: np.ndarray, stage: int) -> np.ndarray:
             return self.gradient(theta, stage, private) + model.log_prior_gradient(theta)
 
-        pace = draws.uniform if self.jitter == "halton" else 1.0
-        path = Path(self.steps, self.step_size, self.mass, pace)
-        momentum = draw_momentum(self.mass, draws.normal)
+        pace = draws.uniform if self.jitter == "halton" else 1.0  # u (chains, 1), or 1
+        momentum = np.sqrt(self.mass) * draws.normal
         known = self.reuse_gradients and state.carried[0, -1] == 1.0  # all chains are at the same iteration
         first = state.carried[:, :-1] if known else gradient_at(state.theta, 0)
-        proposal, last_momentum, last = trajectory(state.theta, momentum, first, path, gradient_at)
+
+        half, proposal, gradient, q = 0.5 * self.step_size, state.theta, first, momentum / pace
+        for stage in range(1, self.steps + 1):
+            q = q + half * gradient
+            proposal = proposal + pace**2 * (self.step_size * q / self.mass)
+            gradient = gradient_at(proposal, stage)
+            q = q + half * gradient
 
         log_ratio = self.log_ratio(state.theta, proposal, private)
-        log_ratio = log_ratio + kinetic_energy(momentum, self.mass) - kinetic_energy(last_momentum, self.mass)
+        log_ratio = log_ratio + self.kinetic_energy(momentum) - self.kinetic_energy(q * pace)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = metropolis(state, proposal, log_ratio, draws)
         if self.reuse_gradients:
-            kept = np.where(moved.accepted[:, None], last, first)
+            kept = np.where(moved.accepted[:, None], gradient, first)
             moved = moved._replace(carried=np.column_stack([kept, np.ones(len(kept))]))
         return moved
 
-
-class Path(NamedTuple):
-    """Length, step size, mass and pace of a trajectory."""
-
-    steps: int  # L
-    step_size: np.ndarray  # (d,) η
-    mass: np.ndarray  # (d,) diagonal of M
-    pace: Any  # (chains, 1) u, or 1
-
-
-def draw_momentum(mass: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Return p = M^½ z (chains, d), z standard normals (chains, d)."""
-    return np.sqrt(mass) * normal
-
-
-def kinetic_energy(momentum: np.ndarray, mass: np.ndarray) -> Any:
-    """Return ½ pᵀM⁻¹p (chains,)."""
-    return 0.5 * (momentum**2 / mass).sum(axis=1)
-
-
-def kick(momentum: np.ndarray, fraction: float, step_size: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Return p + fraction · η ∇ (chains, d)."""
-    return momentum + fraction * step_size * gradient
-
-
-def drift(theta: np.ndarray, momentum: np.ndarray, path: Path) -> np.ndarray:
-    """Return θ + u² η M⁻¹(p/u) (chains, d); `momentum` is p/u."""
-    return theta + path.pace**2 * (path.step_size * momentum / path.mass)
-
-
-def trajectory(
-    theta: np.ndarray,
-    momentum: np.ndarray,
-    gradient: np.ndarray,
-    path: Path,
-    gradient_at: Callable[[np.ndarray, int], np.ndarray],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return θ, p and ∇ (chains, d) after L leapfrog steps from θ, p and ∇.
-
-    `gradient_at(theta, step)` is called once per step, for step 1 to L.
-    """
-    momentum = momentum / path.pace
-    for step in range(1, path.steps + 1):
-        momentum = kick(momentum, 0.5, path.step_size, gradient)
-        theta = drift(theta, momentum, path)
-        gradient = gradient_at(theta, step)
-        momentum = kick(momentum, 0.5, path.step_size, gradient)
-    return theta, momentum * path.pace, gradient
+    def kinetic_energy(self, momentum: np.ndarray) -> np.ndarray:
+        """Return ½ pᵀM⁻¹p (chains,)."""
+        energy: np.ndarray = 0.5 * (momentum**2 / self.mass).sum(axis=1)
+        return energy

@@ -1,14 +1,13 @@
 """Minibatch DP penalty (Section 3.4): DP penalty with the log ratio of a small batch of rows."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData
-from dpmc.privacy.events import SubsampledGaussianRelease
+from dpmc.privacy.events import Release, SubsampledGaussianRelease
 
 #: Sensitivity of half the batch variance in units of (1 − 1/b)(nTc/b)²: by Lemma 3.4, and the exact one.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
@@ -31,7 +30,7 @@ class MinibatchPenalty(RandomWalk):
         "sensitivity of half the batch's variance: Lemma 3.4 or exact", "thesis", "tight"
     )
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         multiplier = float(np.sqrt(self.tau))
         return (), (SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),)
 

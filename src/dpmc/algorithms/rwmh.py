@@ -1,7 +1,6 @@
 """Random-walk Metropolis–Hastings without privacy (Algorithm 1), with optional log-ratio clipping."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from dpmc.algorithms.acceptance import metropolis, settle
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import Draws, PrivateData, State
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.events import NonPrivateRelease, Release
 from dpmc.privacy.fast_rule import barker_threshold
 
 
@@ -28,11 +27,11 @@ class RWMH(RandomWalk):
     acceptance: str = choice("acceptance test", "metropolis", "barker")
 
     @property
-    def note(self) -> str:  # type: ignore[override]
+    def note(self) -> str:
         as_coded = self.clip_distance == "as_coded"
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         """Return the events before the first iteration and of one iteration: exact answers, ε = ∞."""
         return (), (NonPrivateRelease("log-ratio"),)
 

@@ -4,9 +4,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.acceptance import metropolis, prior_ratio, settle
 from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, PrivateData, State
+from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
 
 
 class RandomWalk(Sampler):
@@ -26,14 +26,14 @@ class RandomWalk(Sampler):
         return Needs(normals=dimension, words=self.batch_size)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        proposal = walk(state.theta, self.proposal_sd, draws)
+        proposal = state.theta + self.proposal_sd * draws.normal
         log_ratio = self.log_ratio(state.theta, proposal, private)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         return self.decide(state, proposal, log_ratio, draws)
 
 
 class GuidedWalk(RandomWalk):
-    """Move one component in its direction; reverse that direction on rejection.
+    """Move one random component by direction × |N(0, proposal_sd²)|; reverse its direction on rejection.
 
     Each component keeps a direction ±1, random at the start (`State.carried`).
     """
@@ -45,7 +45,10 @@ class GuidedWalk(RandomWalk):
         return np.where(generator.random(dimension) < 0.5, -1.0, 1.0)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
-        proposal, component = guided_walk(state.theta, state.carried, self.proposal_sd, draws)
+        theta, d = state.theta, state.theta.shape[1]
+        component = (d * draws.uniform[:, :1]).astype(np.int64) == np.arange(d)  # the one that moves
+        length = state.carried * np.abs(self.proposal_sd * draws.normal[:, :1])
+        proposal = np.where(component, theta + length, theta)
         log_ratio = self.log_ratio(state.theta, proposal, private)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = self.decide(state, proposal, log_ratio, draws)
@@ -53,19 +56,26 @@ class GuidedWalk(RandomWalk):
         return moved._replace(carried=np.where(turned, -state.carried, state.carried))
 
 
-def walk(theta: np.ndarray, proposal_sd: np.ndarray, draws: Draws) -> np.ndarray:
-    """Draw θ' ~ N(θ, diag(proposal_sd²)) (chains, d)."""
-    return theta + proposal_sd * draws.normal
+class PoissonWalk(Sampler):
+    """Propose θ' ~ N(θ, diag(proposal_sd²)); make the test of TunaMH or DP-Fast MH that `rule` describes."""
 
+    proposal_sd: np.ndarray  # (d,)
 
-def guided_walk(
-    theta: np.ndarray, direction: np.ndarray, proposal_sd: np.ndarray, draws: Draws
-) -> tuple[np.ndarray, np.ndarray]:
-    """Move one random component of each chain by direction × |N(0, proposal_sd²)|.
+    @property
+    def public_clip(self) -> float:
+        """Return the clip bound of every row in nats per unit distance; ∞: each row has its own bound."""
+        return np.inf
 
-    `direction` (chains, d) is ±1. Returns θ' (chains, d) and a mask of the moved component (chains, d).
-    """
-    d = theta.shape[1]
-    component = (d * draws.uniform[:, :1]).astype(np.int64) == np.arange(d)
-    length = direction * np.abs(proposal_sd * draws.normal[:, :1])
-    return np.where(component, theta + length, theta), component
+    @abstractmethod
+    def rule(self, n: int) -> FastRule:
+        """Return the rule that chooses the test on n rows and its noise."""
+
+    def needs(self, dimension: int) -> Needs:
+        return Needs(normals=dimension, words=1)
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        proposal = state.theta + self.proposal_sd * draws.normal
+        ratio = prior_ratio(model, state.theta, proposal)
+        rule = self.rule(private.n)
+        accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
+        return settle(state, proposal, accepted)

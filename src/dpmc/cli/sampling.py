@@ -45,7 +45,7 @@ def sample(options: argparse.Namespace) -> None:
         if options.force or not all(output.path.exists() for output in written):
             for one, job in several:
                 name = " ".join([one.model, one.method, "epsilon", *(cell.epsilon for cell in job.cells)])
-                jobs.run(job, options.checkpoint_seconds, progress_of(name, options.quiet))
+                jobs.sample(job, options.checkpoint_seconds, progress_of(name, options.quiet))
             jobs.finish([job for _, job in several])
     cells = [
         [files[epsilon, seed] for seed in seeds] for _, epsilons, seeds, files in runs for epsilon in epsilons

@@ -12,57 +12,50 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
-import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 from dpmc.common.errors import DpmcError
 
 NEIGHBOURS = "substitute"
 """The neighbour relation of all releases: one row is replaced; the number of rows is public."""
 
-
 _LEAST = {"count": 1, "n": 1, "batch_size": 1, "most_rows": 0}
 """Whole-number attributes of events, and the smallest allowed value of each."""
 
 
 class Release:
-    """Base of all kinds of releases.
+    """Base of all kinds of releases; raises DpmcError, naming release and attribute, for a wrong value."""
 
-    Attributes
-    ----------
-    name
-        What is released, e.g. "log-likelihood ratio".
-    count
-        Number of such releases, >= 1; each release on a batch draws a new batch.
-    neighbours
-        `NEIGHBOURS`, if the kind has a sensitivity.
-
-    Raises
-    ------
-    DpmcError
-        For a value out of range; the message names release and attribute.
-    """
-
-    name: str
-    count: int
+    name: str  # what is released, e.g. "log-likelihood ratio"
+    count: int  # number of such releases, >= 1; each release on a batch draws a new batch
+    zero_allowed: ClassVar[bool] = False  # whether numbers that are not whole may be 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise DpmcError(f"release name = {self.name!r}: must be a non-empty text")
-        for key, least in _LEAST.items():
-            if hasattr(self, key):
-                value = _integer(getattr(self, key))
-                if value is None:
-                    raise _refusal(self, key, "must be an integer")
-                if value < least:
-                    raise _refusal(self, key, f"must be an integer >= {least}")
-                _set(self, key, value)
-        if getattr(self, "neighbours", NEIGHBOURS) != NEIGHBOURS:
-            raise _refusal(self, "neighbours", f"must be {NEIGHBOURS!r}")
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            key, value = field.name, getattr(self, field.name)
+            if key == "name" or (value is None and field.default is None):
+                continue
+            if key == "neighbours":
+                right, rule = value == NEIGHBOURS, repr(NEIGHBOURS)
+            elif key in _LEAST:
+                right, rule = _is(value, Integral) and value >= _LEAST[key], f"an integer >= {_LEAST[key]}"
+            else:
+                right = _is(value, Real) and (0.0 < value < math.inf or (value == 0 and self.zero_allowed))
+                rule = "a finite number greater than 0"
+            if not right:
+                raise self._refusal(key, f"must be {rule}")
+            # The dataclass is frozen. NumPy scalars become Python numbers, for JSON.
+            plain = value if key == "neighbours" else int(value) if key in _LEAST else float(value)
+            object.__setattr__(self, key, plain)
+
+    def _refusal(self, key: str, rule: str) -> DpmcError:
+        return DpmcError(f"release {self.name!r}: {key} = {getattr(self, key)!r}: {rule}")
 
     @property
     def mu(self) -> float | None:
@@ -72,26 +65,15 @@ class Release:
 
 @dataclass(frozen=True)
 class GaussianRelease(Release):
-    """A statistic of all rows plus Gaussian noise; its privacy loss is N(mu, 2 mu), mu = 1/(2 s^2).
-
-    Attributes
-    ----------
-    noise_multiplier
-        s = noise sd / sensitivity, finite and > 0.
-    sensitivity
-        Euclidean sensitivity of the statistic in its own units; None if it varies from release to release (a
-        public function of the parameters): only the multiplier is fixed.
-    """
+    """A statistic of all rows plus Gaussian noise; its privacy loss is N(mu, 2 mu), mu = 1/(2 s^2)."""
 
     name: str
-    noise_multiplier: float
+    noise_multiplier: float  # s = noise sd / sensitivity
     count: int = 1
+    # Euclidean, in the statistic's own units; None if it varies from release to release (a public function of
+    # the parameters), so that only the multiplier is fixed.
     sensitivity: float | None = None
     neighbours: str = "substitute"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_positive(self, "noise_multiplier", *(() if self.sensitivity is None else ("sensitivity",)))
 
     @property
     def mu(self) -> float:
@@ -105,22 +87,15 @@ class BatchRelease(Release):
     """A release on a batch of b of the n rows, drawn uniformly without replacement for each release.
 
     The rows drawn are secret; the batch size is public.
-
-    Attributes
-    ----------
-    batch_size
-        b, 1 <= b <= n.
-    n
-        Number of rows.
     """
 
-    batch_size: int
-    n: int
+    batch_size: int  # b, 1 <= b <= n
+    n: int  # number of rows
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch_size > self.n:
-            raise _refusal(self, "batch_size", f"must be at most n = {self.n}")
+            raise self._refusal("batch_size", f"must be at most n = {self.n}")
 
     @property
     def sampling_fraction(self) -> float:
@@ -132,28 +107,17 @@ class BatchRelease(Release):
 class SubsampledGaussianRelease(BatchRelease):
     """A statistic of a batch plus Gaussian noise, e.g. minibatch penalty's (Section 3.4).
 
-    Attributes
-    ----------
-    noise_multiplier
-        s = noise sd / sensitivity, finite and > 0. The sensitivity is the largest change when one row *of the
-        batch* is replaced, not the norm bound of a row (which is half of it for clipped sums). The thesis's
-        tau is s^2.
-    sensitivity
-        That sensitivity in the statistic's own units; None if it varies from release to release (a public
-        function of the parameters): only the multiplier is fixed.
+    The sensitivity is the largest change when one row *of the batch* is replaced, not the norm bound of a row
+    (which is half of it for clipped sums). The thesis's tau is s^2.
     """
 
     name: str
-    noise_multiplier: float
+    noise_multiplier: float  # s = noise sd / sensitivity
     batch_size: int
     n: int
     count: int = 1
     neighbours: str = "substitute"
-    sensitivity: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_positive(self, "noise_multiplier", *(() if self.sensitivity is None else ("sensitivity",)))
+    sensitivity: float | None = None  # as of a `GaussianRelease`
 
 
 @dataclass(frozen=True)
@@ -180,46 +144,23 @@ class FastMetropolisRelease(Release):
     rows, or on a minibatch: a Poisson number of rows with mean at most `most_rows`, drawn uniformly *with*
     replacement, the number public. Each is either without noise, by Barker's acceptance ("free"), or with
     normal noise on the log ratio. The sensitivity is the change of the log ratio when one row, drawn once, is
-    replaced. A value of 0 means that the test is never made.
-
-    Attributes
-    ----------
-    epsilon
-        Largest sensitivity of a free test on all rows, >= 0.
-    noise_multiplier
-        Noise sd / sensitivity of a noisy test on all rows, >= 0.
-    n
-        Number of rows.
-    most_rows
-        K, the largest mean number of rows of a minibatch; 0: there are no minibatches.
-    batch_epsilon
-        As `epsilon`, on a minibatch, for each time that the row is drawn.
-    batch_noise_multiplier
-        As `noise_multiplier`, on a minibatch, for a row drawn once.
-
-    Raises
-    ------
-    DpmcError
-        Also if no test is ever made, or none on a minibatch although `most_rows` > 0.
+    replaced. A value of 0 means that the test is never made; some test must be made, and one on a minibatch
+    if and only if `most_rows` > 0.
     """
 
     name: str
-    epsilon: float
-    noise_multiplier: float
+    epsilon: float  # largest sensitivity of a free test on all rows
+    noise_multiplier: float  # noise sd / sensitivity of a noisy test on all rows
     n: int
-    most_rows: int = 0
-    batch_epsilon: float = 0.0
-    batch_noise_multiplier: float = 0.0
+    most_rows: int = 0  # K, the largest mean number of rows of a minibatch; 0: there are no minibatches
+    batch_epsilon: float = 0.0  # as `epsilon`, on a minibatch, for each time that the row is drawn
+    batch_noise_multiplier: float = 0.0  # as `noise_multiplier`, on a minibatch, for a row drawn once
     count: int = 1
     neighbours: str = "substitute"
+    zero_allowed = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("epsilon", "noise_multiplier", "batch_epsilon", "batch_noise_multiplier"):
-            if getattr(self, key) == 0:  # this test is never made
-                _set(self, key, 0.0)
-            else:
-                _check_positive(self, key)
         if not (self.epsilon or self.noise_multiplier):
             raise DpmcError(
                 f"release {self.name!r}: epsilon and noise_multiplier are both 0: one must be greater, "
@@ -227,7 +168,7 @@ class FastMetropolisRelease(Release):
             )
         if bool(self.batch_epsilon or self.batch_noise_multiplier) != (self.most_rows > 0):
             rule = "must be greater than 0 if and only if batch_epsilon or batch_noise_multiplier is"
-            raise _refusal(self, "most_rows", rule)
+            raise self._refusal("most_rows", rule)
 
 
 @dataclass(frozen=True)
@@ -254,14 +195,8 @@ TYPES: dict[str, type[Release]] = {
 
 
 def repeat(events: Iterable[Release], times: int) -> tuple[Release, ...]:
-    """Return the events of `times` rounds of `events`: every count multiplied; () for 0 rounds.
-
-    Raises DpmcError if `times` is negative or not an integer.
-    """
-    rounds = _integer(times)
-    if rounds is None or rounds < 0:
-        raise DpmcError(f"times = {times!r}: must be an integer >= 0")
-    return tuple(_with_count(event, event.count * rounds) for event in events) if rounds else ()
+    """Return the events of `times` rounds of `events`: every count multiplied; () for 0 rounds."""
+    return tuple(_with_count(event, event.count * times) for event in events) if times else ()
 
 
 def merge(events: Iterable[Release]) -> tuple[Release, ...]:
@@ -301,12 +236,7 @@ def total_mu(events: Iterable[Release]) -> float | None:
 def to_json(events: Iterable[Release]) -> list[dict[str, Any]]:
     """Return the events as JSON-compatible objects, each with its `type`; nothing is merged."""
     tags = {kind: tag for tag, kind in TYPES.items()}
-    objects = []
-    for event in events:
-        if type(event) not in tags:  # a new kind must be listed, or it could not be read again
-            raise DpmcError(f"release {event.name!r}: {type(event).__name__} has no JSON form")
-        objects.append({"type": tags[type(event)], **dataclasses.asdict(event)})  # type: ignore[call-overload]
-    return objects
+    return [{"type": tags[type(event)], **dataclasses.asdict(event)} for event in events]  # type: ignore[call-overload]
 
 
 def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
@@ -322,13 +252,10 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
         tag = values.pop("type", None)
         if not isinstance(tag, str) or tag not in TYPES:
             raise DpmcError(f"event type = {tag!r}: must be one of {', '.join(sorted(TYPES))}")
-        fields = dataclasses.fields(TYPES[tag])  # type: ignore[arg-type]
-        for key in sorted(values.keys() - {field.name for field in fields}):
-            raise DpmcError(f"event of type {tag!r}: unknown key {key!r}")
-        for field in fields:
-            if field.default is dataclasses.MISSING and field.name not in values:
-                raise DpmcError(f"event of type {tag!r}: key {field.name!r} is missing")
-        events.append(TYPES[tag](**values))
+        try:
+            events.append(TYPES[tag](**values))
+        except TypeError as error:  # it names a key that is missing or unknown
+            raise DpmcError(f"event of type {tag!r}: {error}") from None
     return tuple(events)
 
 
@@ -339,29 +266,5 @@ def _with_count(event: Release, count: int) -> Release:
     return changed
 
 
-def _set(event: Release, key: str, value: float) -> None:
-    # The dataclass is frozen; checks convert NumPy scalars to Python numbers, for JSON.
-    object.__setattr__(event, key, value)
-
-
-def _refusal(event: Release, key: str, rule: str) -> DpmcError:
-    return DpmcError(f"release {event.name!r}: {key} = {getattr(event, key)!r}: {rule}")
-
-
-def _check_positive(event: Release, *keys: str) -> None:
-    for key in keys:
-        value = getattr(event, key)
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not is_number or not 0.0 < float(value) < math.inf:
-            raise _refusal(event, key, "must be a finite number greater than 0")
-        _set(event, key, float(value))
-
-
-def _integer(value: Any) -> int | None:
-    """Return `value` as a Python int; None if it is not an integer, also for true."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -148,17 +148,6 @@ class Ledger:
         near = None if self.budget is None else self.budget.epsilon  # a full run spends nearly all of it
         return self.accountant.epsilon(self.spent_events, delta, near)
 
-    def delta(self, epsilon: float | None = None) -> float:
-        """Return the delta spent so far at `epsilon` (default: the budget's).
-
-        Raises DpmcError if there is neither an epsilon nor a budget.
-        """
-        if epsilon is None:
-            if self.budget is None:
-                raise DpmcError("a ledger without a budget has no epsilon of its own: give one")
-            epsilon = self.budget.epsilon
-        return self.accountant.delta(self.spent_events, epsilon)
-
     def to_json(self, with_spent: bool = True) -> dict[str, Any]:
         """Return the whole ledger as one JSON-compatible object.
 

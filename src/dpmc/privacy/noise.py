@@ -11,11 +11,16 @@ import numpy as np
 
 
 class LabNoise:
-    """Standard normals drawn beforehand from seeded streams, for a block of m iterations."""
+    """Standard normals drawn beforehand from seeded streams, for a block of m iterations.
+
+    `sds` (m, chains) records the sd of each log ratio's noise, 0 or NaN if none was drawn: a private
+    diagnostic, since the sd of `centred` noise is a function of the rows (DP Barker).
+    """
 
     def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
         self._ratio_normals = ratio_normals  # (m, chains)
         self._gradient_normals = gradient_normals  # (m, chains, gradients per iteration, d)
+        self.sds = np.full(ratio_normals.shape, np.nan)
         self._i = 0
 
     def begin(self, i: int) -> None:
@@ -24,34 +29,15 @@ class LabNoise:
 
     def corrected(self, sd: np.ndarray) -> np.ndarray:
         """Draw (chains,) from N(−sd²/2, sd²), sd (chains,): exp of a draw has mean 1 (Section 3.1)."""
+        self.sds[self._i] = sd
         return sd * self._ratio_normals[self._i] - 0.5 * sd * sd
 
     def centred(self, sd: np.ndarray) -> np.ndarray:
         """Draw (chains,) from N(0, sd²), sd (chains,), for a test that needs no correction."""
+        self.sds[self._i] = sd
         return sd * self._ratio_normals[self._i]
 
     def vectors(self, sd: float, stage: int) -> np.ndarray:
         """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
         noise: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
         return noise
-
-
-class RecordedNoise(LabNoise):
-    """`LabNoise` that records the sd of each log ratio's noise, a private diagnostic.
-
-    The sd of `centred` noise is a function of the rows (DP Barker); that of `corrected` noise is public.
-    """
-
-    def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
-        super().__init__(ratio_normals, gradient_normals)
-        self.sds = np.full(ratio_normals.shape, np.nan)  # (m, chains), NaN if no noise was drawn
-
-    def corrected(self, sd: np.ndarray) -> np.ndarray:
-        """Draw (chains,) from N(−sd²/2, sd²)."""
-        self.sds[self._i] = np.where(sd == 0.0, np.nan, sd)  # sd 0: a test without noise
-        return super().corrected(sd)
-
-    def centred(self, sd: np.ndarray) -> np.ndarray:
-        """Draw (chains,) from N(0, sd²)."""
-        self.sds[self._i] = sd
-        return super().centred(sd)

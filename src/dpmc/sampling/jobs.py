@@ -18,21 +18,20 @@ from dpmc.common import files
 from dpmc.data import chain_files
 from dpmc.models.fingerprint import digest
 from dpmc.sampling import loop
+from dpmc.sampling.cell import Cell
 from dpmc.sampling.run import identity
-
-Run = tuple[str, int]  #: ε and seed
 
 
 @dataclass(frozen=True)
 class Job:
     """Cells whose runs advance together: they differ only in ε. `about` and `outputs` are for all of them."""
 
-    cells: list[loop.Cell]
+    cells: list[Cell]
     seeds: list[int]
     about: dict[str, dict[str, Any]]  # by ε: attributes of chain files that the sampler does not set
-    outputs: dict[Run, Path]
+    outputs: dict[tuple[str, int], Path]  # by ε and seed
 
-    def waiting(self, cell: loop.Cell, seed: int) -> Path:
+    def waiting(self, cell: Cell, seed: int) -> Path:
         """Return the waiting file of a finished run, used until its job is finished."""
         folder = self.outputs[cell.epsilon, seed].parent
         return folder / f".{digest(self._settings(cell, seed))[:16]}-seed-{seed}.nc"
@@ -44,12 +43,12 @@ class Job:
         folder = self.outputs[self.cells[0].epsilon, self.seeds[0]].parent
         return folder / f".checkpoint-{digest(settings)[:16]}.npz"
 
-    def _settings(self, cell: loop.Cell, seed: int) -> list[Any]:
+    def _settings(self, cell: Cell, seed: int) -> list[Any]:
         """Return everything that determines the content of a run's file."""
         names = [cell.problem.label, cell.problem.dataset, cell.method]
         return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
 
-    def left(self) -> tuple[list[loop.Cell], list[int]]:
+    def left(self) -> tuple[list[Cell], list[int]]:
         """Return the cells and seeds that are still to be sampled.
 
         With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
@@ -88,10 +87,10 @@ def alone(jobs: list[Job]) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def run(job: Job, checkpoint_seconds: float, progress: loop.Progress | None) -> None:
+def sample(job: Job, checkpoint_seconds: float, progress: loop.Progress | None) -> None:
     """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
-    def finished(cell: loop.Cell, chains: chain_files.Chains) -> None:
+    def finished(cell: Cell, chains: chain_files.Chains) -> None:
         chains.attributes.update(job.about[cell.epsilon])
         chain_files.write_chains(job.waiting(cell, chains.attributes["seed"]), chains)
 

@@ -5,22 +5,28 @@ ledger, random streams and arithmetic. So a run is bit-identical whether it is c
 in blocks of any size, without interruption or after a kill.
 """
 
+import json
 import time
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dpmc.base import Draws, Needs, State
+from dpmc.base import Algorithm, Draws, Model, Needs, State
+from dpmc.common import files
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
 from dpmc.evaluators.poisson import bounded_rows
+from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.noise import LabNoise, RecordedNoise
-from dpmc.sampling.cell import LEAST_ITERATIONS as LEAST_ITERATIONS
+from dpmc.privacy.noise import LabNoise
 from dpmc.sampling.cell import Cell as Cell
-from dpmc.sampling.run import Checkpoint, Record, begin, counted, first_carried, resume, save
+from dpmc.sampling.run import begin, counted
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
@@ -59,8 +65,22 @@ def sample(
         loop = Loop(cells, seeds)
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)
-        loop.run(checkpoint, checkpoint_seconds, progress, private_listener, finished)
-    return [loop.chains[id(run)] for run in loop.all_runs if id(run) in loop.chains]
+        loop.make_chains(checkpoint, checkpoint_seconds, progress, private_listener, finished)
+    return [run.chains for run in loop.all_runs if run.chains is not None]
+
+
+def iterate(
+    algorithm: Algorithm, model: Model, private: PrivateData, state: State, draws: Draws
+) -> Iterator[State]:
+    """Make one iteration of every chain after another; yield the state after each.
+
+    The arrays of `draws` have a leading axis of iterations, (m, chains, …), as the noise in `private` has.
+    """
+    for i in range(len(draws.normal)):
+        private.begin(i)
+        with np.errstate(over="ignore", invalid="ignore"):
+            state = algorithm.step(state, model, private, Draws(*(numbers[i] for numbers in draws)))
+        yield state
 
 
 class Loop:
@@ -70,12 +90,12 @@ class Loop:
         first = cells[0]
         self.problem, self.algorithm = first.problem, first.algorithm
         self.needs: Needs = self.algorithm.needs(self.problem.dimension)
+        self.releases = first.releases()
         self.runs = self.all_runs = [begin(cell, seed) for cell in cells for seed in seeds]
-        self.chains: dict[int, chain_files.Chains] = {}
         theta = np.concatenate([run.start for run in self.runs])
         no = np.zeros(len(theta), np.bool_)
-        self.state = State(theta, np.concatenate([first_carried(run) for run in self.runs]), no, no)
-        self.done = self.reserved = 0
+        self.state = State(theta, np.concatenate([run.carried for run in self.runs]), no, no)
+        self.done = self.reserved = 0  # iterations; those of the block under way
         self.problem.try_out(gradients=self.needs.gradients > 0)
         self.evaluator = self.problem.evaluator
         clip = self.algorithm.public_clip
@@ -84,19 +104,52 @@ class Loop:
             problem = self.problem
             self.bounded_rows = bounded_rows(problem.model, problem.rows, problem.temperature, clip)
 
-    def resume(self, checkpoint: Path) -> None:
-        """Restore the state of a killed job; its finished runs are left out."""
-        self.runs, at = resume(checkpoint, self.runs)
-        no = np.zeros(len(at.theta), np.bool_)
-        self.state = State(at.theta, at.carried, no, no)
-        self.done, self.reserved = at.done, at.reserved
-
     def save(self, checkpoint: Path) -> None:
-        """Write a checkpoint."""
-        at = Checkpoint(self.state.theta, self.state.carried, self.done, self.reserved)
-        save(checkpoint, self.runs, at)
+        """Write a checkpoint; ledgers already hold the reservation of the next block's iterations."""
+        arrays: dict[str, np.ndarray] = {"theta": self.state.theta, "carried": self.state.carried}
+        about: dict[str, Any] = {"done": self.done, "reserved": self.reserved, "runs": []}
+        for r, run in enumerate(self.runs):
+            if run.draws:
+                run.draws = [np.concatenate(run.draws, axis=1)]
+                run.counts = [np.concatenate(run.counts, axis=2)]
+                arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
+            states = [{purpose: get_state(g) for purpose, g in streams.items()} for streams in run.streams]
+            ledger = run.ledger.to_json(with_spent=False)
+            name = [run.cell.epsilon, run.seed]
+            about["runs"].append({"name": name, "ledger": ledger, "streams": states})
+        arrays["about"] = np.array(json.dumps(about))
+        with files.replacing(checkpoint) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
-    def run(
+    def resume(self, checkpoint: Path) -> None:
+        """Restore the state of a killed job; its finished runs are left out.
+
+        A reproducible chain repeats the interrupted block with the same random numbers, so its reservation is
+        performed rather than forfeited: nothing new is released. Raises DpmcError for a broken file.
+        """
+        named = {(run.cell.epsilon, run.seed): run for run in self.runs}
+        try:
+            # Of a broken file `np.load(path)` would leave the handle open.
+            with open(checkpoint, "rb") as file, np.load(file) as saved:
+                about = json.loads(str(saved["about"]))
+                self.done, self.reserved = about["done"], about["reserved"]
+                no = np.zeros(len(saved["theta"]), np.bool_)
+                self.state = State(saved["theta"], saved["carried"], no, no)
+                self.runs = [named[tuple(known["name"])] for known in about["runs"]]
+                for r, (run, known) in enumerate(zip(self.runs, about["runs"], strict=True)):
+                    run.ledger = Ledger.from_json(known["ledger"])
+                    if f"draws_{r}" in saved:
+                        run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
+                    for streams, states in zip(run.streams, known["streams"], strict=True):
+                        for purpose, text in states.items():
+                            set_state(streams[purpose], text)
+                    for jitter in run.jitters:
+                        jitter.fast_forward(self.done)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            rule = f"cannot be read as a checkpoint ({error}); delete it to start anew"
+            raise DpmcError(f"{checkpoint}: {rule}") from None
+
+    def make_chains(
         self,
         checkpoint: Path | None,
         checkpoint_seconds: float,
@@ -104,7 +157,7 @@ class Loop:
         private_listener: Listener | None,
         finished: Finished | None,
     ) -> None:
-        """Run all blocks."""
+        """Make all iterations, in blocks."""
         total = max((run.total for run in self.runs), default=0)
         size, saved = FIRST_BLOCK, time.monotonic()
         self._leave(finished)
@@ -112,7 +165,11 @@ class Loop:
             m = self.reserved or min(
                 size, self._longest_block(), min(run.total for run in self.runs) - self.done
             )
-            self._reserve(m)
+            # Reserve the block in every ledger; after a resumption it is reserved already.
+            for run in self.runs:
+                if not run.ledger.outstanding_events:
+                    run.ledger.reserve(self.releases.total(m, first=self.done == 0))
+            self.reserved = m
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
                 self.save(checkpoint)
                 saved = time.monotonic()
@@ -132,48 +189,31 @@ class Loop:
         each = needs.normals + needs.uniforms + needs.words + (needs.noise_vectors + 2) * d + 5
         return max(1, BLOCK_NUMBERS // (each * len(self.state.theta)))
 
-    def _reserve(self, m: int) -> None:
-        """Reserve a block in every ledger; after a resumption it is reserved already."""
-        cost = self.runs[0].cell.releases().total(m, first=self.done == 0)
-        for run in self.runs:
-            if not run.ledger.outstanding_events:
-                run.ledger.reserve(cost)
-        self.reserved = m
-
     def _advance(self, m: int, private_listener: Listener | None) -> None:
         """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        noise = (LabNoise if private_listener is None else RecordedNoise)(normals, gradients)
-        words = self._numbers("batch", m)
+        noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
         private = PrivateData(self.evaluator, self.problem.temperature, noise, words, self.bounded_rows)
-        record = self._iterate(m, private)
-        if isinstance(noise, RecordedNoise) and private_listener is not None:
-            private_listener(noise.sds.T)
-        cost = self.runs[0].cell.releases().total(m, first=self.done == 0)
-        chains = self.runs[0].cell.chains
-        for r, run in enumerate(self.runs):
-            run.keep(record, slice(r * chains, (r + 1) * chains), self.done)
-            run.ledger.perform(cost)
-        self.done, self.reserved = self.done + m, 0
-
-    def _iterate(self, m: int, private: PrivateData) -> Record:
-        """Make m iterations of every chain; return positions and counts."""
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
-            log_uniform = np.log(self._numbers("accept", m))
-        state, model, step = self.state, self.problem.model, self.algorithm.step
-        chains, d = state.theta.shape
-        names = counted(self.algorithm)
-        record = Record(np.empty((m, chains, d)), np.empty((m, len(names), chains), np.int64))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for i in range(m):
-                private.begin(i)
-                state = step(state, model, private, Draws(normal[i], uniform[i], log_uniform[i]))
-                record.theta[i] = state.theta
-                happened = {**private.diagnostics(), **state._asdict()}
-                record.counts[i] = [happened[name] for name in names]
+            draws = Draws(normal, uniform, np.log(self._numbers("accept", m)))
+
+        names, model = counted(self.algorithm), self.problem.model
+        theta = np.empty((m, *self.state.theta.shape))
+        counts = np.empty((m, len(names), len(self.state.theta)), np.int64)
+        for i, state in enumerate(iterate(self.algorithm, model, private, self.state, draws)):
+            happened = {**private.diagnostics(), **state._asdict()}
+            theta[i], counts[i] = state.theta, [happened[name] for name in names]
         self.state = state
-        return record
+
+        if private_listener is not None:
+            private_listener(np.where(noise.sds == 0.0, np.nan, noise.sds).T)
+        width = self.runs[0].cell.chains
+        for r, run in enumerate(self.runs):
+            own = slice(r * width, (r + 1) * width)
+            run.keep(theta[:, own], counts[:, :, own], self.done)
+            run.ledger.perform(self.releases.total(m, first=self.done == 0))
+        self.done, self.reserved = self.done + m, 0
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""
@@ -206,13 +246,12 @@ class Loop:
     def _leave(self, finished: Finished | None) -> bool:
         """Take out the runs that are done; return whether there were any."""
         over = np.array([run.total == self.done for run in self.runs])
-        if not over.any():
-            return False
-        for run in (run for run, is_over in zip(self.runs, over, strict=True) if is_over):
-            chains = self.chains[id(run)] = run.finish(self.evaluator.name)
+        for run in np.array(self.runs, object)[over]:
+            chains = run.finish(self.evaluator.name)
             if finished is not None:
                 finished(run.cell, chains)
-        stay = np.repeat(~over, self.runs[0].cell.chains)
-        self.state = State(*(part[stay] for part in self.state))
-        self.runs = [run for run, is_over in zip(self.runs, over, strict=True) if not is_over]
-        return True
+        if over.any():
+            stay = np.repeat(~over, self.runs[0].cell.chains)
+            self.state = State(*(part[stay] for part in self.state))
+            self.runs = [run for run in self.runs if run.chains is None]
+        return bool(over.any())

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dpmc.sampling.loop import Cell
+    from dpmc.sampling.cell import Cell
 
 COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
 REPEATS = 3
@@ -22,14 +22,14 @@ def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_cou
 
     The first block of iterations is not counted, since it includes start-up costs.
     """
-    rough = _one_run(replace(cell, iterations=1500), clock)
+    rough = _one_chain(replace(cell, iterations=1500), clock)
     wanted = max(1500, min(MOST_ITERATIONS, int(SECONDS / rough)))
-    measured = [_one_run(replace(cell, iterations=wanted), clock) for _ in range(REPEATS)]
+    measured = [_one_chain(replace(cell, iterations=wanted), clock) for _ in range(REPEATS)]
     return wanted, statistics.median(measured)
 
 
-def _one_run(cell: Cell, clock: Callable[[], float]) -> float:
-    """Run one chain; return the seconds per iteration after its first block."""
+def _one_chain(cell: Cell, clock: Callable[[], float]) -> float:
+    """Make one chain; return the seconds per iteration after its first block."""
     from dpmc.sampling import loop
 
     moments: list[tuple[int, float]] = []

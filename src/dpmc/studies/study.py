@@ -273,8 +273,13 @@ class Study(StudyKeys):
 
         Raises DpmcError for wrong hyperparameters and options.
         """
+        from dpmc.algorithms import algorithm_class
+        from dpmc.algorithms.hyperparameters import read
+
         self.check_algorithm(method, values, dimension, source, epsilon)
-        return self._read(method, self.settings(method, values, epsilon, n), dimension, source)
+        cls = algorithm_class(self.method(method).algorithm)
+        values = self.settings(method, values, epsilon, n)
+        return read(cls, values, source, dimension, self._places_of_options(method))
 
     def check_algorithm(
         self,
@@ -288,28 +293,17 @@ class Study(StudyKeys):
 
         `values` and `dimension` are None if not known yet.
         """
-        calibrated = self._calibrate(method, epsilon) is not None
-        given = {**(values or {}), **self.method(method).options}
-        self._read(method, given, dimension, source, calibrated, partial=calibrated or values is None)
-
-    def _read(
-        self,
-        method: str,
-        values: dict[str, Any],
-        dimension: int | None,
-        source: str,
-        calibrated: bool = False,
-        partial: bool = False,
-    ) -> Any:
-        """Return the algorithm with these values; errors in the method's options name the study's line."""
         from dpmc.algorithms import algorithm_class
-        from dpmc.algorithms.hyperparameters import Values, read
+        from dpmc.algorithms.hyperparameters import checked
 
-        spec = self.method(method)
-        options = {key: values[key] for key in spec.options if key in values}
-        where = self.document.place("methods", method, "options")
-        given = Values(values, source, options, where, partial)
-        return read(algorithm_class(spec.algorithm), given, dimension, calibrated)
+        spec, calibrated = self.method(method), self._calibrate(method, epsilon) is not None
+        given, partial = {**(values or {}), **spec.options}, calibrated or values is None
+        elsewhere = self._places_of_options(method)
+        checked(algorithm_class(spec.algorithm), given, source, dimension, elsewhere, partial, calibrated)
+
+    def _places_of_options(self, method: str) -> dict[str, str]:
+        """Return the line of the study's file for each of a method's options, for errors."""
+        return dict.fromkeys(self.method(method).options, self.document.place("methods", method, "options"))
 
     def cell(
         self, problem: "Problem", method: str, epsilon: str, values: dict[str, Any], source: str

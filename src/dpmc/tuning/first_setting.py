@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import Values, read
+from dpmc.algorithms.hyperparameters import read
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
@@ -90,7 +90,7 @@ def begin(study: Study, model: str, method: str, problem: Problem) -> search.Ben
     cell = loop.Cell(
         problem=problem,
         method=how.algorithm,
-        algorithm=None,
+        algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=study.model(model).tuning_epsilon,
         delta=study.delta_for(problem.n),
         accountant=how.accountant,
@@ -101,7 +101,7 @@ def begin(study: Study, model: str, method: str, problem: Problem) -> search.Ben
 
 def with_setting(cell: loop.Cell, values: dict[str, Any], source: str = "hyperparameters") -> loop.Cell:
     """Return the same cell with other hyperparameters; its iterations are computed anew."""
-    algorithm = read(algorithm_class(cell.method), Values(values, source), cell.problem.dimension)
+    algorithm = read(algorithm_class(cell.method), values, source, cell.problem.dimension)
     return dataclasses.replace(cell, algorithm=algorithm)
 
 
@@ -133,7 +133,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     if len(problem.reference):
         return problem.reference
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
-    walk = read(algorithm_class("rwmh"), Values(values, "reference draws"), problem.dimension)
+    walk = read(algorithm_class("rwmh"), values, "reference draws", problem.dimension)
     cell = loop.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
     (chains,) = loop.sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)

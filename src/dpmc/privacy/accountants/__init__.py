@@ -40,16 +40,8 @@ __all__ = [
     "versions",
 ]
 
-for _accountant in (
-    TightGaussian(),
-    ZeroConcentrated(),
-    RenyiDivergence(),
-    ReplacePld(),
-    WithoutReplacementPld(),
-    BarkerPld(),
-    FastMetropolisPld(),
-):
-    ACCOUNTANTS[_accountant.name] = _accountant
+_KINDS = (TightGaussian, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
+ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 PRESETS: dict[str, dict[type[Release], str]] = {
     "thesis": {
@@ -115,10 +107,8 @@ def versions(name: str, events: Iterable[Release] | None = None) -> dict[str, st
 
     A result that depends on an accountant is made anew when this changes. Raises DpmcError as `resolve` does.
     """
-    if events is not None:
-        chosen = [resolve(name, events)]
-    else:
-        chosen = [get(accountant) for accountant in (PRESETS[name].values() if name in PRESETS else [name])]
+    possible = PRESETS[name].values() if name in PRESETS else [name]
+    chosen = map(get, possible) if events is None else [resolve(name, events)]
     return {accountant.name: accountant.version for accountant in chosen}
 
 

@@ -18,6 +18,7 @@ from dpmc.privacy.runs import RunReleases
 from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import Floats, models_of
 from dpmc.reports.plots.maps import DARKEST, START, Surface, problem_of
+from dpmc.sampling import loop
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
@@ -88,21 +89,19 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     log_uniform = np.log1p(-generator.random((k, 1)))
     ratio_noise = generator.standard_normal((k, 1))
     gradient_noise = generator.standard_normal((k, 1, STEPS + 1, d))
-    noise, words = LabNoise(ratio_noise, gradient_noise), np.zeros((k, 1, 0), np.uint64)
-    private = PrivateData(problem.evaluator, problem.temperature, noise, words)
     no = np.zeros(1, bool)
 
-    def iterate(steps: int, theta: Floats, iterations: range, accept_all: bool) -> Floats:
-        """Return where the chain stands after some iterations with this many leapfrog steps."""
+    def position(steps: int, theta: Floats, which: slice, log_u: Floats) -> Floats:
+        """Return where the chain stands after some of the iterations with this many leapfrog steps."""
+        noise, words = LabNoise(ratio_noise[which], gradient_noise[which]), np.zeros((k, 1, 0), np.uint64)
+        private = PrivateData(problem.evaluator, problem.temperature, noise, words)
         state = State(theta[np.newaxis].copy(), np.zeros((1, 0)), no, no)
+        draws = Draws(normal[which], np.zeros((k, 1, 0)), log_u)
         sampler = replace(algorithm, steps=steps)
-        for i in iterations:
-            private.begin(i)
-            log_u = np.full(1, -np.inf) if accept_all else log_uniform[i]
-            state = sampler.step(state, problem.model, private, Draws(normal[i], np.zeros((1, 0)), log_u))
-        return np.array(state.theta[0])
+        states = [state, *loop.iterate(sampler, problem.model, private, state, draws)]
+        return np.array(states[-1].theta[0])
 
-    before = iterate(STEPS, np.array(BEGINNING), range(k - 1), accept_all=False)
-    last = range(k - 1, k)
-    steps = [iterate(j, before, last, accept_all=True) for j in range(1, STEPS + 1)]
+    before = position(STEPS, np.array(BEGINNING), slice(k - 1), log_uniform)
+    always = np.full((1, 1), -np.inf)  # accept
+    steps = [position(j, before, slice(k - 1, k), always) for j in range(1, STEPS + 1)]
     return np.stack([before, *steps])
