@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dpmc.metrics.table import COLUMNS, typed
+from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports import claims
-from dpmc.reports.claims.numbers import ACCOUNTANTS
 from dpmc.studies import load_study
 
 STUDY = load_study(Path(__file__).parents[2] / "config/studies/thesis.yaml")
@@ -151,4 +151,4 @@ def test_figures_are_the_studys() -> None:
 @pytest.mark.parametrize("text", ["below", "under 3", "between 1", "above x"])
 def test_an_invalid_comparison_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no comparison|could not convert"):
-        claims.kinds.comparison(text)
+        claims.comparison(text)
