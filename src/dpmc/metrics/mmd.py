@@ -145,19 +145,12 @@ def squared_mmd(x: Floats, y: Floats, width: float) -> float:
     Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 lacks the minus
     sign. `x` is (n, d), `y` is (m, d), n and m at least 2.
 
-    Raises
-    ------
-    ValueError
-        For samples of fewer than 2 draws, of different dimension, with draws that are not finite, or a
-        width that is not in (0, inf) or whose square is not.
+    Raises ValueError for samples of fewer than 2 draws, and a width that is not in (0, inf) or whose square
+    is not.
     """
     n, m = len(x), len(y)
     if n < 2 or m < 2:
         raise ValueError(f"needs at least 2 draws in each sample, got {n} and {m}")
-    if x.ndim != 2 or x.shape[1:] != y.shape[1:]:
-        raise ValueError(f"samples differ in dimension: {x.shape[1:]} and {y.shape[1:]}")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("some draws are not finite")
     if not (0.0 < width < math.inf and 0.0 < width * width < math.inf):
         raise ValueError(f"the kernel's bandwidth is {width}, must be positive and finite, its square too")
     scale = -0.5 / (width * width)
@@ -172,11 +165,6 @@ def published_mmd(x: Floats, y: Floats, generator: np.random.Generator) -> float
     `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is as in the public code; it
     makes negative estimates of agreeing samples positive.
 
-    Raises
-    ------
-    ValueError
-        As `squared_mmd`; a width of 0 means that most pairs coincide.
+    Raises ValueError as `squared_mmd` does; a width of 0 means that most pairs coincide.
     """
-    if len(x) < 1 or len(y) < 1:
-        raise ValueError(f"needs at least 2 draws in each sample, got {len(x)} and {len(y)}")
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))
