@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import yaml
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import typed
 from dpmc.reports import claims
-from dpmc.reports.claims import Case, verdict
+from dpmc.reports.claims import Case, Table, verdict
 from dpmc.studies.figures import known_figures
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 
@@ -108,7 +107,7 @@ def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
     metrics = table_of(of, values)
     if drop:
         metrics = metrics[metrics.metric != drop]
-    return {entry["name"]: entry for entry in claims.judge(of, typed(metrics))["claims"]}
+    return {entry["name"]: entry for entry in claims.judge(of, Table.of_study(of, typed(metrics)))["claims"]}
 
 
 NAMES = list(claims.claims_of("dp-hmc").claims)
@@ -173,7 +172,7 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
     of.methods = {"dp-mala": of.methods["dp-mala"]}
-    result = claims.judge(of, typed(table_of(of, as_the_paper_says)))
+    result = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
     assert result["verdicts"]["undecided"] == len(result["claims"])
 
 
@@ -195,12 +194,12 @@ def test_a_study_without_claims_is_named() -> None:
     with pytest.raises(
         DpmcError, match="study made-up: it has no claims; studies that have: dp-fast-mh, dp-hmc"
     ):
-        claims.judge(paper_study(), pd.DataFrame())
+        claims.claims_of("made-up")
 
 
 def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
     of = paper_study("dp-hmc")
-    verdicts = claims.judge(of, typed(table_of(of, as_the_paper_says)))
+    verdicts = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
     claims.write(verdicts, tmp_path / "claims.yaml")
     text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == verdicts

@@ -9,6 +9,7 @@ import pytest
 from dpmc.metrics.table import COLUMNS, typed
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports import claims
+from dpmc.reports.claims import Cells, Table
 from dpmc.studies import load_study
 
 STUDY = load_study(Path(__file__).parents[2] / "config/studies/thesis.yaml")
@@ -122,7 +123,10 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
         for model, method, epsilon in STUDY.cells()
         if epsilon != "inf"
     )
-    return {entry["name"]: entry for entry in claims.judge(STUDY, metrics, budgets)["claims"]}
+    return {
+        entry["name"]: entry
+        for entry in claims.judge(STUDY, Table.of_study(STUDY, metrics, budgets))["claims"]
+    }
 
 
 def test_all_hold_where_the_numbers_are_as_the_thesis_says() -> None:
@@ -139,8 +143,21 @@ def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
 
 
 def test_missing_numbers_leave_a_claim_undecided() -> None:
-    entries = claims.judge(STUDY, typed(pd.DataFrame(columns=[*COLUMNS], dtype=str)))["claims"]
+    table = Table.of_study(STUDY, typed(pd.DataFrame(columns=[*COLUMNS], dtype=str)))
+    entries = claims.judge(STUDY, table)["claims"]
     assert {entry["verdict"] for entry in entries} == {"undecided"}
+
+
+def test_published_numbers_decide_the_same_claims() -> None:
+    table = Table.published(STUDY, Path(__file__).parents[2] / "data/published")
+    entries = {entry["name"]: entry for entry in claims.judge(STUDY, table)["claims"]}
+    assert entries["gauss-guided-best"]["verdict"] == entries["tempered-hmc-best"]["verdict"] == "holds"
+    assert entries["clipping-low-easy"]["verdict"] == "undecided"  # single runs are not published
+    cells = Cells(("circle",), ("dp-penalty",), ("mean_error",), ("0.5", "1"))
+    boxes = pd.read_csv(Path(__file__).parents[2] / "data/published/mean_error.csv", dtype={"epsilon": str})
+    chosen = boxes[(boxes.method == "dp-penalty") & (boxes.statistic == "median")].set_index("epsilon").value
+    assert table.column("median", cells).tolist() == [chosen["0.5"], chosen["1"]]
+    assert len(table.runs(Cells(("gauss-30d",), ("baseline",), ("mmd",), ("",)))[0]) == 10
 
 
 def test_figures_are_the_studys() -> None:

@@ -27,8 +27,6 @@ from dpmc.reports.claims.table import Cells, Table
 from dpmc.studies.documents import read_yaml
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from dpmc.studies import Study
 
 #: study -> the file of its claims
@@ -130,13 +128,12 @@ def claims_of(study: str) -> Source:
     return Source(content["source"], {name: Claim(**keys) for name, keys in content["claims"].items()})
 
 
-def judge(study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> dict[str, Any]:
-    """Return the verdicts on a study's claims as plain mappings and lists.
+def judge(study: Study, table: Table) -> dict[str, Any]:
+    """Return the verdicts on a study's claims, by a table of numbers, as plain mappings and lists.
 
-    `budgets` is the table of iterations by accountant, for claims about iterations. Raises DpmcError for a
-    study without claims.
+    Raises DpmcError for a study without claims.
     """
-    source, table = claims_of(study.name), Table.of_study(study, metrics, budgets)
+    source = claims_of(study.name)
     entries = []
     for name, claim in source.claims.items():
         cases = list(claim.judged(table))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,9 @@ Floats = npt.NDArray[np.float64]
 #: or "upper half"
 At = str | Sequence[str]
 
+#: files of data/published with box plots of a metric over the runs of each cell
+PUBLISHED = ("mmd", "mean_error", "ratio_clip_fraction", "gradient_clip_fraction")
+PUBLISHED_RUNS = 20
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 CELL = ["model", "method", "epsilon", "metric"]
 TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
@@ -94,6 +98,24 @@ class Table:
             )
             runs = pd.concat([runs, allowed])
         return cls(study, runs)
+
+    @classmethod
+    def published(cls, study: Study, folder: Path) -> Table:
+        """Return the table of published numbers: box plots, and single runs of exact samples.
+
+        Only models that the study runs on as many rows as published are in it.
+        """
+        import pandas as pd
+
+        files = [folder / f"{metric}.csv" for metric in PUBLISHED]
+        table = pd.concat(
+            pd.read_csv(file, dtype={"epsilon": str}).assign(metric=file.stem) for file in files
+        )
+        rows = pd.read_csv(folder / "models.csv", index_col="model")["n"].to_dict()
+        own = {label for label, spec in study.models.items() if spec.n in (None, rows.get(label))}
+        table = table[table["model"].isin(own)].fillna({"epsilon": ""})
+        boxes = table.pivot_table("value", CELL, "statistic")[[*QUARTILES]].dropna().reset_index()
+        return cls(study, table[table["statistic"] == "baseline"], boxes.assign(runs=PUBLISHED_RUNS))
 
     def column(self, name: str, cells: Cells, metric: str = "") -> Floats:
         """Return `median`, `spread` or `error` of each of the cells; for a metric of a whole cell, its value.
