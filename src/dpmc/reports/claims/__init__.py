@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -24,10 +24,8 @@ from dpmc.common.files import replacing
 from dpmc.common.streams import canonical_epsilon
 from dpmc.reports.claims import clipping, kinds
 from dpmc.reports.claims.table import Cells, Table
+from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 #: study -> the file of its claims
 CLAIMS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}

@@ -18,12 +18,11 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.metrics.statistics import error_of_median
 from dpmc.metrics.table import own_rows
 from dpmc.privacy.accountants import ACCOUNTANTS
+from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from dpmc.studies import Study
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,9 +45,7 @@ class Cells:
     models: Sequence[str]
     methods: Sequence[str]
     metrics: Sequence[str] = ()
-    at: str | Sequence[str] = (
-        "all"  # budgets; or "smallest", "largest", "lower half", "upper half" of a method's
-    )
+    at: At = "all"
 
     def each(self, *keys: str) -> Iterator[tuple[str, Cells]]:
         """Yield the parts that have one value of each of these keys, with their names."""

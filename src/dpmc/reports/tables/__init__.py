@@ -10,16 +10,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.data.outputs import Kind, csv_table, text_file
 from dpmc.reports.tables import formats
+from dpmc.studies import Study
 from dpmc.studies.table_names import NAMES
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 #: name of a table -> its module
 TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in NAMES}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 #: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
 #: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according

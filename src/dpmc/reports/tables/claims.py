@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.reports.tables.formats import Part, Table
+from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 TITLE = "Claims"
 COLUMNS = ("claim", "section", "verdict", "case", "number", "asked", "holds")

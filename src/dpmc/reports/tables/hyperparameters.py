@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.models import definition
 from dpmc.reports.plots.style import STYLES, method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
+from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 Cell = tuple[str, str, str]  # model, method, epsilon
 

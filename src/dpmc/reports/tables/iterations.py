@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.metrics.table import read_table
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TITLE = "Iterations"
 COLUMNS = ("model", "method", "accountant", "epsilon", "allowed", "run")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.models import definition
 from dpmc.reports.plots.frame import private_models
 from dpmc.reports.plots.style import model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TITLE = "Models"
 COLUMNS = ("model", "name", "d", "n", "n0", "a", "sigma2_0", "sampler_sigma2_0")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import own_rows, read_metrics
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TITLE = "Run times"
 COLUMNS = ("model", "job", "jobs", "chains", "iterations", "wall_seconds", "cpu_seconds", "peak_mib")
