@@ -32,21 +32,11 @@ Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 Stream = Callable[..., np.random.Generator]
 
-#: distance of draws from the exact posterior -> its function, the fewest draws that it needs, the exact value
-#: that it needs, and what to say if that is not known
-DISTANCES: dict[str, tuple[Callable[..., float], int, str, str]] = {
-    "mmd": (
-        lambda draws, exact, generator: published_mmd(equally_spaced(draws), exact, generator),
-        *(2, "reference", "the data set has no exact reference draws"),
-    ),
-    "mean_error": (
-        lambda draws, exact, _: mean_error(draws, exact),
-        *(1, "posterior_mean", "the exact posterior mean is not known"),
-    ),
-    "covariance_error": (
-        lambda draws, exact, _: covariance_error(draws, exact),
-        *(2, "posterior_covariance", "the exact posterior covariance is not known"),
-    ),
+#: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
+DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
+    "mmd": ("reference", 2, lambda draws, exact, rng: published_mmd(equally_spaced(draws), exact, rng)),
+    "mean_error": ("posterior_mean", 1, lambda draws, exact, _: mean_error(draws, exact)),
+    "covariance_error": ("posterior_covariance", 2, lambda draws, exact, _: covariance_error(draws, exact)),
 }
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
@@ -170,8 +160,7 @@ def _rows(
 
 def _kept(chain: ChainFile) -> Floats:
     """Return a run's kept draws per chain, (chains, kept, d)."""
-    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
-    return second_half(chain.draws, iterations, thin)
+    return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
 
 def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[dict[str, float], list[str]]:
@@ -192,13 +181,15 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
     names = (*(str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")), int(attrs["seed"]))
     generator = stream(*names, "mmd")
     missing: dict[str, list[str]] = {}  # reason -> metrics
-    for name, (distance, fewest, needed, unknown) in DISTANCES.items():
+    for name, (needed, fewest, distance) in DISTANCES.items():
         exact = getattr(problem, needed)
         try:
             if len(pooled) < fewest:
                 raise ValueError(f"{len(pooled)} kept draw, needs at least {fewest}")
-            if not exact.size or not np.all(np.isfinite(exact)):
-                raise ValueError(unknown)
+            if not exact.size:
+                raise ValueError("the data set has no exact reference draws")
+            if not np.all(np.isfinite(exact)):
+                raise ValueError(f"the exact {needed.replace('_', ' ')} is not known")
             with np.errstate(over="ignore", invalid="ignore"):  # reported below
                 value = distance(pooled, exact, generator)
             if not math.isfinite(value):
@@ -286,15 +277,13 @@ def convergence(draws: Floats) -> Convergence:
 
     count = draws.shape[1]
     if count < MINIMUM_DRAWS:
-        noun = "draw" if count == 1 else "draws"
-        raise ValueError(f"{count} kept {noun} per chain, needs at least {MINIMUM_DRAWS}")
+        raise ValueError(f"{count} kept draw{'s' * (count != 1)} per chain, needs at least {MINIMUM_DRAWS}")
     if not np.all(np.isfinite(draws)):
         raise ValueError("not defined for these chains (some draws are not finite)")
     values = np.ascontiguousarray(np.moveaxis(draws, 2, 0))  # (parameters, chains, draws)
-    half = count // 2
-    compared = (
-        np.concatenate([values[..., :half], values[..., -half:]], axis=1) if len(draws) == 1 else values
-    )
+    compared, half = values, count // 2
+    if len(draws) == 1:
+        compared = np.concatenate([values[..., :half], values[..., -half:]], axis=1)
     with np.errstate(all="ignore"):
         rhat = array_stats.rhat(compared, method="rank").max()
         ess = array_stats.ess(values, method="bulk").min()
