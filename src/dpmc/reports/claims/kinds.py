@@ -70,14 +70,11 @@ def ratios(
     """
     [model], [method] = cells.models, cells.methods
     own, choose = table.column(of, cells), {"least": np.min, "most": np.max}[best]
-    others = Cells(to_models or cells.models, to or cells.methods, cells.metrics)
-    other = np.array(
-        [
-            choose(table.column(of, replace(others, at=to_at or (epsilon,)), to_metric))
-            for epsilon in table.grid(model, method, cells.at)
-        ]
-    )
-    return quotient(other, own) if inverse else quotient(own, other)
+    others, compared = Cells(to_models or cells.models, to or cells.methods, cells.metrics), []
+    for epsilon in table.grid(model, method, cells.at):
+        values = table.column(of, replace(others, at=to_at or (epsilon,)), to_metric)
+        compared.append(choose(values) if len(values) else np.nan)
+    return quotient(np.array(compared), own) if inverse else quotient(own, np.array(compared))
 
 
 def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> Cases:
@@ -114,15 +111,13 @@ def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any)
 
 
 def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
-    """Yield the ratio of the least of `to` to a method, by the first of the metrics that the method has."""
+    """Yield the ratio of the least of `to` to a method, by the first of the metrics that both have."""
     for name, part in cells.each("models", "methods"):
-        reached = [
-            metric for _, metric in part.each("metrics") if not np.isnan(table.column("median", metric)[0])
-        ]
         number = np.nan
-        if reached:
-            least = reduced("smallest", table.column("median", replace(reached[0], methods=to)))
-            number = float(quotient(least, table.column("median", reached[0])[0]))
+        for _, cell in part.each("metrics"):
+            if np.isnan(number):
+                least = reduced("smallest", table.column("median", replace(cell, methods=to)))
+                [number] = quotient(least, table.column("median", cell))
         yield name, number
 
 

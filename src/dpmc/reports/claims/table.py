@@ -100,7 +100,7 @@ class Table:
     def published(cls, study: Study, folder: Path) -> Table:
         """Return the table of published numbers: box plots, and single runs of exact samples.
 
-        Only models that the study runs on as many rows as published are in it.
+        Only models that the study runs on as many rows as published are in it, and none if its ε is another.
         """
         import pandas as pd
 
@@ -110,7 +110,8 @@ class Table:
         )
         rows = pd.read_csv(folder / "models.csv", index_col="model")["n"].to_dict()
         own = {label for label, spec in study.models.items() if spec.n in (None, rows.get(label))}
-        table = table[table["model"].isin(own)].fillna({"epsilon": ""})
+        table = table[table["model"].isin(own if study.epsilon_kind == "total" else ())]
+        table = table.fillna({"epsilon": ""})
         boxes = table.pivot_table("value", CELL, "statistic")[[*QUARTILES]].dropna().reset_index()
         return cls(study, table[table["statistic"] == "baseline"], boxes.assign(runs=PUBLISHED_RUNS))
 
