@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import typed
+from dpmc.metrics.table import COLUMNS, typed
 from dpmc.reports import claims
 from dpmc.reports.claims import Case, Table, verdict
-from dpmc.studies.figures import known_figures
+from dpmc.studies import load_study
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 
 # What the paper says, as numbers: (fraction clipped) of each clip bound; 0.2 to 0.6 on the banana only.
@@ -165,8 +166,15 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
         "asked": "above 1.25",
         "holds": None,
     }  # type: ignore[index]
-    empty = judged(lambda *_: None)
-    assert {entry["verdict"] for entry in empty.values()} == {"undecided"}
+
+
+@pytest.mark.parametrize("name", claims.CLAIMS)
+def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(name: str) -> None:
+    study, metrics = load_study(name), typed(pd.DataFrame(columns=[*COLUMNS], dtype=str))
+    verdicts = claims.judge(study, Table.of_study(study, metrics))
+    assert verdicts["verdicts"] == {**dict.fromkeys(claims.VERDICTS, 0), "undecided": len(verdicts["claims"])}
+    figures = {Path(entry["figure"]).stem for entry in verdicts["claims"]}
+    assert figures - {"none"} <= set(study.figures)
 
 
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
@@ -197,14 +205,11 @@ def test_a_study_without_claims_is_named() -> None:
         claims.claims_of("made-up")
 
 
-def test_the_file_is_yaml_and_figures_exist(tmp_path: Path) -> None:
+def test_the_file_is_yaml(tmp_path: Path) -> None:
     of = paper_study("dp-hmc")
     verdicts = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
     claims.write(verdicts, tmp_path / "claims.yaml")
     text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == verdicts
     assert max(len(line) for line in text.splitlines()) < 130
-    for entry in verdicts["claims"]:
-        assert entry["figure"] == "none" or Path(entry["figure"]).stem in known_figures(Path("none.yaml"))
-        assert entry["section"] and entry["test"]
     assert [path.name for path in tmp_path.iterdir()] == ["claims.yaml"]

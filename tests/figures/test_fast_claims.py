@@ -10,8 +10,7 @@ from figures.fast_tables import Values, metrics_of, real_study
 MINIBATCH, FAST = "dp-fast-mh", ("dp-fast-mh", "dp-fast-mh-full")
 
 STUDY = real_study()
-CLAIMS = claims.claims_of("dp-fast-mh").claims
-NAMES = list(CLAIMS)
+NAMES = list(claims.claims_of("dp-fast-mh").claims)
 
 
 def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> float | None:
@@ -65,18 +64,9 @@ def verdicts(values: Values) -> dict[str, str]:
     return {entry["name"]: entry["verdict"] for entry in judged["claims"]}
 
 
-def test_figures_are_the_studys():
-    figures = {claim.figure for claim in CLAIMS.values()}
-    assert figures <= set(STUDY.figures)
-
-
 @pytest.mark.parametrize(("values", "verdict"), [(as_the_paper_says, "holds"), (otherwise, "fails")])
 def test_each_claim_can_hold_and_can_fail(values, verdict):
     assert verdicts(values) == dict.fromkeys(NAMES, verdict)
-
-
-def test_missing_numbers_leave_a_claim_undecided():
-    assert verdicts(lambda *_: None) == dict.fromkeys(NAMES, "undecided")
 
 
 def test_each_variant_is_decided_separately():

@@ -55,7 +55,9 @@ def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     try:
         value = table["value"].mask(is_text, "nan").astype(float)
         names = {text: canonical_epsilon(text) if text else "" for text in table["epsilon"].unique()}
-    except (DpmcError, ValueError) as error:
+    except ValueError as error:
+        raise DpmcError(f"{source}: value: {error}") from None
+    except DpmcError as error:
         raise DpmcError(f"{source}: {error}") from None
     # An ε spent is infinite without a guarantee; all other metrics are finite.
     unlimited = table["metric"].str.startswith("epsilon") & value.notna()
