@@ -18,8 +18,6 @@ def test_covariance_error_is_the_frobenius_norm() -> None:
     draws = np.array([[0.0, 0.0], [2.0, 4.0]])  # covariance [[2, 4], [4, 8]] with divisor 1
     assert covariance_error(draws, np.zeros((2, 2))) == pytest.approx(math.sqrt(4 + 16 + 16 + 64))
     assert covariance_error(draws, np.cov(draws.T)) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(ValueError, match="at least 2 draws"):
-        covariance_error(draws[:1], np.eye(2))
 
 
 def test_independent_draws_have_converged() -> None:
@@ -50,13 +48,6 @@ def test_one_chain_is_compared_half_with_half() -> None:
     assert convergence(draws).rhat_max > 1.5
 
 
-def test_draws_that_are_not_finite_are_refused() -> None:
-    draws = np.random.default_rng(2).normal(size=(4, 50, 2))
-    draws[1, 7, 0] = np.inf
-    with pytest.raises(ValueError, match="not finite"):
-        convergence(draws)
-
-
 def test_chains_with_different_means_have_not_converged() -> None:
     draws = np.random.default_rng(5).normal(size=(20, 50, 3))
     draws[:, :, 1] += 10.0 * np.arange(20)[:, None]
@@ -64,17 +55,14 @@ def test_chains_with_different_means_have_not_converged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "reason"),
+    ("draws", "reason"),
     [
-        ((20, 2, 2), "2 kept draws per chain, needs at least 4"),
-        ((20, 1, 2), "1 kept draw per chain"),
+        (np.random.default_rng(1).normal(size=(20, 2, 2)), "2 kept draws per chain, needs at least 4"),
+        (np.random.default_rng(1).normal(size=(20, 1, 2)), "1 kept draw per chain"),
+        (np.ones((20, 50, 2)), "never moved"),
+        (np.full((4, 50, 2), np.inf), "not finite"),
     ],
 )
-def test_too_few_draws_or_chains_are_refused(shape: tuple[int, int, int], reason: str) -> None:
+def test_draws_without_diagnostics_are_refused(draws: np.ndarray, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        convergence(np.random.default_rng(1).normal(size=shape))
-
-
-def test_chains_that_never_moved_are_refused() -> None:
-    with pytest.raises(ValueError, match="never moved"):
-        convergence(np.ones((20, 50, 2)))
+        convergence(draws)

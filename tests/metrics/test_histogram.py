@@ -86,19 +86,6 @@ def test_two_shifted_normal_laws():
     assert value == pytest.approx(binned, rel=0.05)
 
 
-def test_counts_of_pieces_add_up_to_those_of_the_whole():
-    generator = np.random.default_rng(5)
-    truth_draws, draws = generator.standard_normal((20_000, 2)), generator.standard_normal((3000, 2))
-    edges = equal_edges(truth_draws)
-    truth, _ = bin_counts(truth_draws, edges)
-    counts = np.zeros((EDGES - 1) ** 2, int)
-    numbers = bin_indices(draws, edges)
-    for first in range(0, 3000, 500):
-        piece = numbers[first : first + 500]
-        counts += np.bincount(piece[piece >= 0], minlength=len(counts))
-    assert symmetric_kl_of_counts(counts, truth) == symmetric_kl(draws, edges, truth)[0]
-
-
 def test_accuracy():
     rows = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 5.0], [1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
     assert accuracy(np.array([1.0, 0.0]), rows) == 0.75

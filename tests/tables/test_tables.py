@@ -10,13 +10,10 @@ from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.reports.tables import write
 from dpmc.reports.tables.formats import latex_cell, markdown
-from dpmc.studies import Study, load_study
+from dpmc.studies import load_study
 
 ROOT = Path(__file__).parents[2]
-
-
-def thesis() -> Study:
-    return load_study(ROOT / "config" / "studies" / "thesis.yaml")
+THESIS = load_study(ROOT / "config" / "studies" / "thesis.yaml")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -25,7 +22,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:
-    write("hyperparameters", thesis(), [tmp_path / "h.csv", tmp_path / "h.md", tmp_path / "h.tex"], tmp_path)
+    write("hyperparameters", THESIS, [tmp_path / "h.csv", tmp_path / "h.md", tmp_path / "h.tex"], tmp_path)
     values = {
         (row["model"], row["method"], row["hyperparameter"]): row["value"]
         for row in rows_of(tmp_path / "h.csv")
@@ -38,7 +35,7 @@ def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:
     assert values["circle", "dp-hmc", "clip_l"] == "0.001"
     assert values["clipping-10d", "rwmh-0.5", "clip"] == "0.5"  # an option of the study
     assert values["clipping-10d", "rwmh-0.5", "proposal_sd"] == "2 × 0.015, 8 × 0.002"
-    assert {pair[:2] for pair in values} == {cell[:2] for cell in thesis().cells()}
+    assert {pair[:2] for pair in values} == {cell[:2] for cell in THESIS.cells()}
     text = (tmp_path / "h.md").read_text()
     assert "| Model | tau | clip | proposal_sd | noise multiplier of log-ratio |" in text
     assert "| circle, d = 2 | 4 | 0.002 | 0.2 | 1265 |" in text
@@ -49,33 +46,28 @@ def test_tuned_hyperparameters_take_precedence_over_pinned_ones(tmp_path: Path) 
     path = tmp_path / "thesis/tuning/circle/dp-penalty.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump({"hyperparameters": {"tau": 3, "clip": 0.5, "proposal_sd": 0.25}}))
-    write("hyperparameters", thesis(), [tmp_path / "h.csv"], tmp_path)
-    found = [
-        row
-        for row in rows_of(tmp_path / "h.csv")
-        if (row["model"], row["method"]) == ("circle", "dp-penalty")
-    ]
-    values = {row["hyperparameter"]: row["value"] for row in found}
-    assert values | {"tau": "3", "clip": "0.5", "proposal_sd": "0.25"} == values
+    write("hyperparameters", THESIS, [tmp_path / "h.csv"], tmp_path)
+    rows = [row for row in rows_of(tmp_path / "h.csv") if row["model"] == "circle"]
+    values = {row["hyperparameter"]: row["value"] for row in rows if row["method"] == "dp-penalty"}
+    assert values.items() >= {"tau": "3", "clip": "0.5", "proposal_sd": "0.25"}.items()
     path.write_text("study: thesis\n")
     with pytest.raises(DpmcError, match=r"dp-penalty.yaml: key 'hyperparameters' is missing"):
-        write("hyperparameters", thesis(), [tmp_path / "h.csv"], tmp_path)
+        write("hyperparameters", THESIS, [tmp_path / "h.csv"], tmp_path)
 
 
 def test_noise_that_depends_on_the_budget_has_a_row_for_each(tmp_path: Path) -> None:
     study = load_study(ROOT / "config" / "studies" / "dp-fast-mh.yaml")
     write("hyperparameters", study, [tmp_path / "h.csv"], tmp_path)
-    found = [
-        row
-        for row in rows_of(tmp_path / "h.csv")
-        if (row["model"], row["method"], row["hyperparameter"]) == ("mixture", "dp-penalty", "tau")
-    ]
-    assert [row["epsilon"] for row in found] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
     rows = rows_of(tmp_path / "h.csv")
+    taus = {
+        row["epsilon"]: float(row["value"])
+        for row in rows
+        if (row["model"], row["method"], row["hyperparameter"]) == ("mixture", "dp-penalty", "tau")
+    }
+    assert list(taus) == ["0.01", "0.02", "0.05", "0.1", "0.2"]
+    assert list(taus.values()) == sorted(set(taus.values()), reverse=True)
     assert {row["epsilon"] for row in rows if row["method"] == "dp-penalty-tuned"} == {"0.05"}
     assert {row["epsilon"] for row in rows if row["method"] == "mh"} == {""}
-    taus = [float(row["value"]) for row in found]
-    assert taus == sorted(taus, reverse=True) and len(set(taus)) == 5
 
 
 HEAD = "study,model,method,epsilon,delta,accountant,iterations,budget_iterations,"
@@ -91,7 +83,7 @@ def test_iterations_by_accountant(tmp_path: Path) -> None:
         + "thesis,circle,dp-penalty,1,1e-6,tight,100,201,201,135,,,,,,0.7,0.7\n"
         + "thesis,clipping-2d,rwmh-1,inf,1e-6,tight,3000,inf,,,,,,,,inf,inf\n"
     )
-    write("iterations", thesis(), [tmp_path / "i.csv", tmp_path / "i.md"], tmp_path)
+    write("iterations", THESIS, [tmp_path / "i.csv", tmp_path / "i.md"], tmp_path)
     found = [tuple(row.values()) for row in rows_of(tmp_path / "i.csv")]
     assert found == [
         ("circle", "dp-penalty", "tight", "0.5", "56", "56"),
@@ -107,25 +99,12 @@ def test_iterations_by_accountant(tmp_path: Path) -> None:
     assert any(line.endswith(" | – | 3000 |") for line in lines)
     budgets.write_text("model,method\ncircle,dp-penalty\n")
     with pytest.raises(DpmcError, match="budgets.csv: column 'accountant' is missing"):
-        write("iterations", thesis(), [tmp_path / "i.csv"], tmp_path)
+        write("iterations", THESIS, [tmp_path / "i.csv"], tmp_path)
 
 
 def measurement(path: Path, wall: float, cpu: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    head = (
-        "s",
-        "h:m:s",
-        "max_rss",
-        "max_vms",
-        "max_uss",
-        "max_pss",
-        "io_in",
-        "io_out",
-        "mean_load",
-        "cpu_time",
-    )
-    values = (wall, "0:00:10", 250.4, 1, 1, 1, 0, 0, 90, cpu)
-    path.write_text("\t".join(head) + "\n" + "\t".join(map(str, values)) + "\n")
+    path.write_text(f"s\th:m:s\tmax_rss\tmean_load\tcpu_time\n{wall}\t0:00:10\t250.4\t90\t{cpu}\n")
 
 
 def test_run_times_of_jobs(tmp_path: Path) -> None:
@@ -143,7 +122,7 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
     measurement(logs / "circle/dp-penalty/eps-0.5.tsv", 10.0, "8.0")  # a job for each cell
     measurement(logs / "circle/dp-penalty/eps-1.tsv", 5.0, "-")  # not measured: it was too short
     measurement(logs / "clipping-2d/rwmh.tsv", 3.0, "2.4")  # a job for all methods without a budget
-    write("run-times", thesis(), [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
+    write("run-times", THESIS, [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
     assert [tuple(row.values()) for row in rows_of(tmp_path / "t.csv")] == [
         ("circle", "dp-penalty", "2", "2", "400", "15.0", "8.0", "250"),
         ("clipping-2d", "rwmh", "1", "2", "6000", "3.0", "2.4", "250"),
@@ -152,7 +131,7 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
     assert "| circle, d = 2 | DP penalty | 2 | 400 | 15.0 | 8.0 | 20000 | 250 |" in text
     (logs / "circle/bad.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(DpmcError, match=r"bad.tsv: not a measurement"):
-        write("run-times", thesis(), [tmp_path / "t.csv"], tmp_path / "results")
+        write("run-times", THESIS, [tmp_path / "t.csv"], tmp_path / "results")
 
 
 def test_the_command_reports_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +191,7 @@ claims:
 def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path) -> None:
     (tmp_path / "results/thesis").mkdir(parents=True)
     (tmp_path / "results/thesis/claims.yaml").write_text(CLAIMS)
-    write("claims", thesis(), [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
+    write("claims", THESIS, [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
     lines = (tmp_path / "t.md").read_text().splitlines()
     assert (
         "| 5.1 | Ours is better. | depends | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 | mmd-easy |"
@@ -225,4 +204,4 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path) -> None:
     assert cells[3] == "faster,5.2,undecided,flat,,below 1,"
     (tmp_path / "results/thesis/claims.yaml").unlink()
     with pytest.raises(DpmcError, match="claims"):
-        write("claims", thesis(), [tmp_path / "t.csv"], tmp_path / "results")
+        write("claims", THESIS, [tmp_path / "t.csv"], tmp_path / "results")

@@ -32,7 +32,7 @@ rule figure:
 rule table:
     """a table, figures/<study>/<table>.csv, .md and .tex"""
     input:
-        lambda wildcards: table_inputs(wildcards.table, STUDIES[wildcards.study], Path("results")),
+        lambda wildcards: table_module(wildcards.table).inputs(STUDIES[wildcards.study], Path("results")),
     output:
         report(
             "figures/{study}/{table}.csv",
@@ -52,7 +52,7 @@ rule table:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.evaluation:_write_table"),
-        note=lambda wildcards: note_of_table(wildcards.table),
+        note=lambda wildcards: table_module(wildcards.table).NOTE,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
 

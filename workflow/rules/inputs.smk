@@ -3,8 +3,7 @@ from dpmc import models
 from dpmc.data.datasets import DATA_VERSION
 from dpmc.common import sources
 from dpmc.tuning.search import searched_pairs, sources_of_search
-from dpmc.reports.tables import inputs as table_inputs
-from dpmc.reports.tables import note as note_of_table
+from dpmc.reports.tables import module as table_module
 from snakemake.exceptions import WorkflowError
 
 RESULTS = Path("results")

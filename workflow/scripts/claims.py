@@ -14,7 +14,7 @@ from dpmc.studies import load_study
 
 study, metrics, budgets, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:5])
 claims.claims_of(study.name)  # raises for a study without claims, before tables are read
-verdicts = claims.judge(study, read_metrics(metrics), read_table(budgets, ()))
+verdicts = claims.judge(study, claims.Table.of_study(study, read_metrics(metrics), read_table(budgets, ())))
 claims.write(verdicts, output)
 for claim in verdicts["claims"]:
     print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

@@ -55,7 +55,7 @@ def figure_section(picture: Path, study: Study) -> Section:
 
 def table_section(name: str, study: Study) -> Section:
     """Return a table of the study with its note."""
-    table = tables.table(name, study, Path("results"))
+    table = tables.module(name).table(study, Path("results"))
     parts = "".join(
         (f"<h3>{html.escape(part.title)}</h3>" if part.title else "") + html_table(part.heads, part.rows)
         for part in table.parts

@@ -98,7 +98,7 @@ def _write_table(study: Study, options: argparse.Namespace) -> None:
 
     name = options.figure
     written = [Output("--output", output, tables.kind_of_output(name, output)) for output in options.output]
-    read = [("--results", file) for file in tables.inputs(name, study, options.results)]
+    read = [("--results", file) for file in tables.module(name).inputs(study, options.results)]
     outputs.check(written, [*(("--metrics", file) for file in options.metrics), *read], options.force)
     tables.write(name, study, options.output, options.results)
 

@@ -32,6 +32,12 @@ Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 Stream = Callable[..., np.random.Generator]
 
+#: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
+DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
+    "mmd": ("reference", 2, lambda draws, exact, rng: published_mmd(equally_spaced(draws), exact, rng)),
+    "mean_error": ("posterior_mean", 1, lambda draws, exact, _: mean_error(draws, exact)),
+    "covariance_error": ("posterior_covariance", 2, lambda draws, exact, _: covariance_error(draws, exact)),
+}
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
 MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
@@ -60,36 +66,34 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream =
     Raises DpmcError as `seed_metrics` does.
     """
     rows = seed_metrics(chains, problem, stream)
-    names = _check_cell(chains, problem)
-    chains = sorted(chains, key=lambda chain: int(chain.attrs["seed"]))  # so that sums are bit-identical
-    # One status row per cell, for the missing metrics of both groups.
+    chains = _by_seed(chains)
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
-    rows += _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent])
+    names = [str(chains[0].attrs[key]) for key in CELL_KEYS[:4]]
     variant = str(chains[0].attrs.get("variant", ""))
-    if variant:
-        # A variant of an algorithm is marked in every output.
-        rows.append({**names, "seed": "", "metric": "variant", "value": variant})
-    return rows
+    # One status row per cell, for the missing metrics of both groups.
+    return rows + _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent], variant)
 
 
 def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream = named_stream) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
-    `stream(*names)` gives the generator of the MMD's random pairs; the default is
-    `dpmc.common.streams.stream`, keyed by data set, model, method, epsilon and seed, so that a value
-    does not depend on which other cells are evaluated.
+    `stream(*names)` gives the generator of the MMD's random pairs, keyed by data set, model, method, epsilon
+    and seed, so that a value does not depend on which other cells are evaluated.
 
-    Raises
-    ------
-    DpmcError
-        For no chains, chains of different cells, a seed given twice, or draws whose dimension is
-        not the problem's.
+    Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
     """
-    names = _check_cell(chains, problem)
     rows: list[Row] = []
-    for chain in sorted(chains, key=lambda chain: int(chain.attrs["seed"])):
-        values, reasons = _seed_metrics(chain, problem, stream)
-        rows += _rows(names, int(chain.attrs["seed"]), values, reasons)
+    for chain in _by_seed(chains):
+        seed, dimension = int(chain.attrs["seed"]), problem.reference.shape[-1]
+        if any(row["seed"] == seed for row in rows):
+            raise DpmcError(f"metrics: seed {seed} is in two chain files")
+        if chain.draws.shape[-1] != dimension:
+            raise DpmcError(
+                f"metrics: draws of seed {seed} have dimension {chain.draws.shape[-1]}, "
+                f"the data file's reference draws have {dimension}"
+            )
+        names = [str(chain.attrs[key]) for key in CELL_KEYS[:4]]
+        rows += _rows(names, seed, *_seed_metrics(chain, problem, stream))
     return rows
 
 
@@ -100,10 +104,8 @@ def metrics_of_cells(
 
     Chains must come cell by cell, so that only one cell's are in memory.
 
-    Raises
-    ------
-    DpmcError
-        As `cell_metrics`; also for chains of different models or data sets, or if a cell appears twice.
+    Raises DpmcError as `cell_metrics` does; also for chains of different models or data sets, or if a cell
+    appears twice.
     """
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
@@ -111,9 +113,9 @@ def metrics_of_cells(
         if names in seen:
             raise DpmcError(f"metrics: the chains of cell {', '.join(names)} must be given one after another")
         seen.append(names)
-        for key, one, other in zip(CELL_KEYS, seen[0], names, strict=True):
-            if key in ("study", "model", "dataset") and one != other:
-                raise DpmcError(f"metrics: {key} is {one!r} in one chain file and {other!r} in another")
+        for key, first, other in zip(CELL_KEYS, seen[0], names, strict=True):
+            if key in ("study", "model", "dataset") and first != other:
+                raise DpmcError(f"metrics: {key} is {first!r} in one chain file and {other!r} in another")
         rows += cell_metrics(list(group), problem, stream)
     return rows
 
@@ -125,81 +127,74 @@ def baseline_metrics(
 
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
-    names = {"study": study, "model": model, "method": "baseline", "epsilon": ""}
     rows: list[Row] = []
     for index, sample in enumerate(problem.baselines):
         generator = stream(dataset, model, "baseline", "", index, "mmd")
-        values = {"mmd": published_mmd(np.asarray(sample), problem.reference, generator)}
+        values = {"mmd": published_mmd(sample, problem.reference, generator)}
         if np.all(np.isfinite(problem.posterior_mean)):
-            values["mean_error"] = mean_error(np.asarray(sample), problem.posterior_mean)
-        rows += _rows(names, index, values, [])
+            values["mean_error"] = mean_error(sample, problem.posterior_mean)
+        rows += _rows((study, model, "baseline", ""), index, values, [])
     return rows
 
 
-def _check_cell(chains: Sequence[ChainFile], problem: Problem) -> dict[str, str]:
-    """Return the cell's names, after checking that all chains are of it and fit the problem."""
-    if not chains:
-        raise DpmcError("metrics: no chain files given, at least 1 is needed")
-    first = chains[0].attrs
-    dimension = problem.reference.shape[-1]
-    seeds = set()
-    for chain in chains:
-        for key in CELL_KEYS:
-            if chain.attrs[key] != first[key]:
-                raise DpmcError(
-                    f"metrics: {key} is {first[key]!r} in one chain file and {chain.attrs[key]!r} "
-                    "in another; all must belong to one cell"
-                )
-        if chain.draws.shape[-1] != dimension:
-            raise DpmcError(
-                f"metrics: draws of seed {chain.attrs['seed']} have dimension "
-                f"{chain.draws.shape[-1]}, the data file's reference draws have {dimension}"
-            )
-        if chain.attrs["seed"] in seeds:
-            raise DpmcError(f"metrics: seed {chain.attrs['seed']} is in two chain files")
-        seeds.add(chain.attrs["seed"])
-    return {key: str(first[key]) for key in ("study", "model", "method", "epsilon")}
+def _by_seed(chains: Sequence[ChainFile]) -> list[ChainFile]:
+    """Return chains in the order of their seeds, so that sums over them are bit-identical."""
+    return sorted(chains, key=lambda chain: int(chain.attrs["seed"]))
 
 
 def _rows(
-    names: Mapping[str, str], seed: int | str, values: Mapping[str, float], reasons: Sequence[str]
+    names: Sequence[str],
+    seed: int | str,
+    values: Mapping[str, float],
+    reasons: Sequence[str],
+    variant: str = "",
 ) -> list[Row]:
-    """Return one row per value and, if anything is missing, one status row with the reasons."""
-    common: Row = {**names, "seed": seed}
-    rows: list[Row] = [{**common, "metric": name, "value": v} for name, v in values.items()]
-    if reasons:
-        rows.append({**common, "metric": "status", "value": "; ".join(reasons)})
-    return rows
+    """Return a row per value, and one each for missing metrics with their reasons and for a variant.
+
+    `names`: study, model, method and epsilon.
+    """
+    texts = {"status": "; ".join(reasons), "variant": variant}
+    cells: list[tuple[str, float | str]] = [*values.items(), *(text for text in texts.items() if text[1])]
+    return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
 def _kept(chain: ChainFile) -> Floats:
     """Return a run's kept draws per chain, (chains, kept, d)."""
-    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
-    return second_half(np.asarray(chain.draws), iterations, thin)
+    return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
 
 def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric, and the reasons for missing ones."""
-    iterations = int(chain.attrs["iterations"])
+    attrs, iterations = chain.attrs, int(chain.attrs["iterations"])
     kept = _kept(chain)
     pooled = kept.reshape(-1, kept.shape[-1])
     values: dict[str, float] = {"iterations": iterations, "kept_draws": len(pooled)}
-    reasons = [] if chain.attrs["status"] == "ok" else [str(chain.attrs["status"])]
+    reasons = [] if attrs["status"] == "ok" else [str(attrs["status"])]
     if iterations == 0:
         return values, reasons or ["budget too small: 0 iterations"]
 
     values |= fractions(chain, iterations) | _fast_metrics(chain, problem)
-    distances = ("mmd", "mean_error", "covariance_error")
     if len(pooled) == 0:
-        why = f"{', '.join(distances)}: no kept draws (iterations: {iterations})"
-        return values, [*reasons, why]
+        return values, [*reasons, f"{', '.join(DISTANCES)}: no kept draws (iterations: {iterations})"]
     if not np.all(np.isfinite(pooled)):
-        return values, [*reasons, f"{', '.join(distances)}: some draws are not finite"]
-    generator = stream(*_stream_names(chain), "mmd")
-    missing: dict[str, list[str]] = {}
-    for name in distances:
+        return values, [*reasons, f"{', '.join(DISTANCES)}: some draws are not finite"]
+    names = (*(str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")), int(attrs["seed"]))
+    generator = stream(*names, "mmd")
+    missing: dict[str, list[str]] = {}  # reason -> metrics
+    for name, (needed, fewest, distance) in DISTANCES.items():
+        exact = getattr(problem, needed)
         try:
-            values[name] = _distance(name, pooled, problem, generator)
+            if len(pooled) < fewest:
+                raise ValueError(f"{len(pooled)} kept draw, needs at least {fewest}")
+            if not exact.size:
+                raise ValueError("the data set has no exact reference draws")
+            if not np.all(np.isfinite(exact)):
+                raise ValueError(f"the exact {needed.replace('_', ' ')} is not known")
+            with np.errstate(over="ignore", invalid="ignore"):  # reported below
+                value = distance(pooled, exact, generator)
+            if not math.isfinite(value):
+                raise ValueError(f"not a finite number ({value})")
+            values[name] = value
         except ValueError as error:
             missing.setdefault(f"{error} (iterations: {iterations})", []).append(name)
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
@@ -211,7 +206,7 @@ def _fast_metrics(chain: ChainFile, problem: Problem) -> dict[str, float]:
     If the problem has a histogram of exact draws: the symmetric KL divergence from it, also at `milestones`
     along the chain, and the share of draws outside. If it has test rows: the accuracy of the draws' mean.
     """
-    draws = np.asarray(chain.draws).reshape(-1, chain.draws.shape[-1])
+    draws = chain.draws.reshape(-1, chain.draws.shape[-1])
     values: dict[str, float] = {}
     if len(draws) == 0 or not np.all(np.isfinite(draws)):
         return values
@@ -222,35 +217,6 @@ def _fast_metrics(chain: ChainFile, problem: Problem) -> dict[str, float]:
     if problem.test_rows.size:
         values["test_accuracy"] = accuracy(draws.mean(axis=0), problem.test_rows)
     return values
-
-
-def _stream_names(chain: ChainFile) -> tuple[str | int, ...]:
-    """Return the names that a run's streams begin with."""
-    names = [str(chain.attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
-    return (*names, int(chain.attrs["seed"]))
-
-
-def _distance(name: str, pooled: Floats, problem: Problem, generator: np.random.Generator) -> float:
-    """Return one distance of the pooled kept draws from the exact posterior.
-
-    Raises ValueError with the reason if there are too few draws or the exact value is unknown.
-    """
-    needed = 1 if name == "mean_error" else 2
-    if len(pooled) < needed:
-        raise ValueError(f"{len(pooled)} kept draw, needs at least {needed}")
-    if name == "mmd":
-        if len(problem.reference) < 2:
-            raise ValueError("the data set has no exact reference draws")
-        return published_mmd(equally_spaced(pooled), problem.reference, generator)
-    mean = name == "mean_error"
-    exact = problem.posterior_mean if mean else problem.posterior_covariance
-    if not np.all(np.isfinite(exact)):
-        raise ValueError(f"the exact posterior {'mean' if mean else 'covariance'} is not known")
-    with np.errstate(over="ignore", invalid="ignore"):  # reported below
-        value = mean_error(pooled, exact) if mean else covariance_error(pooled, exact)
-    if not math.isfinite(value):
-        raise ValueError(f"not a finite number ({value})")
-    return value
 
 
 def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
@@ -264,7 +230,7 @@ def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
-    proposals = int(np.asarray(chain.draws).shape[0]) * iterations
+    proposals = int(chain.draws.shape[0]) * iterations
     values: dict[str, float] = {}
     if int(attrs["ratio_evaluations_per_iteration"]):
         values["acceptance_rate"] = total["accepted"] / proposals
@@ -291,14 +257,12 @@ def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float],
     kept = [half for chain in chains for half in _kept(chain)]
     # Chains of a cell have the same budget and length; otherwise the shortest length is used.
     length = min(len(half) for half in kept)
-    names = ", ".join(Convergence._fields)
-    if len(kept) < MINIMUM_CHAINS:
-        return {}, [f"{names}: {len(kept)} chain, needs at least {MINIMUM_CHAINS}"]
     try:
-        result = convergence(np.stack([half[len(half) - length :] for half in kept]))
+        if len(kept) < MINIMUM_CHAINS:
+            raise ValueError(f"{len(kept)} chain, needs at least {MINIMUM_CHAINS}")
+        return convergence(np.stack([half[len(half) - length :] for half in kept]))._asdict(), []
     except ValueError as error:
-        return {}, [f"{names}: {error}"]
-    return dict(result._asdict()), []
+        return {}, [f"{', '.join(Convergence._fields)}: {error}"]
 
 
 def convergence(draws: Floats) -> Convergence:
@@ -313,15 +277,13 @@ def convergence(draws: Floats) -> Convergence:
 
     count = draws.shape[1]
     if count < MINIMUM_DRAWS:
-        noun = "draw" if count == 1 else "draws"
-        raise ValueError(f"{count} kept {noun} per chain, needs at least {MINIMUM_DRAWS}")
+        raise ValueError(f"{count} kept draw{'s' * (count != 1)} per chain, needs at least {MINIMUM_DRAWS}")
     if not np.all(np.isfinite(draws)):
         raise ValueError("not defined for these chains (some draws are not finite)")
     values = np.ascontiguousarray(np.moveaxis(draws, 2, 0))  # (parameters, chains, draws)
-    half = count // 2
-    compared = (
-        np.concatenate([values[..., :half], values[..., -half:]], axis=1) if len(draws) == 1 else values
-    )
+    compared, half = values, count // 2
+    if len(draws) == 1:
+        compared = np.concatenate([values[..., :half], values[..., -half:]], axis=1)
     with np.errstate(all="ignore"):
         rhat = array_stats.rhat(compared, method="rank").max()
         ess = array_stats.ess(values, method="bulk").min()

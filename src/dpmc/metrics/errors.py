@@ -21,14 +21,7 @@ def covariance_error(draws: Floats, exact_covariance: Floats) -> float:
 
     `draws` is (count, d) with count at least 2; `exact_covariance` is (d, d). In squared units
     of the parameter.
-
-    Raises
-    ------
-    ValueError
-        For fewer than 2 draws.
     """
-    if len(draws) < 2:
-        raise ValueError(f"needs at least 2 draws, got {len(draws)}")
     centred = draws - draws.mean(axis=0)
     # einsum, not BLAS: bit-identical for any number of threads.
     covariance = np.einsum("ni,nj->ij", centred, centred) / (len(draws) - 1)

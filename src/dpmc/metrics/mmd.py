@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,34 +104,25 @@ def pair_sum(rows: Any, row_weights: Any, columns: Any, column_weights: Any, sca
     return total
 
 
-class _Sample(NamedTuple):
-    """A sample without repeats, with weights, in the layout of the compiled sum."""
+def _without_repeats(draws: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return (n, d) draws as the compiled sum needs them: rows (u, d), columns (d, u), weights (u,).
 
-    rows: Floats  # (u, d), contiguous
-    columns: Floats  # (d, u), contiguous
-    weights: Floats  # (u,), how often each was drawn
+    A draw equal to the previous one adds to its weight.
+    """
+    new = np.ones(len(draws), bool)
+    new[1:] = (draws[1:] != draws[:-1]).any(axis=1)
+    starts = np.flatnonzero(new)
+    rows = np.ascontiguousarray(draws[starts], np.float64)
+    weights = np.diff(starts, append=len(draws)).astype(np.float64)
+    return rows, np.ascontiguousarray(rows.T), weights
 
-    @classmethod
-    def of(cls, draws: Floats) -> _Sample:
-        """Return the sample of (n, d) draws; a draw equal to the previous one adds to its weight."""
-        new = np.ones(len(draws), bool)
-        new[1:] = (draws[1:] != draws[:-1]).any(axis=1)
-        starts = np.flatnonzero(new)
-        weights = np.diff(starts, append=len(draws)).astype(np.float64)
-        rows = np.ascontiguousarray(draws[starts], np.float64)
-        return cls(rows, np.ascontiguousarray(rows.T), weights)
 
-    def mean_within(self, scale: float) -> float:
-        """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
-        count = float(self.weights.sum())
-        pairs = pair_sum(self.rows, self.weights, self.columns, self.weights, scale, True)
-        repeats = float(np.sum(self.weights * (self.weights - 1.0)))  # their distance is 0
-        return (2.0 * float(pairs) + repeats) / (count * (count - 1.0))
-
-    def mean_across(self, other: _Sample, scale: float) -> float:
-        """Return the mean of exp(scale ||x_i - y_j||^2) over all pairs of a draw here and one of `other`."""
-        pairs = pair_sum(self.rows, self.weights, other.columns, other.weights, scale, False)
-        return float(pairs) / float(self.weights.sum() * other.weights.sum())
+def _mean_within(sample: tuple[Floats, Floats, Floats], scale: float) -> float:
+    """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
+    rows, columns, weights = sample
+    count, repeats = float(weights.sum()), float(np.sum(weights * (weights - 1.0)))  # of distance 0
+    pairs = float(pair_sum(rows, weights, columns, weights, scale, True))
+    return (2.0 * pairs + repeats) / (count * (count - 1.0))
 
 
 def warm() -> None:
@@ -145,25 +136,19 @@ def squared_mmd(x: Floats, y: Floats, width: float) -> float:
     Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 lacks the minus
     sign. `x` is (n, d), `y` is (m, d), n and m at least 2.
 
-    Raises
-    ------
-    ValueError
-        For samples of fewer than 2 draws, of different dimension, with draws that are not finite, or a
-        width that is not in (0, inf) or whose square is not.
+    Raises ValueError for samples of fewer than 2 draws, and a width that is not in (0, inf) or whose square
+    is not.
     """
     n, m = len(x), len(y)
     if n < 2 or m < 2:
         raise ValueError(f"needs at least 2 draws in each sample, got {n} and {m}")
-    if x.ndim != 2 or x.shape[1:] != y.shape[1:]:
-        raise ValueError(f"samples differ in dimension: {x.shape[1:]} and {y.shape[1:]}")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("some draws are not finite")
     if not (0.0 < width < math.inf and 0.0 < width * width < math.inf):
         raise ValueError(f"the kernel's bandwidth is {width}, must be positive and finite, its square too")
     scale = -0.5 / (width * width)
-    first, second = _Sample.of(x), _Sample.of(y)
-    within = first.mean_within(scale) + second.mean_within(scale)
-    return within - 2.0 * first.mean_across(second, scale)
+    first, second = _without_repeats(x), _without_repeats(y)
+    (rows, _, v), (_, columns, w) = first, second
+    across = float(pair_sum(rows, v, columns, w, scale, False)) / float(v.sum() * w.sum())
+    return _mean_within(first, scale) + _mean_within(second, scale) - 2.0 * across
 
 
 def published_mmd(x: Floats, y: Floats, generator: np.random.Generator) -> float:
@@ -172,11 +157,6 @@ def published_mmd(x: Floats, y: Floats, generator: np.random.Generator) -> float
     `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is as in the public code; it
     makes negative estimates of agreeing samples positive.
 
-    Raises
-    ------
-    ValueError
-        As `squared_mmd`; a width of 0 means that most pairs coincide.
+    Raises ValueError as `squared_mmd` does; a width of 0 means that most pairs coincide.
     """
-    if len(x) < 1 or len(y) < 1:
-        raise ValueError(f"needs at least 2 draws in each sample, got {len(x)} and {len(y)}")
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))

@@ -29,25 +29,22 @@ def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
     reasons: list[str] = []
     for chain in chains:
         ledger = json.loads(str(chain.attrs.get("ledger", "{}")))
+        own: dict[str, float] = {}
         if "delta" in ledger:
-            total = float(ledger["epsilon_spent"])
-            values["epsilon_total"] = max(total, values.get("epsilon_total", total))
-        if not ledger.get("budget"):
-            continue
-        found = {"epsilon_spent": float(ledger["epsilon_spent"])}
-        if "budget_iterations" in chain.attrs:
-            found["budget_iterations"] = int(chain.attrs["budget_iterations"])
-        events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))
-        try:
-            best = accountants.resolve("tight", events)
-            if ledger["accountant"] == {"name": best.name, "version": best.version}:
-                found["epsilon_spent_tight"] = found["epsilon_spent"]  # the same accountant
-            else:
-                found["epsilon_spent_tight"] = tight_epsilon(events, float(ledger["budget"]["delta"]))
-        except DpmcError as error:
-            reasons = ["epsilon_spent_tight: " + str(error).replace(";", ",")]
-        for name, value in found.items():
-            values[name] = max(value, values.get(name, value))
+            own["epsilon_total"] = float(ledger["epsilon_spent"])
+        if ledger.get("budget"):
+            own["epsilon_spent"] = float(ledger["epsilon_spent"])
+            if "budget_iterations" in chain.attrs:
+                own["budget_iterations"] = int(chain.attrs["budget_iterations"])
+            events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))
+            try:
+                best = accountants.resolve("tight", events)
+                same = ledger["accountant"] == {"name": best.name, "version": best.version}
+                delta = float(ledger["budget"]["delta"])
+                own["epsilon_spent_tight"] = own["epsilon_spent"] if same else tight_epsilon(events, delta)
+            except DpmcError as error:
+                reasons = ["epsilon_spent_tight: " + str(error).replace(";", ",")]
+        values |= {name: max(value, values.get(name, value)) for name, value in own.items()}
     return values, reasons
 
 

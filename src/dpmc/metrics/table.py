@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import decimal, shown
 from dpmc.metrics.names import TEXTS
 
 if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws nothing need not wait
@@ -54,33 +52,20 @@ def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     Raises DpmcError for a value or an epsilon that is not a number.
     """
     is_text = table["metric"].isin(TEXTS)
-    value = table["value"].map(_number).astype(float)
-    # An ε spent is infinite without a guarantee; all other metrics are finite.
-    infinite = table["metric"].str.startswith("epsilon") & value.notna()
-    for place in np.flatnonzero(~(is_text | infinite | np.isfinite(value)))[:1]:
-        metric, text = table["metric"].iloc[place], table["value"].iloc[place]
-        raise DpmcError(f"{source}: row {place + 1}: value: {metric}: {shown(text)} is not a number")
-    names = {"": ""}
-    for text in table["epsilon"].unique():
-        try:
-            names[text] = canonical_epsilon(text) if text else ""
-        except DpmcError:
-            place = np.flatnonzero(table["epsilon"] == text)[0] + 1
-            rule = "is not a number > 0, or inf"
-            raise DpmcError(f"{source}: row {place}: epsilon: {shown(text)} {rule}") from None
-    return table.assign(
-        epsilon=table["epsilon"].map(names),
-        value=value.where(~is_text),
-        text=table["value"].where(is_text, ""),
-    )
-
-
-def _number(text: str) -> float:
-    """Return the number that a text is, or NaN."""
     try:
-        return decimal(text)
-    except ValueError:
-        return math.nan
+        value = table["value"].mask(is_text, "nan").astype(float)
+        names = {text: canonical_epsilon(text) if text else "" for text in table["epsilon"].unique()}
+    except ValueError as error:
+        raise DpmcError(f"{source}: value: {error}") from None
+    except DpmcError as error:
+        raise DpmcError(f"{source}: {error}") from None
+    # An ε spent is infinite without a guarantee; all other metrics are finite.
+    unlimited = table["metric"].str.startswith("epsilon") & value.notna()
+    for row in table[~(is_text | unlimited | np.isfinite(value))].itertuples():
+        raise DpmcError(f"{source}: row {row.Index + 1}: {row.metric}: {row.value!r} is not a number")
+    return table.assign(
+        epsilon=table["epsilon"].map(names), value=value, text=table["value"].where(is_text, "")
+    )
 
 
 def read_table(
@@ -106,6 +91,13 @@ def read_table(
         raise DpmcError(f"{path}: not {what} ({error})") from None
 
 
+def own_rows(metrics: DataFrame, study: StudyNames) -> DataFrame:
+    """Return a study's rows of a typed table: what it runs, and what it takes from others."""
+    elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
+    ran = metrics["method"].map(lambda method: elsewhere.get(method, study.name))
+    return metrics[metrics["study"] == ran]
+
+
 @dataclass
 class Results:
     """A study's metrics, looked up by cell."""
@@ -118,10 +110,7 @@ class Results:
     @classmethod
     def of_study(cls, metrics: DataFrame, study: StudyNames) -> Results:
         """Look up a study's rows of a typed table: what it runs, and what it takes from others."""
-        elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
-        ran = [elsewhere.get(method, study.name) for method in metrics["method"]]
-        rows = metrics[metrics["study"] == ran]
-        results = cls()
+        rows, results = own_rows(metrics, study), cls()
         columns = (
             rows[name].tolist() for name in ("model", "method", "epsilon", "metric", "seed", "value", "text")
         )
@@ -146,10 +135,6 @@ class Results:
         """The metric's value for exact samples."""
         return self.values(model, "baseline", "", metric)
 
-    def seeds(self, model: str, method: str, epsilon: str) -> int:
-        """How many chains the cell has, whatever could be computed of them."""
-        return len(self.values(model, method, epsilon, "iterations"))
-
     def iterations(self, model: str, method: str, epsilon: str) -> int | None:
         """Iterations of the cell's shortest chain."""
         lengths = self.values(model, method, epsilon, "iterations")
@@ -157,15 +142,15 @@ class Results:
 
     def remark(self, model: str, method: str, epsilon: str, metric: str) -> str:
         """Say why a cell has no values, or how many iterations if few, and how many chains have a value."""
-        found, chains = len(self.values(model, method, epsilon, metric)), self.seeds(model, method, epsilon)
-        if not found:
+        known = len(self.values(model, method, epsilon, metric))
+        if not known:
             return "no box: " + self.why_missing(model, method, epsilon, metric)
-        length = self.iterations(model, method, epsilon)
-        parts = [f"k = {length}"] if length is not None and length < FEW_ITERATIONS else []
-        return ", ".join([*parts, f"{found} of {chains}"] if found < chains else parts)
+        lengths = self.values(model, method, epsilon, "iterations")
+        parts = [f"k = {min(lengths):.0f}"] if lengths and min(lengths) < FEW_ITERATIONS else []
+        return ", ".join([*parts, f"{known} of {len(lengths)}"] if known < len(lengths) else parts)
 
     def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
-        """Why there is no value, in a few words."""
+        """Why there is no value, in at most 30 letters."""
         length = self.iterations(model, method, epsilon)
         if length is None:
             return "no results"
@@ -175,9 +160,5 @@ class Results:
             for reason in status.split("; "):
                 names, _, text = reason.partition(": ")
                 if metric in names.split(", "):
-                    return _shortened(text)
+                    return text if len(text) <= 30 else text[:29].rstrip() + "…"
         return "not computed"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 30 else text[:29].rstrip() + "…"

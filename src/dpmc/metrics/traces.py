@@ -8,7 +8,6 @@ first kept draw are left out.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from dpmc.data.histogram import accuracy, bin_indices, symmetric_kl_of_counts
 from dpmc.privacy import accountants
-from dpmc.privacy.events import NonPrivateRelease, Release, counts, from_counts, from_json, repeat
+from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
 
 if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
@@ -41,25 +40,20 @@ def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
     The total ε, equal for all runs of a cell, is given once with seed "", and only with divergences; for
     other models the total ε of whole chains is among the metrics.
     """
-    told = None
+    previous = None
     for chain in chains:
-        names = {key: str(chain.attrs[key]) for key in ("study", "model", "method", "epsilon")}
-        if names != told:
-            told = names
-            if problem.histogram_counts.size:
-                yield from _rows(names, "", "epsilon_total", spent(chain))
-        for metric, values in run_traces(chain, problem).items():
-            yield from _rows(names, int(chain.attrs["seed"]), metric, values)
-
-
-def run_traces(chain: ChainFile, problem: Problem) -> dict[str, dict[int, float]]:
-    """Return metric -> iteration -> value of one run, for the metrics that the problem allows."""
-    found = {"rows_used": rows_used(chain)}
-    if problem.histogram_counts.size:
-        found["symmetric_kl"] = divergences(chain, problem)
-    if len(problem.test_rows):
-        found["test_accuracy"] = accuracies(chain, problem)
-    return found
+        names, seed = [str(chain.attrs[key]) for key in COLUMNS[:4]], int(chain.attrs["seed"])
+        along: list[tuple[int | str, str, dict[int, float]]] = [(seed, "rows_used", rows_used(chain))]
+        if problem.histogram_counts.size:
+            along.append((seed, "symmetric_kl", divergences(chain, problem)))
+            if names != previous:
+                along.insert(0, ("", "epsilon_total", spent(chain)))
+        if len(problem.test_rows):
+            along.append((seed, "test_accuracy", accuracies(chain, problem)))
+        previous = names
+        for of, metric, values in along:
+            for iteration, value in values.items():
+                yield dict(zip(COLUMNS, (*names, of, iteration, metric, value), strict=True))
 
 
 def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
@@ -70,12 +64,12 @@ def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
     edges, truth = problem.histogram_edges, problem.histogram_counts
     draws = np.asarray(chain.draws)  # (chains, k, d)
     places = bin_indices(draws.reshape(-1, draws.shape[-1]), edges).reshape(draws.shape[:2]) + 1
-    found = np.zeros(truth.size + 1, np.int64)  # the first: outside
+    seen = np.zeros(truth.size + 1, np.int64)  # the first: outside
     done, values = 0, {}
     for iteration, kept in _kept_until(chain, distance_iterations(chain)):
-        found += np.bincount(places[:, done:kept].ravel(), minlength=found.size)
+        seen += np.bincount(places[:, done:kept].ravel(), minlength=seen.size)
         done = kept
-        values[iteration] = symmetric_kl_of_counts(found[1:], truth)
+        values[iteration] = symmetric_kl_of_counts(seen[1:], truth)
     return values
 
 
@@ -126,33 +120,26 @@ def spent(chain: ChainFile) -> dict[int, float]:
     delta = ledger.get("delta") or (ledger["budget"] or {}).get("delta")
     if delta is None:
         return {}
-    name, total = str(ledger["accountant"]["name"]), int(chain.attrs["iterations"])
+    accountant, total = accountants.get(str(ledger["accountant"]["name"])), int(chain.attrs["iterations"])
     performed = counts(from_json([*ledger["performed"], *ledger["forfeited"]]))
     once = from_counts({event: count % total for event, count in performed.items() if count % total})
     each = from_counts({event: count // total for event, count in performed.items() if count >= total})
+    private = not any(isinstance(event, NonPrivateRelease) for event in performed)
+    # Some iterations, increasingly far apart, and the last: computing a total ε can take seconds.
+    iterations = distance_iterations(chain)
+    places = {0, len(iterations) - 1, *(1 << power for power in range(len(iterations).bit_length()))}
     return {
-        iteration: spent_epsilon(name, (*once, *repeat(each, iteration)), float(delta))
-        for iteration in _spread(distance_iterations(chain))
+        iterations[i]: accountant.epsilon((*once, *repeat(each, iterations[i])), float(delta))
+        if private
+        else math.inf
+        for i in sorted(places)
+        if i < len(iterations)
     }
-
-
-@functools.lru_cache(maxsize=4096)
-def spent_epsilon(accountant: str, events: tuple[Release, ...], delta: float) -> float:
-    """Return ε of these releases at `delta` by an accountant; inf if one of them is not private."""
-    if any(isinstance(event, NonPrivateRelease) for event in events):
-        return math.inf
-    return accountants.get(accountant).epsilon(events, delta)
 
 
 def distance_iterations(chain: ChainFile) -> range:
     """Return the iterations 1, 501, 1001, … of a chain."""
     return range(1, int(chain.attrs["iterations"]) + 1, DISTANCE_EVERY)
-
-
-def _spread(iterations: range) -> list[int]:
-    """Return some iterations, increasingly far apart, and the last: computing a total ε can take seconds."""
-    places = {0, *(1 << power for power in range(len(iterations).bit_length()))}
-    return [iterations[i] for i in sorted({*places, len(iterations) - 1}) if i < len(iterations)]
 
 
 def _kept_until(chain: ChainFile, iterations: range) -> Iterator[tuple[int, int]]:
@@ -161,8 +148,3 @@ def _kept_until(chain: ChainFile, iterations: range) -> Iterator[tuple[int, int]
     for iteration in iterations:
         if iteration >= thin:
             yield iteration, iteration // thin
-
-
-def _rows(names: dict[str, str], seed: int | str, metric: str, values: dict[int, float]) -> Iterator[Row]:
-    for iteration, value in values.items():
-        yield {**names, "seed": seed, "iteration": iteration, "metric": metric, "value": value}

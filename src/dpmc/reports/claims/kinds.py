@@ -1,266 +1,179 @@
-"""Kinds of numbers that decide a claim: comparisons of cells. Their fields are the keys of a file of claims.
+"""Numbers that decide a claim: comparisons of cells.
 
-Each kind returns a number for each of its cases; `holds` is the rule for a number that agrees with the claim.
+A kind of number is a function of the table, the cells that an entry of a file of claims names, and the
+entry's other keys. It yields the name and the number of each case; NaN: a number is missing.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-import re
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+import numpy as np
+import numpy.typing as npt
 
-from dpmc.common.streams import canonical_epsilon
-from dpmc.reports.claims.numbers import Numbers
+from dpmc.reports.claims.table import At, Cells, Floats, Table
 
-Cases = dict[str, float | None]  # name -> number, None if missing
-Over = Literal["mean", "largest", "smallest", "range"]
-
-TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
-COMPARED = {"below": operator.lt, "above": operator.gt, "at most": operator.le, "at least": operator.ge}
+Cases = Iterator[tuple[str, float]]
+CASE = ("models", "methods", "metrics")  # most kinds have a case for each
 
 
-def comparison(text: str) -> Callable[[float], bool]:
-    """Return the test of a text such as `below 1` or `between 0.8 and 1.25`; ValueError for another."""
-    if match := re.fullmatch(r"between (\S+) and (\S+)", text):
-        low, high = (float(bound) for bound in match.groups())
-        return lambda number: low <= number <= high
-    if match := re.fullmatch(rf"({'|'.join(COMPARED)}) (\S+)", text):
-        compare, limit = COMPARED[match[1]], float(match[2])
-        return lambda number: bool(compare(number, limit))
-    raise ValueError(f"{text!r} is no comparison; {', '.join(COMPARED)} a number, or between two")
-
-
-def _checked(text: str) -> str:
-    comparison(text)
-    return text
-
-
-def _at(value: Any) -> Any:
-    return value if isinstance(value, str) else tuple(canonical_epsilon(one) for one in value)
-
-
-Several = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
-At = Annotated[
-    Literal["all", "smallest", "largest", "lower half", "upper half"] | tuple[str, ...], BeforeValidator(_at)
-]
-Holds = Annotated[str, AfterValidator(_checked)]
-
-
-def reduced(over: Over, values: list[float | None]) -> float | None:
-    """Return the geometric mean, largest, smallest or range of the known numbers; None for none."""
-    known = [value for value in values if value is not None]
+def reduced(over: str, values: Iterable[float] | Floats) -> float:
+    """Return the geometric mean, largest, smallest or range of the known numbers; NaN for none."""
+    known = [float(value) for value in values if not np.isnan(value)]
     if over == "mean":
-        logs = [math.log(value) for value in known if value > 0.0]
-        return math.exp(sum(logs) / len(logs)) if logs else None
+        known = [value for value in known if value > 0.0]
+        return float(np.exp(np.mean(np.log(known)))) if known else np.nan
     if not known:
-        return None
+        return np.nan
     return {"largest": max(known), "smallest": min(known), "range": max(known) - min(known)}[over]
 
 
-class Kind(BaseModel):
-    """Base of all kinds; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    holds: Holds
-    version: str = ""  # part of the cases' names, to distinguish them from those of another entry
-
-    def cases(self, numbers: Numbers) -> Cases:
-        """Return the number of every case."""
-        raise NotImplementedError
+def quotient(above: Floats | float, below: Floats | float) -> Floats:
+    """Divide; NaN where the divisor is 0."""
+    return above / np.where(below == 0.0, np.nan, below)
 
 
-class Cells(Kind):
-    """A number for each model, method and metric, over the budgets `at`."""
-
-    models: Several
-    methods: Several
-    metrics: Several
-    at: At = "all"
-
-    def cases(self, numbers: Numbers) -> Cases:
-        """Return the number of every model, method and metric."""
-        found = {}
-        for model in self.models:
-            for method in self.methods:
-                for metric in self.metrics:
-                    name = [model, method, *([TITLES.get(metric, metric)] if len(self.metrics) > 1 else [])]
-                    found[", ".join(name)] = self.number_of(numbers, model, method, metric)
-        return found
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        raise NotImplementedError
-
-    def grid(self, numbers: Numbers, model: str, method: str) -> tuple[str, ...]:
-        """Return the budgets `at` which a method is evaluated."""
-        if isinstance(self.at, tuple):
-            return self.at
-        grid = tuple(numbers.epsilons(model, method))
-        half = len(grid) // 2
-        parts = {"smallest": grid[:1], "largest": grid[-1:], "lower half": grid[:half]}
-        return parts.get(self.at, grid[-half:] if self.at == "upper half" else grid)
+def fraction(hits: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
+    """Return the fraction of true values; NaN for none."""
+    return float(np.mean(hits)) if len(hits) else np.nan
 
 
-class Level(Cells):
-    """The largest or smallest median over the budgets, or their range."""
-
-    number: Literal["level"]
-    over: Over = "largest"
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        grid = self.grid(numbers, model, method)
-        return reduced(self.over, [numbers.median(model, method, one, metric) for one in grid])
+def level(table: Table, cells: Cells, over: str = "largest") -> Cases:
+    """Yield the largest or smallest median over the budgets, or their range."""
+    for name, part in cells.each(*CASE):
+        yield name, reduced(over, table.column("median", part))
 
 
-class Compared(Cells):
-    """A method's median or spread compared with the best or worst of `to`, at the same budget or `to_at`."""
-
-    to: Several
-    to_models: Several = ()  # (): the same model
-    to_at: str = ""  # "": the same budget
-    best: Literal["least", "most"] = "least"
-    of: Literal["median", "spread"] = "median"
-    over: Over = "mean"
-
-    def pairs(self, numbers: Numbers, model: str, method: str, metric: str) -> Iterator[tuple[float, float]]:
-        """Yield the method's number and the other's, at every budget at which all are known."""
-        value = numbers.median if self.of == "median" else numbers.spread
-        for epsilon in self.grid(numbers, model, method):
-            one = value(model, method, epsilon, metric)
-            others = [
-                value(where, label, self.to_at or epsilon, metric)
-                for where in self.to_models or (model,)
-                for label in self.to
-            ]
-            known = [other for other in others if other is not None]
-            if one is not None and known and len(known) == len(others):
-                yield one, min(known) if self.best == "least" else max(known)
-
-    def ratio(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the ratio of a method's number to the other's, over the budgets."""
-        pairs = self.pairs(numbers, model, method, metric)
-        return reduced(self.over, [one / other if other else None for one, other in pairs])
+def of_all(table: Table, cells: Cells, over: str = "largest") -> Cases:
+    """Yield the same over all models, methods and budgets together."""
+    name = cells.models[0] if len(cells.models) == 1 else f"{len(cells.models)} models"
+    yield name, reduced(over, table.column("median", cells))
 
 
-class Ratio(Compared):
-    """The ratio of a method's number to the other's; `inverse`: the inverse ratio."""
+def ratios(
+    table: Table,
+    cells: Cells,
+    to: Sequence[str] = (),
+    to_models: Sequence[str] = (),
+    to_metric: str = "",
+    to_at: At = "",
+    best: str = "least",
+    of: str = "median",
+    inverse: bool = False,
+) -> Floats:
+    """Return the ratio of a method's median or spread to the least or most of others, at each budget.
 
-    number: Literal["ratio"]
-    inverse: bool = False
-
-    def pairs(self, numbers: Numbers, model: str, method: str, metric: str) -> Iterator[tuple[float, float]]:
-        """Yield numerator and denominator."""
-        for one, other in super().pairs(numbers, model, method, metric):
-            yield (other, one) if self.inverse else (one, other)
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        return self.ratio(numbers, model, method, metric)
-
-
-class RatioOfMetrics(Cells):
-    """The ratio of two metrics of a cell."""
-
-    number: Literal["ratio-of-metrics"]
-    to: str
-    over: Over = "mean"
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        ratios = []
-        for epsilon in self.grid(numbers, model, method):
-            one, other = (numbers.median(model, method, epsilon, name) for name in (metric, self.to))
-            ratios.append(one / other if one is not None and other else None)
-        return reduced(self.over, ratios)
+    `to`, `to_models`, `to_metric`, `to_at`: methods, models, metric and budget of the others, by default the
+    same as the method's; `inverse`: the inverse ratio. A ratio to others of which one is missing is NaN.
+    """
+    [model], [method] = cells.models, cells.methods
+    own, choose = table.column(of, cells), {"least": np.min, "most": np.max}[best]
+    others, compared = Cells(to_models or cells.models, to or cells.methods, cells.metrics), []
+    for epsilon in table.grid(model, method, cells.at):
+        values = table.column(of, replace(others, at=to_at or (epsilon,)), to_metric)
+        compared.append(choose(values) if len(values) else np.nan)
+    return quotient(np.array(compared), own) if inverse else quotient(own, np.array(compared))
 
 
-class Growth(Compared):
-    """The mean ratio over the upper half of the budgets over that of the lower half."""
+def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> Cases:
+    """Yield the ratio of a method to others, over the budgets."""
+    for name, part in cells.each(*CASE):
+        yield name, reduced(over, ratios(table, part, **to))
 
-    number: Literal["growth"]
 
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
+def growth(table: Table, cells: Cells, **to: Any) -> Cases:
+    """Yield the mean ratio over the upper half of the budgets over that of the lower half."""
+    for name, part in cells.each(*CASE):
         low, high = (
-            self.model_copy(update={"at": part}).ratio(numbers, model, method, metric)
-            for part in ("lower half", "upper half")
+            reduced("mean", ratios(table, replace(part, at=half), **to))
+            for half in ("lower half", "upper half")
         )
-        return high / low if low and high else None
+        yield name, high / low
 
 
-class Gain(Cells):
-    """The smallest gain over the budgets: a method's median minus the largest of those of `to` that ran."""
-
-    number: Literal["gain"]
-    to: Several
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        gains = []
-        for epsilon in self.grid(numbers, model, method):
-            one = numbers.median(model, method, epsilon, metric)
-            others = [numbers.median(model, other, epsilon, metric) for other in self.to]
-            known = [other for other in others if other is not None]
-            if one is not None and known:
-                gains.append(one - max(known))
-        return min(gains, default=None)
+def over_models(table: Table, cells: Cells, which: str, **to: Any) -> Cases:
+    """Yield the smallest or largest mean ratio of a method over the models."""
+    for name, part in cells.each("methods"):
+        means = [reduced("mean", ratios(table, model, **to)) for _, model in part.each("models")]
+        yield f"{name}, {which} ratio", reduced(which, means)
 
 
-class Ends(Cells):
-    """The median at the smallest budget over that at the largest."""
+def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any) -> Cases:
+    """Yield the margin by which a method's ratio is `good` on one model and `bad` on another.
 
-    number: Literal["ends"]
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        grid = self.grid(numbers, model, method)
-        if not grid:
-            return None
-        low, high = (numbers.median(model, method, one, metric) for one in (grid[0], grid[-1]))
-        return low / high if low is not None and high else None
+    The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
+    """
+    for name, part in cells.each("methods"):
+        means = [reduced("mean", ratios(table, model, **to)) for _, model in part.each("models")]
+        yield name, float(np.min([good / np.min(means), np.max(means) / bad]))
 
 
-class Falling(Cells):
-    """The decrease of the median from the smallest budget to the largest, in standard errors."""
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        grid = self.grid(numbers, model, method)
-        if not grid:
-            return None
-        return in_errors(numbers, (model, method, grid[0], metric), (model, method, grid[-1], metric))
-
-
-class Fall(Falling):
-    """The decrease of `Falling`, one number for each model and method."""
-
-    number: Literal["fall"]
+def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
+    """Yield the ratio of the least of `to` to a method, by the first of the metrics that both have."""
+    for name, part in cells.each("models", "methods"):
+        number = np.nan
+        for _, cell in part.each("metrics"):
+            if np.isnan(number):
+                least = reduced("smallest", table.column("median", replace(cell, methods=to)))
+                [number] = quotient(least, table.column("median", cell))
+        yield name, number
 
 
-class Apart(Cells):
-    """The largest difference over the budgets between a method's median and another's, in standard errors."""
-
-    number: Literal["apart"]
-    to: str
-
-    def number_of(self, numbers: Numbers, model: str, method: str, metric: str) -> float | None:
-        """Return the number of one case."""
-        grid = self.grid(numbers, model, method)
-        found = [in_errors(numbers, (model, method, e, metric), (model, self.to, e, metric)) for e in grid]
-        return max((abs(one) for one in found if one is not None), default=None)
+def gain(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
+    """Yield the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
+    for name, part in cells.each(*CASE):
+        others = [
+            reduced("largest", table.column("median", replace(part, methods=to, at=(epsilon,))))
+            for epsilon in table.grid(part.models[0], part.methods[0], part.at)
+        ]
+        yield name, reduced("smallest", table.column("median", part) - np.array(others))
 
 
-Cell = tuple[str, str, str, str]  # model, method, epsilon, metric
+def in_errors(table: Table, cells: Cells, others: Cells) -> Floats:
+    """Return differences of medians, in standard errors of the difference."""
+    difference = table.column("median", cells) - table.column("median", others)
+    return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
 
 
-def in_errors(numbers: Numbers, one: Cell, other: Cell) -> float | None:
-    """Return the difference of two medians in standard errors of the difference."""
-    above, below = numbers.median(*one), numbers.median(*other)
-    error = math.hypot(numbers.error(*one), numbers.error(*other))
-    return (above - below) / error if above is not None and below is not None and error > 0.0 else None
+def fall(table: Table, cells: Cells) -> Cases:
+    """Yield the decrease of the median from the smallest budget to the largest, in standard errors."""
+    for name, part in cells.each(*CASE):
+        decrease = in_errors(table, replace(part, at="smallest"), replace(part, at="largest"))
+        yield name, reduced("largest", decrease)
+
+
+def models_that_fall(table: Table, cells: Cells, errors: float) -> Cases:
+    """Yield the share of the models on which the median falls by more than `errors` standard errors."""
+    for name, part in cells.each("methods"):
+        yield name, fraction([number > errors for _, number in fall(table, part) if not np.isnan(number)])
+
+
+def apart(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
+    """Yield the largest difference over the budgets from the median of `to`, in standard errors."""
+    for name, part in cells.each(*CASE):
+        grid = table.grid(part.models[0], part.methods[0], part.at)
+        yield name, reduced("largest", np.abs(in_errors(table, part, replace(part, methods=to, at=grid))))
+
+
+def share(table: Table, cells: Cells, limit: float) -> Cases:
+    """Yield the share of all runs of a model whose value is above `limit`."""
+    for name, part in cells.each("models"):
+        yield name, fraction([value > limit for runs in table.runs(part) for value in runs])
+
+
+def above_floor(table: Table, cells: Cells) -> Cases:
+    """Yield the least median of the methods minus that of the exact samples."""
+    for name, part in cells.each("models"):
+        [floor] = table.column("median", replace(part, methods=("baseline",), at=("",)))
+        yield name, reduced("smallest", table.column("median", part)) - floor
+
+
+def best_over_best(table: Table, cells: Cells, to_at: At) -> Cases:
+    """Yield the least median of the methods at a budget over the least at `to_at`."""
+    for name, part in cells.each("models"):
+        below = reduced("smallest", table.column("median", replace(part, at=to_at)))
+        for epsilon, there in part.each("at"):
+            best = reduced("smallest", table.column("median", there))
+            yield f"{name}, ε = {epsilon}", float(quotient(best, below))

@@ -10,19 +10,24 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import replacing
 from dpmc.data.outputs import Kind, csv_table, text_file
 from dpmc.reports.tables import formats
+from dpmc.studies import Study
 from dpmc.studies.table_names import NAMES
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 #: name of a table -> its module
 TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in NAMES}
-FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": formats.latex_text}
+#: suffix -> the text of a table, and the start of its first line before the title
+FORMATS = {".md": (formats.markdown_text, "# "), ".tex": (formats.latex_text, "% ")}
+
+
+def module(name: str) -> Any:
+    """Return the module of a table."""
+    return importlib.import_module(TABLES[name])
 
 
 def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
@@ -30,31 +35,13 @@ def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path
 
     Raises DpmcError, and writes nothing, for another suffix and for missing results.
     """
-    from dpmc.common.files import replacing
-
     for output in outputs:
         kind_of_output(name, output)
-    made = table(name, study, results)
+    table: formats.Table = module(name).table(study, results)
     for output in outputs:
+        text, _ = FORMATS.get(output.suffix.lower(), (formats.csv_text, ""))
         with replacing(output) as temporary:
-            Path(temporary).write_text(FORMATS[output.suffix.lower()](made), encoding="utf-8")
-
-
-def table(name: str, study: Study, results: Path) -> formats.Table:
-    """Return a table; raise DpmcError for missing results."""
-    made: formats.Table = _module(name).table(study, results)
-    return made
-
-
-def inputs(name: str, study: Study, results: Path) -> list[Path]:
-    """Return the files that a table reads."""
-    found: list[Path] = _module(name).inputs(study, results)
-    return found
-
-
-def note(name: str) -> str:
-    """Return the note of a table: its meaning and how it was measured."""
-    return str(_module(name).NOTE)
+            Path(temporary).write_text(text(table), encoding="utf-8")
 
 
 def kind_of_output(name: str, path: Path) -> Kind:
@@ -62,16 +49,9 @@ def kind_of_output(name: str, path: Path) -> Kind:
 
     Raises DpmcError for a suffix other than .csv, .md and .tex.
     """
-    module = _module(name)
-    kinds = {
-        ".csv": csv_table(module.COLUMNS),
-        ".md": text_file(f"# {module.TITLE}"),
-        ".tex": text_file(f"% {module.TITLE}"),
-    }
-    if path.suffix.lower() not in kinds:
-        raise DpmcError(f"{path}: a table's file name must end in one of {', '.join(kinds)}")
-    return kinds[path.suffix.lower()]
-
-
-def _module(name: str) -> Any:
-    return importlib.import_module(TABLES[name])
+    suffix, made = path.suffix.lower(), module(name)
+    if suffix == ".csv":
+        return csv_table(made.COLUMNS)
+    if suffix not in FORMATS:
+        raise DpmcError(f"{path}: a table's file name must end in one of .csv, {', '.join(FORMATS)}")
+    return text_file(FORMATS[suffix][1] + made.TITLE)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.privacy import accountants
-from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 #: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
 #: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according
@@ -27,14 +24,6 @@ COLUMNS = (
 )
 
 Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
-
-
-class _Question(NamedTuple):
-    """The releases and the budget of a cell, for an accountant."""
-
-    releases: RunReleases
-    epsilon: float | None  # None: no budget
-    delta: float
 
 
 def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = None) -> None:
@@ -53,67 +42,44 @@ def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterat
     Raises DpmcError if hyperparameters, the number of rows or the iterations are missing, and if the
     accountant cannot bound the releases.
     """
-    for model, method, epsilon in study.cells():
+    for cell in study.cells():
         try:
-            question = _question(study, model, method, epsilon, (hyperparameters or {}).get((model, method)))
-            chosen = question.releases.accountant(study.method(method).accountant)
-            by_accountant = _by_accountant(chosen, question)
-            most, cap = by_accountant.get(chosen.name), study.method(method).most_iterations
-            asked = study.iterations(model, method)
-            iterations = iterations_within(most, asked, cap, epsilon, study.epsilon_kind)
-            yield {
-                "study": study.name,
-                "model": model,
-                "method": method,
-                "epsilon": epsilon,
-                "delta": question.delta,
-                "accountant": chosen.name,
-                "iterations": iterations,
-                "budget_iterations": "inf" if most is None else most,
-                **by_accountant,
-                **_spent(chosen, question, iterations),
-            }
+            yield _row(study, *cell, (hyperparameters or {}).get(cell[:2]))
         except DpmcError as error:
-            raise type(error)(f"budget of {model} {method} epsilon {epsilon}: {error}") from None
+            raise type(error)(f"budget of {cell[0]} {cell[1]} epsilon {cell[2]}: {error}") from None
 
 
-def _question(
+def _row(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
-) -> _Question:
-    """Return the releases of one run of a cell, all chains together, and its budget."""
-    definition = study.definition(model)
-    n = study.number_of_rows(model)
+) -> dict[str, Any]:
+    """Return the row of a cell: of one run, all its chains together."""
+    n, source, spec = study.number_of_rows(model), "hyperparameters", study.method(method)
     if not n:
         raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
-    source = "hyperparameters"
     if values is None:
         values, source = study.pinned_hyperparameters(model, method)
-    algorithm = study.algorithm(method, values, int(definition.model.dimension), source, epsilon, n)
-    limited = study.epsilon_kind == "total" and epsilon != "inf"
-    releases = RunReleases.of(algorithm, n, study.chains)
-    return _Question(releases, float(epsilon) if limited else None, study.delta_for(n))
-
-
-def _by_accountant(chosen: Accountant, question: _Question) -> dict[str, int]:
-    """Return iterations by the chosen accountant and all meant for the releases; {} without a budget."""
-    if question.epsilon is None:
-        return {}
-    releases, suitable = question.releases, question.releases.suitable()
-    return {
-        name: releases.iterations(accountant, question.epsilon, question.delta)
-        for name, accountant in accountants.ACCOUNTANTS.items()
-        if accountant is chosen or name in suitable
-    }
-
-
-def _spent(chosen: Accountant, question: _Question, iterations: int) -> dict[str, float | str]:
-    """Return the ε spent by a run, by the cell's accountant and by tight accounting."""
-    events = question.releases.total(iterations)
+    dimension, delta = int(study.definition(model).model.dimension), study.delta_for(n)
+    releases = RunReleases.of(study.algorithm(method, values, dimension, source, epsilon, n), n, study.chains)
+    chosen = releases.accountant(spec.accountant)
+    budget, by_accountant = None, {}
+    if study.epsilon_kind == "total" and epsilon != "inf":
+        budget, meant = float(epsilon), releases.suitable()
+        by_accountant = {
+            name: releases.iterations(accountant, budget, delta)
+            for name, accountant in accountants.ACCOUNTANTS.items()
+            if accountant is chosen or name in meant
+        }
+    most, asked = by_accountant.get(chosen.name), study.iterations(model, method)
+    iterations = iterations_within(most, asked, spec.most_iterations, epsilon, study.epsilon_kind)
+    events = releases.total(iterations)
     # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
-    spent = chosen.epsilon(events, question.delta, question.epsilon)
+    spent = chosen.epsilon(events, delta, budget)
     try:
         best = accountants.resolve("tight", events)
-        tight: float | str = spent if best is chosen else best.epsilon(events, question.delta)
+        tight: float | str = spent if best is chosen else best.epsilon(events, delta)
     except DpmcError:  # no accountant of the preset can bound the releases
         tight = ""
-    return {"epsilon_spent": spent, "epsilon_spent_tight": tight}
+    names = {"study": study.name, "model": model, "method": method, "epsilon": epsilon, "delta": delta}
+    numbers = {"iterations": iterations, "budget_iterations": "inf" if most is None else most}
+    totals = {"epsilon_spent": spent, "epsilon_spent_tight": tight}
+    return {**names, "accountant": chosen.name, **numbers, **by_accountant, **totals}

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from dpmc.common.errors import DpmcError
 from dpmc.reports.tables.formats import Part, Table
+from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
 
 TITLE = "Claims"
 COLUMNS = ("claim", "section", "verdict", "case", "number", "asked", "holds")
@@ -29,41 +24,30 @@ def inputs(study: Study, results: Path) -> list[Path]:
 
 
 def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each claim, in the CSV for each case.
-
-    Raises DpmcError for verdicts that are missing.
-    """
-    [path] = inputs(study, results)
-    if not path.is_file():
-        raise DpmcError(f"{path}: not found; a study whose source has claims writes it")
-    verdicts = read_yaml(path)
-    rows = [row for claim in verdicts["claims"] for row in _cases(claim)]
+    """Return the table: a row for each claim, in the CSV for each case; DpmcError for missing verdicts."""
+    verdicts = read_yaml(inputs(study, results)[0])
+    rows, shown = [], []
+    for claim in verdicts["claims"]:
+        cases, section, verdict = claim["cases"], str(claim["section"]), claim["verdict"]
+        rows += [
+            {"claim": claim["name"], "section": section, "verdict": verdict, "case": case["case"]}
+            | {name: _text(case[name]) for name in ("number", "asked", "holds")}
+            for case in cases
+        ]
+        numbers = [case["number"] for case in cases if case["number"] is not None]
+        span = [min(numbers), max(numbers)] if numbers else []
+        holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}"
+        figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
+        texts = (holding, " to ".join(dict.fromkeys(map(_text, span))), claim["test"], figure)
+        shown.append((section, claim["claim"], verdict, *texts))
     counts = ", ".join(
         f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
     )
     note = f"{NOTE}\nSource: {verdicts['source']}. Verdicts: {counts}."
-    return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, [_shown(one) for one in verdicts["claims"]])])
+    return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
-def _cases(claim: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The rows of a claim in the CSV."""
-    return [
-        {"claim": claim["name"], "section": str(claim["section"]), "verdict": claim["verdict"]}
-        | {"case": case["case"], "number": _text(case["number"]), "asked": str(case["asked"])}
-        | {"holds": _text(case["holds"])}
-        for case in claim["cases"]
-    ]
-
-
-def _shown(claim: Mapping[str, Any]) -> Sequence[str]:
-    """The row of a claim for readers."""
-    numbers = [case["number"] for case in claim["cases"] if case["number"] is not None]
-    holding = sum(case["holds"] is True for case in claim["cases"])
-    span = " to ".join(dict.fromkeys(f"{one:g}" for one in (min(numbers), max(numbers)))) if numbers else ""
-    figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
-    counted = f"{holding} of {len(claim['cases'])}"
-    return (str(claim["section"]), claim["claim"], claim["verdict"], counted, span, claim["test"], figure)
-
-
-def _text(value: float | bool | None) -> str:
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value).lower()
+def _text(value: float | bool | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"

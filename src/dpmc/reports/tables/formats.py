@@ -54,19 +54,19 @@ def markdown_text(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
+def latex_text(table: Table) -> str:
+    """Return the parts as tabulars of the package booktabs, one below the other."""
+    lines = [f"% {line}" for line in (table.title, *table.note.splitlines())]
+    for part in table.parts:
+        lines += ["", *([f"% {part.title}"] if part.title else []), *latex(part.heads, part.rows)]
+    return "\n".join([*lines, ""])
+
+
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
     marks = ["---:" if right else "---" for right in _are_numbers(heads, rows)]
     for cells in (heads, marks, *rows):
         yield "| " + " | ".join(cell.replace("|", r"\|") or "–" for cell in cells) + " |"
-
-
-def latex_text(table: Table) -> str:
-    """Return the parts as tabulars of the package booktabs, one below the other."""
-    lines = [f"% {table.title}", *(f"% {line}" for line in table.note.splitlines())]
-    for part in table.parts:
-        lines += ["", *([f"% {part.title}"] if part.title else []), *latex(part.heads, part.rows)]
-    return "\n".join([*lines, ""])
 
 
 def latex(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

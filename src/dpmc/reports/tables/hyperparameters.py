@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.models import definition
 from dpmc.reports.plots.style import STYLES, method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
+from dpmc.studies import Study
+from dpmc.studies.documents import read_yaml
 
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+Cell = tuple[str, str, str]  # model, method, epsilon
 
 TITLE = "Hyperparameters"
 COLUMNS = ("model", "method", "epsilon", "hyperparameter", "value")
@@ -26,18 +27,9 @@ NOTE = (
 )
 
 
-class _Setting(NamedTuple):
-    """The hyperparameters of a method on a model; `epsilon` "": at every ε."""
-
-    model: str
-    method: str
-    epsilon: str
-    values: dict[str, str]
-
-
 def inputs(study: Study, results: Path) -> list[Path]:
     """Return the tuning files of all methods and models whose hyperparameters are tried."""
-    return [path for pair in _pairs(study) if (path := _tuned(study, results, *pair))]
+    return [_tuned(study, results, *pair) for pair in _pairs(study) if study.is_tried(*pair)]
 
 
 def table(study: Study, results: Path) -> Table:
@@ -46,13 +38,33 @@ def table(study: Study, results: Path) -> Table:
     Hyperparameters are those of the tuning file if there is one, else the pinned ones. Raises DpmcError if
     there are none.
     """
-    settings = [one for pair in _pairs(study) for one in _settings(study, results, *pair)]
+    settings = {cell: values for pair in _pairs(study) for cell, values in _settings(study, results, *pair)}
     rows = [
-        dict(zip(COLUMNS, (*one[:3], name, value), strict=True))
-        for one in settings
-        for name, value in one.values.items()
+        dict(zip(COLUMNS, (*cell, name, value), strict=True))
+        for cell, values in settings.items()
+        for name, value in values.items()
     ]
-    return Table(TITLE, NOTE, COLUMNS, rows, list(_parts(study, settings)))
+    styles = method_styles(dict(study.methods))
+    parts = []
+    for algorithm in dict.fromkeys(study.methods[method].algorithm for _, method, _ in settings):
+        part = {
+            cell: values for cell, values in settings.items() if study.methods[cell[1]].algorithm == algorithm
+        }
+        names = list(dict.fromkeys(name for values in part.values() for name in values))
+        # Methods and ε are shown if they differ between rows.
+        several, at = len({method for _, method, _ in part}) > 1, any(epsilon for *_, epsilon in part)
+        heads = ["Model", *["Method"] * several, *["ε"] * at, *names]
+        lines = [
+            [
+                model_title(model, study.models[model].model),
+                *[styles[method].title] * several,
+                *[epsilon] * at,
+                *(values.get(name, "") for name in names),
+            ]
+            for (model, method, epsilon), values in part.items()
+        ]
+        parts.append(Part(STYLES[algorithm].title if algorithm in STYLES else algorithm, heads, lines))
+    return Table(TITLE, NOTE, COLUMNS, rows, parts)
 
 
 def _pairs(study: Study) -> list[tuple[str, str]]:
@@ -60,45 +72,37 @@ def _pairs(study: Study) -> list[tuple[str, str]]:
     return list(dict.fromkeys(cell[:2] for cell in study.cells()))
 
 
-def _tuned(study: Study, results: Path, model: str, method: str) -> Path | None:
-    path = results / study.name / "tuning" / model / f"{method}.yaml"
-    return path if study.is_tried(model, method) else None
+def _tuned(study: Study, results: Path, model: str, method: str) -> Path:
+    return results / study.name / "tuning" / model / f"{method}.yaml"
 
 
-def _values(study: Study, results: Path, model: str, method: str) -> tuple[dict[str, Any], str]:
-    """Return hyperparameters of the tuning file, else the pinned ones, and their source."""
-    from dpmc.studies import read_yaml
-
+def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[tuple[Cell, dict[str, str]]]:
+    """Yield the hyperparameters of a method on a model; epsilon is "" if they are equal at all ε."""
     path = _tuned(study, results, model, method)
-    if path is None or not path.is_file():
-        return study.pinned_hyperparameters(model, method)
-    try:
-        return dict(read_yaml(path)["hyperparameters"]), str(path)
-    except (KeyError, TypeError, ValueError):
-        raise DpmcError(f"{path}: key 'hyperparameters' is missing") from None
-
-
-def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[_Setting]:
-    """Yield the hyperparameters of a method on a model: one entry if they are equal at all ε."""
-    values, source = _values(study, results, model, method)
+    if study.is_tried(model, method) and path.is_file():
+        values, source = read_yaml(path).get("hyperparameters"), str(path)
+        if not values:
+            raise DpmcError(f"{path}: key 'hyperparameters' is missing")
+    else:
+        values, source = study.pinned_hyperparameters(model, method)
     dimension, n = int(definition(study.models[model].model).model.dimension), study.number_of_rows(model)
     if not n:
         raise DpmcError(f"n: needed, since {study.models[model].model} names no number of rows")
-    found = {}
+    by_epsilon = {}
     for epsilon in study.epsilons(model, method):
         algorithm = study.algorithm(method, values, dimension, source, epsilon, n)
         given = study.settings(method, values, epsilon, n)
-        found[epsilon] = {name: _text(value) for name, value in given.items()}
-        found[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
-    first, *others = found.values()
+        by_epsilon[epsilon] = {name: _text(value) for name, value in given.items()}
+        by_epsilon[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
+    first, *others = by_epsilon.values()
     # If ε sets the noise, values at a single ε hold only there.
-    decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in found
-    if all(one == first for one in others) and not decided_by_epsilon:
-        found = {"": first}
-    yield from (_Setting(model, method, epsilon, one) for epsilon, one in found.items())
+    decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in by_epsilon
+    if all(other == first for other in others) and not decided_by_epsilon:
+        by_epsilon = {"": first}
+    yield from (((model, method, epsilon), texts) for epsilon, texts in by_epsilon.items())
 
 
-def _noise(releases: Iterator[Any]) -> Iterator[tuple[str, str]]:
+def _noise(releases: Iterable[Any]) -> Iterator[tuple[str, str]]:
     """Yield the noise multipliers of releases that have one, by name of the release."""
     for release in releases:
         for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
@@ -114,23 +118,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float | int) and not isinstance(value, bool):
         return f"{value:.6g}"
     return value if isinstance(value, str) else shown(value)
-
-
-def _parts(study: Study, settings: list[_Setting]) -> Iterator[Part]:
-    """Yield a part for each algorithm, with a row for each model, method and ε if needed."""
-    styles = method_styles(dict(study.methods))
-    for algorithm in dict.fromkeys(study.methods[one.method].algorithm for one in settings):
-        part = [one for one in settings if study.methods[one.method].algorithm == algorithm]
-        names = list(dict.fromkeys(name for one in part for name in one.values))
-        several, at = len({one.method for one in part}) > 1, any(one.epsilon for one in part)
-        heads = ["Model", *["Method"] * several, *["ε"] * at, *names]
-        rows = [
-            [
-                model_title(one.model, study.models[one.model].model),
-                *[styles[one.method].title] * several,
-                *[one.epsilon] * at,
-                *(one.values.get(name, "") for name in names),
-            ]
-            for one in part
-        ]
-        yield Part(STYLES[algorithm].title if algorithm in STYLES else algorithm, heads, rows)

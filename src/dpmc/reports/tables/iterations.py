@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.metrics.table import read_table
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TITLE = "Iterations"
 COLUMNS = ("model", "method", "accountant", "epsilon", "allowed", "run")
@@ -44,38 +40,34 @@ def table(study: Study, results: Path) -> Table:
     `allowed`: iterations that the budget allows; `run`: iterations of the chains, in the row of the study's
     accountant. Raises DpmcError for a file that is missing or is not a table of budgets.
     """
-    budgets = read_table(inputs(study, results)[0], READ, "a table of budgets")
-    rows = [one for row in budgets.to_dict("records") for one in _by_accountant(row)]
-    known = [row for row in rows if row["model"] in study.models and row["method"] in study.methods]
-    return Table(TITLE, NOTE, COLUMNS, known, list(_parts(study, known)))
+    rows = []
+    for cell in read_table(inputs(study, results)[0], READ, "a table of budgets").to_dict("records"):
+        allowed = {name: cell[name] for name in ACCOUNTANTS if cell[name]}
+        if cell["model"] in study.models and cell["method"] in study.methods:
+            for name, most in (allowed or {"": ""}).items():  # without a budget: one row
+                run = cell["iterations"] if name in ("", cell["accountant"]) else ""
+                values = (cell["model"], cell["method"], name, cell["epsilon"], most, run)
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
 
-
-def _by_accountant(row: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of one cell: one per accountant that bounds it, a single one without a budget."""
-    used = row["accountant"]
-    allowed = {name: row[name] for name in ACCOUNTANTS if row[name]}
-    for name, most in allowed.items() or [("", "")]:
-        run = row["iterations"] if name in ("", used) else ""
-        values = (row["model"], row["method"], name, row["epsilon"], most, run)
-        yield dict(zip(COLUMNS, values, strict=True))
-
-
-def _parts(study: Study, rows: list[dict[str, str]]) -> Iterator[Part]:
-    """Yield a part for each list of ε, which are its columns."""
-    styles = method_styles(dict(study.methods))
-    lines: dict[tuple[str, str, str], dict[str, dict[str, str]]] = {}
+    lines: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}  # one for each model, method and accountant
     for row in rows:
         lines.setdefault((row["model"], row["method"], row["accountant"]), {})[row["epsilon"]] = row
-    groups: dict[tuple[str, ...], list[list[str]]] = {}
+    styles = method_styles(dict(study.methods))
+    parts: dict[tuple[str, ...], list[list[str]]] = {}  # one for each list of ε, which are its columns
     for (model, method, accountant), by_epsilon in lines.items():
         star = "*" * any(row["run"] and row["allowed"] for row in by_epsilon.values())
-        name = [model_title(model, study.models[model].model), styles[method].title]
-        cells = [_text(row) for row in by_epsilon.values()]
-        title = ACCOUNTANT_TITLES.get(accountant, accountant) + star
-        groups.setdefault(tuple(by_epsilon), []).append([*name, title, *cells])
-    for epsilons, part in groups.items():
-        heads = ["Model", "Method", "Accountant", *(f"ε = {epsilon}" for epsilon in epsilons)]
-        yield Part("" if len(groups) == 1 else f"ε = {', '.join(epsilons)}", heads, part)
+        heads = [model_title(model, study.models[model].model), styles[method].title]
+        heads.append(ACCOUNTANT_TITLES.get(accountant, accountant) + star)
+        parts.setdefault(tuple(by_epsilon), []).append([*heads, *map(_text, by_epsilon.values())])
+    shown = [
+        Part(
+            "" if len(parts) == 1 else f"ε = {', '.join(epsilons)}",
+            ["Model", "Method", "Accountant", *(f"ε = {epsilon}" for epsilon in epsilons)],
+            part,
+        )
+        for epsilons, part in parts.items()
+    ]
+    return Table(TITLE, NOTE, COLUMNS, rows, shown)
 
 
 def _text(row: dict[str, str]) -> str:

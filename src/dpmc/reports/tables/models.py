@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.models import definition
 from dpmc.reports.plots.frame import private_models
 from dpmc.reports.plots.style import model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import Study
 
 TITLE = "Models"
 COLUMNS = ("model", "name", "d", "n", "n0", "a", "sigma2_0", "sampler_sigma2_0")
@@ -36,26 +33,19 @@ def table(study: Study, results: Path) -> Table:
     `sigma2_0` is the prior variance of the exact posterior, `sampler_sigma2_0` that of the samplers if it
     differs. Models of the clipping experiment are left out.
     """
-    rows = [_row(study, label) for label in private_models(study)]
+    rows = []
+    for label in private_models(study):
+        spec = study.models[label]
+        known = definition(spec.model)
+        model = known.model
+        sampler = getattr(model, "prior_variance", None)
+        exact = getattr(model, "exact_prior_variance", sampler)
+        # A Gaussian is a banana with a = 0.
+        a = getattr(model, "a", 0.0 if hasattr(model, "exact_prior_variance") else None)
+        title = model_title(label, spec.model).partition(", d =")[0]
+        numbers = (known.tempering, a, exact, sampler if sampler != exact else None)
+        texts = ("" if number is None else f"{number:g}" for number in numbers)
+        values = (label, title, str(int(model.dimension)), str(spec.n or known.n), *texts)
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
     shown = [[row[column] for column in HEADS] for row in rows]
     return Table(TITLE, NOTE, COLUMNS, rows, [Part("", list(HEADS.values()), shown)])
-
-
-def _row(study: Study, label: str) -> dict[str, str]:
-    """Return one model's row."""
-    spec = study.models[label]
-    known = definition(spec.model)
-    model, n0 = known.model, known.tempering
-    sampler = getattr(model, "prior_variance", None)
-    exact = getattr(model, "exact_prior_variance", sampler)
-    # A Gaussian is a banana with a = 0.
-    a = getattr(model, "a", 0.0 if hasattr(model, "exact_prior_variance") else None)
-    numbers = (n0, a, exact, sampler if sampler != exact else None)
-    values = (
-        label,
-        model_title(label, spec.model).partition(", d =")[0],
-        str(int(model.dimension)),
-        str(spec.n or known.n),
-        *("" if number is None else f"{number:g}" for number in numbers),
-    )
-    return dict(zip(COLUMNS, values, strict=True))
