@@ -94,8 +94,8 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
             "line 4: clipped: y: scale: 'root' must be 'linear', 'log'",
         ),
         ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
-        ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
-        ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
+        ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1.0, 0.0] must be two numbers, the smaller first"),
+        ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: 1: True must be a number"),
         ("kind: boxes", "kind: boxes\n  pairs: {a: b}", "line 1: clipped: needs both pairs and beside, or"),
         (
             "kind: boxes",

@@ -11,7 +11,7 @@ from dpmc.data.datasets import DATASET_PATTERN
 from dpmc.studies import load_study
 from dpmc.studies.__main__ import tables
 from dpmc.studies.documents import read_document
-from dpmc.studies.keys import DATA_SETS, OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, Tuning, described
+from dpmc.studies.keys import DATA_SETS, OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, Tuning
 
 STUDY = """\
 # a comment
@@ -126,10 +126,9 @@ def test_the_files_of_rows_are_those_that_can_be_read() -> None:
 def test_every_key_is_in_the_tables() -> None:
     text = tables()
     for declaration in (StudyKeys, Tuning, ModelSpec, MethodSpec):
-        for key in described(declaration):
+        for key in declaration.model_fields:
             assert re.search(rf"^\| `{key}` \| .+ \| .+ \| .*\|$", text, re.M), key
     assert (
         "| `seeds` | independent runs per cell, each with the whole budget | whole, 1 to 100,000 | needed |"
         in text
     )
-    assert "label" not in described(ModelSpec)

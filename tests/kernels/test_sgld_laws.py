@@ -19,7 +19,7 @@ from dpmc.models.gaussian import Gaussian, dp_hmc_covariance
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
 from dpmc.sampling.loop import Cell, sample
-from dpmc.studies import load_study
+from dpmc.studies import build_algorithm, load_study, pinned_hyperparameters
 from kernels.cells import cell, problem_of, read
 
 
@@ -217,5 +217,5 @@ def test_the_study_has_the_published_settings() -> None:
     for label, (algorithm, _, _) in zip(
         ("dp-sgld-published", "dp-sgld", "dp-sgnht-published", "dp-sgnht"), PUBLISHED[:4], strict=True
     ):
-        values, source = study.pinned_hyperparameters("paper-banana", label)
-        assert study.algorithm(label, values, 2, source) == algorithm
+        given = pinned_hyperparameters(study, "paper-banana", label)
+        assert build_algorithm(study, label, given, 2) == algorithm

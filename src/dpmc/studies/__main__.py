@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
-from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning, described
+from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
 
 TITLES: dict[str, type[Keys]] = {
     "": StudyKeys,
@@ -39,7 +39,7 @@ def tables() -> str:
 def _rows(declaration: type[Keys]) -> list[list[str]]:
     schema = declaration.model_json_schema()
     found = []
-    for key in described(declaration):
+    for key in declaration.model_fields:
         about = schema["properties"][key]
         given = about.get("default")
         default = "needed" if key in schema.get("required", ()) else f"`{given}`" if given else ""

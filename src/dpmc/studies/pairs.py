@@ -39,7 +39,9 @@ def partners(pairs: Mapping[str, str], labels: Collection[str]) -> dict[str, str
 def tuned_pairs(study: Study) -> dict[str, str]:
     """Map each method to the one called `<its label>-tuned`, with hyperparameters that a search found."""
     found = partners({"*-tuned": "*"}, study.methods)
-    return {before: tuned for tuned, before in found.items() if study.settings_are_tuned(tuned)}
+    return {
+        before: tuned for tuned, before in found.items() if study.methods[tuned].hyperparameters == "tuned"
+    }
 
 
 def clipping_models(study: Study) -> list[str]:

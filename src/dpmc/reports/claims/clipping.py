@@ -10,6 +10,7 @@ from typing import Literal
 
 from dpmc.reports.claims.kinds import Cases, Kind, Several
 from dpmc.reports.claims.numbers import INF, Numbers
+from dpmc.studies import pinned_hyperparameters
 
 CLIPPED, DISTANCE, CONVERGENCE = "ratio_clip_fraction", "mmd", "rhat_max"
 
@@ -113,7 +114,7 @@ class ChosenBound(Experiment):
             method, key = self.methods[algorithm]
             name, number = f"{method}, {model}", None
             if method in numbers.study.methods and model in numbers.study.models:
-                chosen = float(numbers.study.pinned_hyperparameters(model, method)[0][key])
+                chosen = float(pinned_hyperparameters(numbers.study, model, method).values[key])
                 below = [bound for bound in by_bound if bound <= chosen]
                 name += f", bound {chosen:g}"
                 number = increase(numbers, label, by_bound, max(below)) if below else None

@@ -21,7 +21,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.data.outputs import FIGURE, Kind
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
-from dpmc.studies.study import search_folder
+from dpmc.studies.loading import search_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from dpmc.common.errors import DpmcError
 from dpmc.data.outputs import Kind, csv_table, text_file
 from dpmc.reports.tables import formats
-from dpmc.studies.table_names import NAMES
+from dpmc.studies import figures
 
 if TYPE_CHECKING:
     from dpmc.studies import Study
 
 #: name of a table -> its module
-TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in NAMES}
+TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in figures.TABLES}
 FORMATS = {".csv": formats.csv_text, ".md": formats.markdown_text, ".tex": formats.latex_text}
 
 

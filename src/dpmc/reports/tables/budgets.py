@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
@@ -13,9 +13,14 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    build_algorithm,
+    definition_of,
+    number_of_rows,
+    pinned_hyperparameters,
+)
 
 #: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
 #: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according
@@ -26,7 +31,7 @@ COLUMNS = (
     *("epsilon_spent", "epsilon_spent_tight"),
 )
 
-Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
+Tuned = Mapping[tuple[str, str], dict[str, Any]]
 
 
 class _Question(NamedTuple):
@@ -37,7 +42,7 @@ class _Question(NamedTuple):
     delta: float
 
 
-def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = None) -> None:
+def write(study: Study, path: Path, hyperparameters: Tuned | None = None) -> None:
     """Write the table of a study as CSV. Raises DpmcError as `rows` does."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -45,7 +50,7 @@ def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = No
         table.writerows(rows(study, hyperparameters))
 
 
-def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterator[dict[str, Any]]:
+def rows(study: Study, hyperparameters: Tuned | None = None) -> Iterator[dict[str, Any]]:
     """Yield one row per cell, by column; columns of accountants not meant for its releases are missing.
 
     `hyperparameters` are by (model, method); other cells have the pinned ones.
@@ -81,14 +86,14 @@ def _question(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
 ) -> _Question:
     """Return the releases of one run of a cell, all chains together, and its budget."""
-    definition = study.definition(model)
-    n = study.number_of_rows(model)
+    definition = definition_of(study, model)
+    n = number_of_rows(study, model)
     if not n:
         raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
-    source = "hyperparameters"
+    given = Hyperparameters(values or {}, "hyperparameters")
     if values is None:
-        values, source = study.pinned_hyperparameters(model, method)
-    algorithm = study.algorithm(method, values, int(definition.model.dimension), source, epsilon, n)
+        given = pinned_hyperparameters(study, model, method)
+    algorithm = build_algorithm(study, method, given, int(definition.model.dimension), epsilon, n)
     limited = study.epsilon_kind == "total" and epsilon != "inf"
     releases = RunReleases.of(algorithm, n, study.chains)
     return _Question(releases, float(epsilon) if limited else None, study.delta_for(n))

@@ -5,16 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.models import definition
 from dpmc.reports.plots.style import STYLES, method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
-
-if TYPE_CHECKING:
-    from dpmc.studies import Study
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    build_algorithm,
+    calibrated_values,
+    number_of_rows,
+    pinned_hyperparameters,
+    read_yaml,
+)
 
 TITLE = "Hyperparameters"
 COLUMNS = ("model", "method", "epsilon", "hyperparameter", "value")
@@ -65,29 +71,27 @@ def _tuned(study: Study, results: Path, model: str, method: str) -> Path | None:
     return path if study.is_tried(model, method) else None
 
 
-def _values(study: Study, results: Path, model: str, method: str) -> tuple[dict[str, Any], str]:
+def _values(study: Study, results: Path, model: str, method: str) -> Hyperparameters:
     """Return hyperparameters of the tuning file, else the pinned ones, and their source."""
-    from dpmc.studies import read_yaml
-
     path = _tuned(study, results, model, method)
     if path is None or not path.is_file():
-        return study.pinned_hyperparameters(model, method)
+        return pinned_hyperparameters(study, model, method)
     try:
-        return dict(read_yaml(path)["hyperparameters"]), str(path)
+        return Hyperparameters(dict(read_yaml(path)["hyperparameters"]), str(path))
     except (KeyError, TypeError, ValueError):
         raise DpmcError(f"{path}: key 'hyperparameters' is missing") from None
 
 
 def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[_Setting]:
     """Yield the hyperparameters of a method on a model: one entry if they are equal at all ε."""
-    values, source = _values(study, results, model, method)
-    dimension, n = int(definition(study.models[model].model).model.dimension), study.number_of_rows(model)
+    pinned = _values(study, results, model, method)
+    dimension, n = int(definition(study.models[model].model).model.dimension), number_of_rows(study, model)
     if not n:
         raise DpmcError(f"n: needed, since {study.models[model].model} names no number of rows")
     found = {}
     for epsilon in study.epsilons(model, method):
-        algorithm = study.algorithm(method, values, dimension, source, epsilon, n)
-        given = study.settings(method, values, epsilon, n)
+        algorithm = build_algorithm(study, method, pinned, dimension, epsilon, n)
+        given = calibrated_values(study, method, pinned.values, epsilon, n)
         found[epsilon] = {name: _text(value) for name, value in given.items()}
         found[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
     first, *others = found.values()
