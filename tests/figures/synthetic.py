@@ -43,6 +43,7 @@ class Method:
     algorithm: str
     models: tuple[str, ...]
     accountant: str = "tight"
+    hyperparameters: str = "published"
     from_study: str = ""
     most_iterations: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -59,9 +60,6 @@ class Study:
 
     def epsilons(self, model: str, method: str) -> tuple[str, ...]:
         return self.models[model].epsilons
-
-    def settings_are_tuned(self, method: str) -> bool:
-        return method.endswith("-tuned")
 
 
 def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:

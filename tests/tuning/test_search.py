@@ -470,9 +470,9 @@ def test_a_study_takes_tuned_settings_from_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- a", "must be a mapping"),
-        ("dp-penalty: 5", "dp-penalty: 5 must be a mapping"),
-        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: None must be a mapping"),
+        ("- a", "valid dictionary"),
+        ("dp-penalty: 5", "dp-penalty: 5: Input should be a valid dictionary"),
+        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: None: Input should be a valid dictionary"),
         ("dp-penlty: {flat-banana-2d: {tau: 1}}", "hyperparameters are missing; no search found any"),
         ("dp-penalty: {flat-bananas: {tau: 1}}", "hyperparameters are missing; no search found any"),
     ],

@@ -122,7 +122,7 @@ def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> No
         ({"data": "my rows.csv"}, ["data: 'my rows.csv'", "must be of letters, digits"]),
         ({"n": 100}, ["n: 100 must be left out with a file of rows"]),
         ({"data": "fresh-0", "columns": ["x"]}, ["columns: only with a file of rows"]),
-        ({"columns": "x"}, ["columns: 'x' must be a list"]),
+        ({"columns": "x"}, ["columns: 'x': Input should be"]),
     ],
 )
 def test_mistakes(own, models, words) -> None:

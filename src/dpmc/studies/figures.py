@@ -3,7 +3,7 @@
 Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -154,7 +154,7 @@ def own_figures(study: Path) -> dict[str, FigureKeys]:
     return _declared(file)[0] if file else {}
 
 
-def check_own(study: Path, names: Iterable[str], models: Iterable[str], methods: Iterable[str]) -> None:
+def check_own(study: Path, names: Collection[str], models: Collection[str], methods: Collection[str]) -> None:
     """Check the names in a study's own figures: of metrics, and of models and methods, also in pairs.
 
     `names` are the figures that the study lists, `models` and `methods` its labels; ids of the catalogue and

@@ -191,22 +191,6 @@ class StudyKeys(Keys):
     )
 
 
-#: Texts of errors, by pydantic's name of the rule.
-_WORDS = {
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "int_type": "must be an integer",
-    "float_type": "must be a number",
-    "string_type": "must be a text",
-    "tuple_type": "must be a list",
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "literal_error": "must be {expected}",
-    "too_short": "must have at least {min_length} entry",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must match {pattern}",
-}
-
 Declared = TypeVar("Declared", bound=BaseModel)
 
 
@@ -224,5 +208,4 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
         document.refuse(*keys, context["key"], rule=context["rule"])
     if kind == "value_error":
         document.refuse(*keys, rule=str(context["error"]))
-    words = _WORDS[kind].format(**context) if kind in _WORDS else error["msg"]
-    document.refuse(*keys, rule=f"{shown(error['input'])} {words}")
+    document.refuse(*keys, rule=f"{shown(error['input'])}: {error['msg']}")

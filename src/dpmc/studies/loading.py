@@ -4,7 +4,6 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
@@ -91,41 +90,33 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     keys = validated(StudyKeys, document)
     search_folder(path.parent)
     study = _with_methods(_without_methods(keys, document), keys, asking)
-    check_own(path, study.figures, list(study.models), list(study.methods))
+    check_own(path, study.figures, study.models, study.methods)
     _check_numbers(study)
     _check_settings_of(study, keys)
     for model, method in study.pairs():
-        _check_pair(study, model, method)
+        _check_hyperparameters(study, model, method)
     return study
 
 
 def _without_methods(keys: StudyKeys, document: Document) -> Study:
     """Return a study with its models and defaults, without methods; raise DpmcError for unknown names."""
-    path, tuning = document.path, keys.tuning
-    for key, labels in (("methods", keys.methods), ("models", keys.models)):
-        for label in getattr(tuning, key):
-            document.require(label, labels, "tuning", key)
-    searched = tuning.methods or (() if tuning.mode == "none" else tuple(keys.methods))
-    figures = keys.figures
-    for figure in figures:
+    path, tuning, models, methods = document.path, keys.tuning, tuple(keys.models), tuple(keys.methods)
+    for figure in keys.figures:
         document.require(figure, [*known_figures(path), *TABLES], "figures")
-    if "figures" not in keys.model_fields_set:
-        figures = tuple(own_figures(path))
-    return Study(
-        name=path.stem,
-        path=path,
-        title=keys.title,
-        epsilon_kind=keys.epsilon_kind,
-        delta=keys.delta,
-        seeds=keys.seeds,
-        chains=keys.chains,
-        settings_of=keys.settings_of or path.stem,
-        tuning=tuning.model_copy(update={"methods": searched, "models": tuning.models or tuple(keys.models)}),
-        models={label: _model(label, spec, keys, document) for label, spec in keys.models.items()},
-        methods={},
-        figures=figures,
-        document=document,
-    )
+    for kind, named, known in (("methods", tuning.methods, methods), ("models", tuning.models, models)):
+        for label in named:
+            document.require(label, known, "tuning", kind)
+    searched = tuning.methods or (() if tuning.mode == "none" else methods)
+    defaults = {
+        "settings_of": keys.settings_of or path.stem,
+        "tuning": tuning.model_copy(update={"methods": searched, "models": tuning.models or models}),
+        "models": {label: _model(label, spec, keys, document) for label, spec in keys.models.items()},
+        "methods": {},
+        # `figures: []` means none.
+        "figures": keys.figures if "figures" in keys.model_fields_set else tuple(own_figures(path)),
+    }
+    of_file = {name: value for name, value in keys if name != "hyperparameters"}  # which methods have
+    return Study(name=path.stem, path=path, document=document, **{**of_file, **defaults})
 
 
 def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> StudyModel:
@@ -162,9 +153,13 @@ def _with_methods(study: Study, keys: StudyKeys, asking: tuple[str, ...]) -> Stu
         for key in spec.model_fields_set - {"from_study", "models"}:
             rule = f"not allowed with from_study, except models: {spec.from_study} has the other keys"
             document.refuse("methods", label, key, rule=rule)
-        if spec.from_study not in others:
-            others[spec.from_study] = _another(label, spec.from_study, study, asking)
-        methods[label] = _reused_method(label, spec, study, others[spec.from_study])
+        where, name = ("methods", label, "from_study"), spec.from_study
+        if name in (*asking, study.name):
+            document.refuse(*where, rule=f"{name!r} takes cells from this study, or is this study")
+        if name not in others:
+            with document.blamed(*where):
+                others[name] = load_study(study.path.parent / f"{name}.yaml", (*asking, study.name))
+        methods[label] = _reused_method(label, spec, study, others[name])
     return replace(study, methods=methods)
 
 
@@ -180,16 +175,6 @@ def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -
         "models": spec.models or tuple(keys.models),
     }
     return StudyMethod(label=label, **{**dict(spec), **defaults})
-
-
-def _another(label: str, name: str, study: Study, asking: tuple[str, ...]) -> Study:
-    """Read the study of which a method takes cells; raise DpmcError if it takes cells from this one."""
-    where, file = ("methods", label, "from_study"), study.path.parent / f"{name}.yaml"
-    if name in (*asking, study.name):
-        study.document.refuse(*where, rule=f"{name!r} takes cells from this study, or is this study")
-    known = sorted(other.stem for other in study.path.parent.glob("*.yaml"))
-    study.document.require(name, known, *where)
-    return load_study(file, (*asking, study.name))
 
 
 def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> StudyMethod:
@@ -209,22 +194,20 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         if model not in method.models:
             document.refuse(*where[:2], "models", rule=f"{other.name!r} does not run it on {model!r}")
         ours, theirs = study.models[model], other.models[model]
-        here, there = _decides_cells(study, ours), _decides_cells(other, theirs)
-        for key in here:
-            if here[key] != there[key]:
-                rule = f"{other.name!r}: {key} of {model} is {there[key]!r} there and {here[key]!r} here"
-                document.refuse(*where, rule=rule)
-        missing = [epsilon for epsilon in ours.epsilons if epsilon not in theirs.epsilons]
+        for this, that, keys in (
+            (ours, theirs, ("model", "data", "rows_file", "columns", "n", "start")),
+            (study, other, ("delta", "epsilon_kind", "chains")),
+        ):
+            for key in keys:
+                here, there = getattr(this, key), getattr(that, key)
+                if here != there:
+                    rule = f"{other.name!r}: {key} of {model} is {there!r} there and {here!r} here"
+                    document.refuse(*where, rule=rule)
+        missing = set(ours.epsilons) - set(theirs.epsilons)
         if missing and not method.epsilons:
-            rule = f"{other.name!r}: epsilons of {model}: {missing[0]} is not among those there"
+            rule = f"{other.name!r}: epsilons of {model}: {min(missing)} is not among those there"
             document.refuse(*where, rule=rule)
     return replace(method, models=chosen, from_study=other.name)
-
-
-def _decides_cells(study: Study, model: StudyModel) -> dict[str, Any]:
-    """Return what two studies must have in common to share the cells of a model."""
-    of_model = {key: getattr(model, key) for key in ("model", "data", "rows_file", "columns", "n", "start")}
-    return of_model | {key: getattr(study, key) for key in ("delta", "epsilon_kind", "chains")}
 
 
 def _check_numbers(study: Study) -> None:
@@ -260,7 +243,7 @@ def _check_settings_of(study: Study, keys: StudyKeys) -> None:
                 study.document.require(spec.settings_of, sorted(known), kind, label, "settings_of")
 
 
-def _check_pair(study: Study, model: str, method: str) -> None:
+def _check_hyperparameters(study: Study, model: str, method: str) -> None:
     """Raise DpmcError for wrong hyperparameters and options of a method on a model.
 
     Missing hyperparameters are allowed: they may be given on the command line.
