@@ -144,12 +144,44 @@ def test_numbers_are_plain(tmp_path) -> None:
     assert read_yaml(tmp_path / "numbers.yaml") == numbers | texts
 
 
-def test_hyperparameters_have_lines_too(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "dp-penalty:\n  circle:\n    tau: -1\n",
+            "line 2: dp-penalty: circle: tau: -1 must be greater than 0",
+        ),
+        (
+            "dp-penalty:\n  circle: {tau: 1}\n",
+            "line 2: dp-penalty: circle: clip: missing, and this algorithm",
+        ),
+        ("dp-penalty:\n  circle: {mass: 1, tau: 1, clip: 1, proposal_sd: 1}\n", "circle: mass: unknown"),
+        ("dp-hmc:\n  circle: [1]\n", "line 2: dp-hmc: circle: [1]: Input should be"),
+    ],
+)
+def test_hyperparameters_are_checked_with_the_study(tmp_path, text, message) -> None:
     (tmp_path / "hyperparameters").mkdir()
-    path = tmp_path / "hyperparameters/lines.yaml"
-    path.write_text("dp-hmc: {}\ndp-penalty:\n  circle:\n    tau: -1\n    clip: 1\n    proposal_sd: 1\n")
-    with pytest.raises(DpmcError, match=r"lines.yaml: line 3: dp-penalty: circle: tau: -1 must be greater"):
+    (tmp_path / "hyperparameters/lines.yaml").write_text(text)
+    with pytest.raises(DpmcError) as caught:
         load_study(write(tmp_path))
+    assert f"{tmp_path}/hyperparameters/lines.yaml: " in str(caught.value) and message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("{options: {calibration: none}}", "options: calibration: 'none' must be one of classical, exact"),
+        ("{options: {clip: wide}}", "options: clip: 'wide' is not a number"),
+        ("{algorithm: dp-hmc}", "cannot be calibrated to an epsilon per iteration, must be [inf]"),
+    ],
+)
+def test_methods_where_epsilon_is_per_iteration(tmp_path, method, message) -> None:
+    path = write(tmp_path, "dp-penalty: {}", f"dp-penalty: {method}")
+    text = path.read_text().replace("[0.5, 1]", "[0.5, 1]\n    iterations: 5")
+    path.write_text(f"epsilon_kind: per-iteration\n{text}")
+    with pytest.raises(DpmcError) as caught:
+        load_study(path)
+    assert "methods: dp-penalty: " in str(caught.value) and message in str(caught.value)
 
 
 @pytest.mark.parametrize(

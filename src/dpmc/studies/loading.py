@@ -68,15 +68,8 @@ def find_study(name: str | Path) -> Path:
     return _known_studies().get(str(name), Path("config/studies") / f"{name}.yaml")
 
 
-def search_folder(folder: Path) -> None:
-    """Add a study's folder to the places where modules of models and figures are found."""
-    name = str(folder.resolve())
-    if name not in sys.path:
-        sys.path.insert(0, name)
-
-
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
-    """Read and check a study by name or path, see `find_study`; its folder becomes a place of modules.
+    """Read and check a study by name or path, see `find_study`; add its folder to `sys.path`.
 
     `asking`: the chain of studies that reuse its cells, if it is read for them.
 
@@ -88,7 +81,9 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
         raise DpmcError(f"--study: {str(name)!r} is unknown; known: {known}, or a path that ends in .yaml")
     document = read_document(path)
     keys = validated(StudyKeys, document)
-    search_folder(path.parent)
+    # Modules of users' models and figures may lie beside the study.
+    if (folder := str(path.parent.resolve())) not in sys.path:
+        sys.path.insert(0, folder)
     study = _with_methods(_without_methods(keys, document), keys, asking)
     check_own(path, study.figures, study.models, study.methods)
     _check_numbers(study)

@@ -4,17 +4,15 @@
 holds. Hyperparameters are in `hyperparameters`; data, cells and what determines their chains in `cells`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import delta_below, real
 from dpmc.studies.documents import Document
 from dpmc.studies.keys import Tuning
-
-Spec = TypeVar("Spec")
 
 
 @dataclass(frozen=True)
@@ -127,30 +125,30 @@ class Study:
         Raises DpmcError for a label that the study does not have.
         """
         if ":" not in label:
-            return self._known(self.models, "models", label)
+            self.document.require(label, self.models, "models")
+        if label in self.models:
+            return self.models[label]
         first = next(iter(self.models.values()))
-        own = StudyModel(label, label, label, first.epsilons, first.tuning_epsilon)
-        return self.models.get(label, own)
+        return StudyModel(
+            label=label,
+            model=label,
+            settings_of=label,
+            epsilons=first.epsilons,
+            tuning_epsilon=first.tuning_epsilon,
+        )
 
     def method(self, label: str) -> StudyMethod:
         """Return the method of a label; raise DpmcError for a label that the study does not have."""
-        return self._known(self.methods, "methods", label)
+        self.document.require(label, self.methods, "methods")
+        return self.methods[label]
 
     def own_method(self, label: str) -> StudyMethod:
-        """Return the method of a label that this study runs itself.
-
-        Raises DpmcError for a label that the study does not have or takes from another study.
-        """
+        """Return the method of a label; raise DpmcError also if its cells come from another study."""
         method = self.method(label)
         if method.from_study:
             rule = f"its cells come from the study {method.from_study}, which runs them"
             self.document.refuse("methods", label, rule=rule)
         return method
-
-    def _known(self, table: Mapping[str, Spec], what: str, label: str) -> Spec:
-        if label not in table:
-            raise DpmcError(f"{self.path}: {what}: {label!r} is not in this study; it has {', '.join(table)}")
-        return table[label]
 
     def tuned_at(self, model: str, epsilon: str) -> "Study":
         """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
