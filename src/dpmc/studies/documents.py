@@ -53,6 +53,12 @@ class Document(NamedTuple):
             self.refuse(*keys, rule=str(error).removeprefix(f"{keys[-1]}: "))
 
 
+def beside(study: Path, folder: str, name: str) -> Path:
+    """Return <folder>/<name> in the folder of a study's file if it is there, else beside that folder."""
+    within = study.parent / folder / name
+    return within if within.is_file() else study.parent.parent / folder / name
+
+
 def read_yaml(path: Path) -> Any:
     """Read a YAML file.
 

@@ -3,7 +3,6 @@
 Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,10 +14,10 @@ from dpmc.common.shipped import shipped
 from dpmc.common.values import shown
 from dpmc.metrics.names import METRICS, is_metric
 from dpmc.models import MODELS
-from dpmc.studies.documents import Document, read_document
+from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
+from dpmc.studies.study import Study
 
-COMMON = "common.yaml"  #: the file of dpmc with figures for any study
 TABLES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: names, of `reports.tables`
 
 
@@ -142,31 +141,21 @@ def _declared(file: Path) -> tuple[dict[str, FigureKeys], Document]:
     return figures, document
 
 
-def own_file(study: Path) -> Path | None:
-    """Return the file of a study's own figures, beside it or beside its folder; None if there is none."""
-    places = (folder / "figures" / study.name for folder in (study.parent, study.parent.parent))
-    return next((place for place in places if place.is_file()), None)
-
-
 def own_figures(study: Path) -> dict[str, FigureKeys]:
     """Return the figures of a study's own file by name; raise DpmcError for a wrong declaration."""
-    file = own_file(study)
-    return _declared(file)[0] if file else {}
+    file = beside(study, "figures", study.name)
+    return _declared(file)[0] if file.is_file() else {}
 
 
-def check_own(study: Path, names: Collection[str], models: Collection[str], methods: Collection[str]) -> None:
+def check_own(study: Study) -> None:
     """Check the names in a study's own figures: of metrics, and of models and methods, also in pairs.
 
-    `names` are the figures that the study lists, `models` and `methods` its labels; ids of the catalogue and
-    of algorithms are known, too.
-
-    Raises DpmcError naming file, line, key and value.
+    Ids of the catalogue and of algorithms are known, too. Raises DpmcError naming file, line, key and value.
     """
-    file = own_file(study)
-    if file is None:
-        return
-    figures, document = _declared(file)
-    for name in figures.keys() & set(names):
+    file = beside(study.path, "figures", study.path.name)
+    figures, document = _declared(file) if file.is_file() else ({}, study.document)
+    models, methods = study.models, study.methods
+    for name in figures.keys() & set(study.figures):
         figure = figures[name]
         metrics = (*figure.metric, *(panel.metric for panel in figure.panels if panel.metric))
         pairs = [label for pair in figure.pairs.items() for label in pair if "*" not in label]
@@ -185,7 +174,7 @@ def known_figures(study: Path) -> dict[str, FigureKeys]:
     """Return all figures that a study can have: its own, the common ones, those of dpmc's studies."""
     folder = shipped("config", "figures")
     known: dict[str, FigureKeys] = {}
-    for file in [*sorted(folder.glob("*.yaml")), folder / COMMON]:
+    for file in [*sorted(folder.glob("*.yaml")), folder / "common.yaml"]:  # `common` counts most
         known |= _declared(file)[0]
     return known | own_figures(study)
 

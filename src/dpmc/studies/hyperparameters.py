@@ -10,7 +10,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import Values, read
 from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
-from dpmc.studies.documents import Document, read_document
+from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import validated
 from dpmc.studies.study import Study
 
@@ -26,24 +26,15 @@ class Hyperparameters(NamedTuple):
     source: str
 
 
-class HyperparameterTable(RootModel[dict[str, dict[str, dict[str, Any]]]]):
-    """A file of hyperparameters: {method: {model: {name: value}}}."""
-
-
 def hyperparameter_file(study: Study, tuned: bool) -> Path:
-    """Return the file of hyperparameters: those found by a search, or the published ones.
-
-    It is in a folder `hyperparameters` in the study's folder, or beside that folder.
-    """
-    name = f"hyperparameters/{study.settings_of}{'.tuned' if tuned else ''}.yaml"
-    within = study.path.parent / name
-    return within if within.is_file() else study.path.parent.parent / name
+    """Return the file of hyperparameters: those found by a search, or the published ones."""
+    return beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
 
 
 def hyperparameter_table(file: Path) -> Document:
-    """Read and check a file of hyperparameters; raise DpmcError if it has another form."""
+    """Read and check a file {method: {model: {name: value}}}; raise DpmcError if it has another form."""
     document = read_document(file)
-    validated(HyperparameterTable, document)
+    validated(RootModel[dict[str, dict[str, dict[str, Any]]]], document)
     return document
 
 

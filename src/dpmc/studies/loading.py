@@ -85,7 +85,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)
     study = _with_methods(_without_methods(keys, document), keys, asking)
-    check_own(path, study.figures, study.models, study.methods)
+    check_own(study)
     _check_numbers(study)
     _check_settings_of(study, keys)
     for model, method in study.pairs():
