@@ -208,4 +208,5 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
         document.refuse(*keys, context["key"], rule=context["rule"])
     if kind == "value_error":
         document.refuse(*keys, rule=str(context["error"]))
-    document.refuse(*keys, rule=f"{shown(error['input'])}: {error['msg']}")
+    words = error["msg"].partition(" or instance of ")[0]  # without the name of our class
+    document.refuse(*keys, rule=f"{shown(error['input'])}: {words}")
