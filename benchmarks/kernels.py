@@ -19,7 +19,7 @@ import numpy as np
 from measuring import CHAINS, cpu_seconds, gradient_seconds, ratio_seconds, table, walk
 
 from dpmc.data import datasets
-from dpmc.studies import load_study
+from dpmc.studies import load_study, pinned_hyperparameters
 
 MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 MODELS += ("gauss-30d", "narrow-banana", "correlated-gauss", "circle")
@@ -59,14 +59,14 @@ def measure(label: str) -> list[list[Any]]:
     theta, statistics = np.ascontiguousarray(problem.reference[:CHAINS]), model.statistics(problem.rows)
     rows = []
     for what, method in (("log ratio", "dp-penalty"), ("log ratio, one component", "dp-penalty-guided")):
-        values, _ = study.pinned_hyperparameters(label, method)
+        values, _ = pinned_hyperparameters(study, label, method)
         moves = walk(theta, values["proposal_sd"], values["clip"], "guided" in method)
         (alpha, *_), (gamma, *_) = model.ratio_form(moves.theta, moves.proposal)
         arguments = statistics, alpha, float(gamma), float(moves.bound[0])
         plain = cpu_seconds(lambda arguments=arguments: numpy_ratio(*arguments), rounds=3)
         clipped = evaluator.ratio_sums(*moves)[1].mean() / problem.n
         rows.append([what, clipped, ratio_seconds(evaluator, moves), plain])
-    bound = study.pinned_hyperparameters(label, "dp-hmc")[0]["clip_g"]
+    bound = pinned_hyperparameters(study, label, "dp-hmc").values["clip_g"]
     (linear, *_), (constant, *_) = model.gradient_form(theta)
     plain = cpu_seconds(lambda: numpy_gradient(statistics, linear, constant, bound), rounds=3)
     clipped = evaluator.gradient_sums(theta, bound)[1].mean() / problem.n

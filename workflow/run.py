@@ -29,7 +29,7 @@ import yaml
 
 from dpmc.common.errors import DpmcError
 from dpmc.data import images
-from dpmc.studies import Study, load_study, read_yaml, study_files
+from dpmc.studies import Study, load_study, pinned_hyperparameters, read_yaml, study_files
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = Path(".snakemake/dpmc-run.lock")
@@ -113,7 +113,7 @@ def studies_of_run(options: argparse.Namespace) -> list[Study]:
     studies = [loaded[name] for name in dict.fromkeys([*asked, *reused])]
     for study in [] if options.tune else studies:
         for model, method, _ in study.cells():
-            study.pinned_hyperparameters(model, method)
+            pinned_hyperparameters(study, model, method)
     return studies
 
 
@@ -130,7 +130,7 @@ def tuning_targets(studies: list[Study], asked: list[str]) -> list[str]:
         if study.name not in searched and "all" not in asked:
             why = "no method and model with free hyperparameters, a budget and exact draws"
             mode = "tuning: mode: none, and no methods to search"
-            raise DpmcError(f"--tune: {study.name}: {why if study.tuning_methods else mode}")
+            raise DpmcError(f"--tune: {study.name}: {why if study.tuning.methods else mode}")
     forms = ("results/{}/tuned.yaml", "figures/{}/search/lessons.png")
     return [form.format(name) for name in searched for form in forms]
 

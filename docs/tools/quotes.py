@@ -30,7 +30,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from dpmc.common.errors import DpmcError
-from dpmc.studies import load_study, read_yaml
+from dpmc.studies import load_study, pinned_hyperparameters, read_yaml
 
 #: name -> file, key columns, column of the number
 CELL = ("model", "method", "epsilon")
@@ -100,7 +100,7 @@ def _searches(study: str, found: dict[str, dict[str, dict[str, object]]], text: 
     cells = [(method, *cell) for method, models in found.items() for cell in models.items()]
     rows = []
     for (method, model, values), mmds in zip(cells, re.findall(r"}  # (\S+), ([^\s;]+)", text), strict=True):
-        pinned = {**load_study(study).pinned_hyperparameters(model, method)[0], "mmd": mmds[1]}
+        pinned = {**pinned_hyperparameters(load_study(study), model, method).values, "mmd": mmds[1]}
         for quantity, value in {**values, "mmd": mmds[0]}.items():
             both = {"found": str(value), "pinned": str(pinned.get(quantity, ""))}
             rows.append({"model": model, "method": method, "quantity": quantity, **both})

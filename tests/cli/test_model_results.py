@@ -13,7 +13,7 @@ from dpmc.cli import main as cli
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.ledger import Ledger
 from dpmc.sampling import loop, run
-from dpmc.studies import load_study
+from dpmc.studies import Hyperparameters, load_study, make_cell
 
 #: A regression of y on x, as it should be; what follows changes one of its lines.
 MODEL = """
@@ -281,6 +281,7 @@ def test_sampling_in_python_refuses_wrong_results_too() -> None:
     )
     root = Path(__file__).parents[2]
     study = load_study(root / "config" / "studies" / "thesis.yaml")
-    cell = study.cell(problem, "dp-penalty", "2", {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}, "here")
+    given = Hyperparameters({"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}, "here")
+    cell = make_cell(study, problem, "dp-penalty", "2", given)
     with pytest.raises(DpmcError, match=r"model: Wrong: log_likelihood: returned shape \(1000, 1000\)"):
         loop.sample(cell, [0])

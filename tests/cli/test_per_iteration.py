@@ -17,7 +17,7 @@ from dpmc.metrics import traces
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease
 from dpmc.sampling import speed
-from dpmc.studies import load_study
+from dpmc.studies import chain_settings, load_study
 
 ROOT = Path(__file__).parents[2]
 N = 300
@@ -120,7 +120,7 @@ def test_a_study_of_total_epsilon_has_no_settings_per_iteration(folder):
     shutil.copytree(ROOT / "config", "config", dirs_exist_ok=True)
     for name in ("thesis", "dp-hmc", "smoke"):
         study = load_study(name)
-        settings = json.loads(study.sampling_settings(*next(study.cells())))
+        settings = json.loads(chain_settings(study, *next(study.cells())))
         assert set(settings) - {"most_draws"} == {
             *("model", "method", "draws_version", "accountants", "epsilon", "delta", "chains")
         }

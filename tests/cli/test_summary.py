@@ -158,7 +158,7 @@ def test_another_run_costs_nothing_on_public_rows_and_without_a_budget(folder, c
         (("--thin", "100000"), r"thin: 100000 must be at most \d+, the iterations of a chain; no draw"),
         (("--thin", "6", "--iterations", "5"), "thin: 6 must be at most 5"),
         (("--chains", "600"), "budget too small: epsilon 4 allows [123] iterations?; more noise in each"),
-        (("--delta", "0.9"), "--delta: 0.9 for n = 2000: 0.9 must be greater than 0 and less than 1/n"),
+        (("--delta", "0.9"), "delta: 0.9 for n = 2000: 0.9 must be greater than 0 and less than 1/n"),
     ],
 )
 def test_a_run_that_would_return_nothing_is_refused(folder, capfd, arguments, words):

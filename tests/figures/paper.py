@@ -25,12 +25,6 @@ BOUNDS = {
     BANANA: ("0.01", "0.05", "0.1", "0.2", "1", "10"),
     GAUSS: ("0.1", "1", "5", "10", "20", "100"),
 }
-CHOSEN = {
-    ("dp-hmc", BANANA): {"clip_l": 0.1},
-    ("dp-hmc", GAUSS): {"clip_l": 6.0},
-    ("dp-penalty", BANANA): {"clip": 0.15},
-    ("dp-penalty", GAUSS): {"clip": 10.0},
-}
 Values = Callable[[str, str, str, str], float | None]  # model, method, epsilon, metric
 
 
@@ -47,14 +41,7 @@ def catalogue(patch: pytest.MonkeyPatch) -> None:
         patch.setitem(_CATALOGUE, name, lambda definition=definition: definition)
 
 
-class PaperStudy(Study):
-    """The study with the clip bounds of its comparison."""
-
-    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, float], str]:
-        return CHOSEN[method, model], "made up"
-
-
-def paper_study(name: str = "made-up") -> PaperStudy:
+def paper_study(name: str = "made-up") -> Study:
     """Five methods on three models, two of them as published too, and the clipping experiment."""
     both, every = (BANANA, GAUSS), (BANANA, GAUSS, WIDE)
     made = {label: Model(label, EPSILONS, data="fresh-0") for label in every}
@@ -73,8 +60,8 @@ def paper_study(name: str = "made-up") -> PaperStudy:
             for bound in BOUNDS[model]:
                 runs = Method(algorithm, (label,), options={"clip": float(bound)})
                 methods[f"{algorithm}-{model}-{bound}"] = runs
-    own = Path(__file__).parents[2] / "config/studies/dp-hmc.yaml"  # whose figures
-    return PaperStudy(made, methods, name, path=own)
+    own = Path(__file__).parents[2] / "config/studies/dp-hmc.yaml"  # whose figures and hyperparameters
+    return Study(made, methods, name, path=own, settings_of="dp-hmc")
 
 
 def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -> pd.DataFrame:

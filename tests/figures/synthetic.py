@@ -36,6 +36,7 @@ class Model:
     start: str = "perturbed"
     rows_file: Path | None = None
     tuning_epsilon: str = "4"
+    settings_of: str = ""
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Method:
     algorithm: str
     models: tuple[str, ...]
     accountant: str = "tight"
+    hyperparameters: str = "published"
+    settings_of: str = ""
     from_study: str = ""
     most_iterations: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -55,13 +58,17 @@ class Study:
     name: str = "made-up"
     epsilon_kind: str = "total"
     seeds: int = 10
+    settings_of: str = "made-up"
     path: Path = Path("none/made-up.yaml")  # has no figures of its own: those that come with dpmc
+
+    def model(self, label: str) -> Model:
+        return self.models[label]
+
+    def method(self, label: str) -> Method:
+        return self.methods[label]
 
     def epsilons(self, model: str, method: str) -> tuple[str, ...]:
         return self.models[model].epsilons
-
-    def settings_are_tuned(self, method: str) -> bool:
-        return method.endswith("-tuned")
 
 
 def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:

@@ -21,7 +21,7 @@ from figures.paper import (
     EPSILONS,
     GAUSS,
     WIDE,
-    PaperStudy,
+    Study,
     catalogue,
     paper_study,
     plausible,
@@ -55,7 +55,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def draw(name: str, of: PaperStudy, *folders: Path) -> Figure:
+def draw(name: str, of: Study, *folders: Path) -> Figure:
     figure = synthetic.draw(name, table_of(of, plausible), of, PUBLISHED, *folders)
     assert isinstance(figure, Figure)
     return figure

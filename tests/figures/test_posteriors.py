@@ -13,7 +13,7 @@ from dpmc.models.own import OwnModel
 from dpmc.privacy.accountants import get
 from dpmc.reports.plots import Given, maps, trajectory
 from dpmc.reports.plots.maps import GRID, Surface, box_of, log_posterior
-from dpmc.studies import Study, load_study
+from dpmc.studies import Hyperparameters, Study, build_algorithm, load_study, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.reading import assert_readable
@@ -139,7 +139,7 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert points.shape == (trajectory.STEPS + 1, 2)
     assert np.array_equal(points, trajectory.trajectory(thesis, "circle", problem))
     # Leapfrog: without the gradients' steps the points would be equally spaced on a line.
-    values, _ = thesis.pinned_hyperparameters("circle", "dp-hmc")
+    values, _ = pinned_hyperparameters(thesis, "circle", "dp-hmc")
     kick = np.diff(points, n=2, axis=0) / values["step_size"] ** 2  # = gradient, M = 1
     noise_sd = 2.0 * values["tau_g"] * np.sqrt(problem.n) * values["clip_g"]
     gradients = np.empty_like(kick)
@@ -156,8 +156,9 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
 
 
 def test_the_trajectory_fits_the_budget(thesis: Study) -> None:
-    values, source = thesis.pinned_hyperparameters("circle", "dp-hmc")
-    algorithm = thesis.algorithm("dp-hmc", {**values, "steps": trajectory.STEPS}, 2, source)
+    values, source = pinned_hyperparameters(thesis, "circle", "dp-hmc")
+    given = Hyperparameters({**values, "steps": trajectory.STEPS}, source)
+    algorithm = build_algorithm(thesis, "dp-hmc", given, 2)
     once, each = algorithm.releases(100_000)
     assert get("tight").iterations(once, each, trajectory.EPSILON, 1e-6) > 10
 

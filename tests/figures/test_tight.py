@@ -34,9 +34,9 @@ def two_ways(models: tuple[str, ...] = EASY) -> Study:
     made = study(models, ())
     for method in (*FULL, *BATCH):
         way = "thesis" if method in BATCH else "tight"
-        made.methods[method] = Method(method, models, way, from_study="elsewhere")
+        made.methods[method] = Method(method, models, accountant=way, from_study="elsewhere")
     for method in BATCH:
-        made.methods[f"{method}-tight"] = Method(method, models, "tight")
+        made.methods[f"{method}-tight"] = Method(method, models, accountant="tight")
     made.methods["dp-barker-tight"].most_iterations = CAP
     return made
 

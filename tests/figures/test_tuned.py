@@ -1,7 +1,6 @@
 """A partner's slim bar beside each box: which are pairs, what is drawn, what looks alike, what is said."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ def both(models: tuple[str, ...] = EASY[:1], methods: tuple[str, ...] = THREE) -
     made = study(models, methods)
     if "circle" in models:
         made.models["circle"] = Model("circle", ("0.5", "0.75", "1"), tuning_epsilon="1")
-    made.methods |= {f"{method}-tuned": Method(method, models) for method in methods}
+    made.methods |= {f"{method}-tuned": Method(method, models, hyperparameters="tuned") for method in methods}
     return made
 
 
@@ -86,10 +85,12 @@ def test_a_star_is_any_text_the_same_on_both_sides() -> None:
 
 def test_tuned_pairs_have_settings_of_a_search() -> None:
     of = both(methods=("dp-penalty", "dp-hmc"))
-    of.methods["dp-barker"] = of.methods["dp-sgld-tuned"] = Method("dp-barker", EASY[:1])
+    of.methods["dp-barker"] = of.methods["dp-sgld-tuned"] = Method(
+        "dp-barker", EASY[:1], hyperparameters="tuned"
+    )
     assert tuned_pairs(of) == {"dp-penalty": "dp-penalty-tuned", "dp-hmc": "dp-hmc-tuned"}
-    found: Any = SimpleNamespace(methods=of.methods, settings_are_tuned=lambda label: False)
-    assert tuned_pairs(found) == {}
+    of.methods["dp-hmc-tuned"] = Method("dp-hmc", EASY[:1], hyperparameters="published")
+    assert tuned_pairs(of) == {"dp-penalty": "dp-penalty-tuned"}
 
 
 @pytest.mark.parametrize("name", FIGURES)

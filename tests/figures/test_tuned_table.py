@@ -43,7 +43,7 @@ def made_up() -> Study:
     """Two pairs and a method without a partner, on one model tuned at ε = 2."""
     names = ("dp-penalty", "dp-sgld", "dp-hmc")
     methods = {name: Method(name, (MODEL,)) for name in names}
-    methods |= {f"{name}-tuned": Method(name, (MODEL,)) for name in names[:2]}
+    methods |= {f"{name}-tuned": Method(name, (MODEL,), hyperparameters="tuned") for name in names[:2]}
     return Study({MODEL: Model(MODEL, ("1", "2", "3"), tuning_epsilon="2")}, methods)
 
 

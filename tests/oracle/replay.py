@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from dpmc.base import State
 from dpmc.data import datasets
 from dpmc.sampling import loop
-from dpmc.studies import load_study
+from dpmc.studies import load_study, make_cell, pinned_hyperparameters
 from oracle import chains
 
 FEW = 30  #: iterations of a chain that is compared whole although it has trajectories
@@ -51,8 +51,8 @@ def has_trajectories(name: str) -> bool:
 def cell_of(study: str, model: str, method: str, epsilon: str) -> loop.Cell:
     """The cell of a chain; every draw is kept."""
     found = load_study(study)
-    values, source = found.pinned_hyperparameters(model, method)
-    cell = found.cell(_problem(study, model), method, epsilon, values, source)
+    given = pinned_hyperparameters(found, model, method)
+    cell = make_cell(found, _problem(study, model), method, epsilon, given)
     return dataclasses.replace(cell, thin=1, most_draws=None)
 
 

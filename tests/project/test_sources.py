@@ -15,7 +15,17 @@ from dpmc.cli.main import main
 from dpmc.common import sources
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
-from dpmc.studies import Study, load_study
+from dpmc.studies import (
+    Study,
+    build_algorithm,
+    chain_settings,
+    definition_of,
+    load_study,
+    number_of_rows,
+    pinned_hyperparameters,
+    source_version,
+)
+from dpmc.studies.cells import accountant_versions
 from dpmc.tuning import search
 
 ROOT = Path(__file__).parents[2]
@@ -264,19 +274,17 @@ def test_what_a_rule_imports_is_among_the_sources_of_its_version(made, rule) -> 
 def settings(*names: str) -> dict[tuple[str, ...], str]:
     """(Study, model, method, ε) -> what determines the chains."""
     studies = [load_study(ROOT / f"config/studies/{name}.yaml") for name in names]
-    return {
-        (study.name, *cell): study.sampling_settings(*cell) for study in studies for cell in study.cells()
-    }
+    return {(study.name, *cell): chain_settings(study, *cell) for study in studies for cell in study.cells()}
 
 
 def serves(name: str, study: Study, cell: tuple[str, str, str]) -> bool:
     """Is this the accountant of a cell with a budget, or of its noise?"""
     model, method, epsilon = cell
-    values, source = study.pinned_hyperparameters(model, method)
-    about, n = study.definition(model), study.number_of_rows(model)
+    given = pinned_hyperparameters(study, model, method)
+    about, n = definition_of(study, model), number_of_rows(study, model)
     if epsilon == "inf" and study.epsilon_kind == "total":
         return False
-    algorithm = study.algorithm(method, values, len(about.true_theta), source, epsilon, n)
+    algorithm = build_algorithm(study, method, given, len(about.true_theta), epsilon, n)
     once, each = algorithm.releases(n)
     presets = {study.method(method).accountant, *(["tight"] if study.epsilon_kind != "total" else [])}
     return name in {accountants.resolve(preset, once + each).name for preset in presets}
@@ -305,7 +313,7 @@ def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -
     content = {"title": "mine", "delta": thesis["delta"], "seeds": 2, "models": models, "methods": methods}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**content, "figures": []}))
     study = load_study(tmp_path / "mine.yaml")
-    assert study.accountants("circle", "dp-penalty") == accountants.versions("thesis")
+    assert accountant_versions(study, "circle", "dp-penalty") == accountants.versions("thesis")
     assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
     assert accountants.versions("zcdp") == {"zcdp": accountants.get("zcdp").version}
 
@@ -324,7 +332,7 @@ def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
 
     def now() -> str:
         version.cache_clear()
-        return study.sampling_settings("mine", "dp-penalty", "1") + study.source_version("mine")
+        return chain_settings(study, "mine", "dp-penalty", "1") + source_version(study, "mine")
 
     assert modules(model, without=("dpmc",)) == {"model_of_mine", "helper_of_mine"}
     first = now()
@@ -335,4 +343,4 @@ def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
     assert second != first
     model.write_text("not Python:\n")
     assert now() != second
-    assert load_study("smoke").source_version("circle") == ""
+    assert source_version(load_study("smoke"), "circle") == ""

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ import dpmc
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.tuning import search
 from dpmc.tuning.search import Bench
 from dpmc.tuning.trials import Trial, open_table, read
@@ -151,11 +152,11 @@ def test_trials_of_another_search_are_set_aside(
 
 
 def test_trials_are_keyed_by_study_and_method(study: Study, problem: Any) -> None:
-    twins = study.model_copy(update={"methods": {**study.methods, "twin": study.methods["dp-penalty"]}})
+    twins = replace(study, methods={**study.methods, "twin": study.methods["dp-penalty"]})
     studies = [
         (study, "dp-penalty"),
         (twins, "twin"),
-        (study.model_copy(update={"name": "another"}), "dp-penalty"),
+        (replace(study, name="another"), "dp-penalty"),
     ]
     keys = {search._key(Bench(one, "flat-banana-2d", method, problem), 3) for one, method in studies}
     assert len(keys) == 3
@@ -214,8 +215,8 @@ def test_evaluation_data_are_refused(study: Study, tmp_path: Path) -> None:
     published = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 8)
     with pytest.raises(DpmcError, match="takes tuning, which no evaluation uses"):
         run(study, published, tmp_path / "trials.csv")
-    spec = study.models["flat-banana-2d"].model_copy(update={"data": "tuning"})
-    same = study.model_copy(update={"models": {"flat-banana-2d": spec}})
+    spec = replace(study.models["flat-banana-2d"], data="tuning")
+    same = replace(study, models={"flat-banana-2d": spec})
     with pytest.raises(DpmcError, match="data: tuning: a search would use the data of its evaluation"):
         run(same, published, tmp_path / "trials.csv")
 
@@ -457,21 +458,21 @@ def test_a_study_takes_tuned_settings_from_its_file(tmp_path: Path) -> None:
     found = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3, "proposal_sd": 0.1}}}
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
     with pytest.raises(DpmcError, match=r"small.tuned.yaml: no such file"):
-        load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
+        pinned_hyperparameters(load_study(path), "flat-banana-2d", "dp-penalty")
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
     study = load_study(path)
-    values, source = study.pinned_hyperparameters("flat-banana-2d", "fixed")  # by its settings_of
+    values, source = pinned_hyperparameters(study, "flat-banana-2d", "fixed")  # by its settings_of
     assert values == found["dp-penalty"]["flat-banana-2d"] and "small.tuned.yaml" in source
-    values, source = study.pinned_hyperparameters("flat-banana-2d", "rwmh")
+    values, source = pinned_hyperparameters(study, "flat-banana-2d", "rwmh")
     assert values == {"proposal_sd": 0.05} and "small.yaml" in source
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("- a", "must be a mapping"),
-        ("dp-penalty: 5", "dp-penalty: 5 must be a mapping"),
-        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: None must be a mapping"),
+        ("- a", "valid dictionary"),
+        ("dp-penalty: 5", "dp-penalty: 5: Input should be a valid dictionary"),
+        ("dp-penalty: {flat-banana-2d: }", "flat-banana-2d: None: Input should be a valid dictionary"),
         ("dp-penlty: {flat-banana-2d: {tau: 1}}", "hyperparameters are missing; no search found any"),
         ("dp-penalty: {flat-bananas: {tau: 1}}", "hyperparameters are missing; no search found any"),
     ],
@@ -483,7 +484,7 @@ def test_a_mistake_in_a_file_of_tuned_settings_is_reported(
     path.write_text(STUDY.replace("title: a search", "title: a search\nhyperparameters: tuned"))
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(content)
     with pytest.raises(DpmcError, match=f"small.tuned.yaml.*{message}"):
-        load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
+        pinned_hyperparameters(load_study(path), "flat-banana-2d", "dp-penalty")
 
 
 @pytest.mark.parametrize(
@@ -531,12 +532,14 @@ def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(t
     path.write_text(STUDY.replace("\n  rwmh: {}", tuned))
     (tmp_path / "config" / "hyperparameters" / "small.tuned.yaml").write_text(yaml.safe_dump(found))
     study = load_study(path)
-    assert study.pinned_hyperparameters("flat-banana-2d", "dp-penalty")[0] == PINNED
-    assert study.pinned_hyperparameters("flat-banana-2d", "found")[0] == found["dp-penalty"]["flat-banana-2d"]
+    assert pinned_hyperparameters(study, "flat-banana-2d", "dp-penalty")[0] == PINNED
+    assert (
+        pinned_hyperparameters(study, "flat-banana-2d", "found")[0] == found["dp-penalty"]["flat-banana-2d"]
+    )
     # A study whose settings are all another's has a file of what was found, and no other.
     (tmp_path / "config" / "hyperparameters" / "small.yaml").unlink()
     path.write_text(path.read_text().replace("title: a search", "title: a search\nhyperparameters: tuned"))
-    values, _ = load_study(path).pinned_hyperparameters("flat-banana-2d", "dp-penalty")
+    values, _ = pinned_hyperparameters(load_study(path), "flat-banana-2d", "dp-penalty")
     assert values == found["dp-penalty"]["flat-banana-2d"]
 
 
@@ -551,7 +554,7 @@ def test_one_method_of_a_study_takes_tuned_settings_and_another_published_ones(t
 def test_a_study_selects_the_methods_to_search(tmp_path: Path, tuning: str, methods: tuple[str, ...]) -> None:
     path = write_study(tmp_path)
     path.write_text(STUDY.replace("seeds: 2", f"seeds: 2\ntuning: {tuning}"))
-    assert load_study(path).tuning_methods == methods
+    assert load_study(path).tuning.methods == methods
     path.write_text(STUDY.replace("seeds: 2", "seeds: 2\ntuning: {methods: [dp-penlty]}"))
     with pytest.raises(DpmcError, match="tuning: methods: 'dp-penlty' is unknown; known: dp-penalty"):
         load_study(path)
@@ -564,7 +567,7 @@ STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config/stud
 def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
     study = load_study(name)
     for model, method in search.searched_pairs(study):
-        values, _ = study.pinned_hyperparameters(model, method)
+        values, _ = pinned_hyperparameters(study, model, method)
         for given in search.free_hyperparameters(study, model, method):
             assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
 

@@ -13,7 +13,7 @@ import yaml
 
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, build_algorithm, load_study, pinned_hyperparameters
 from dpmc.studies.pairs import two_accountings
 from pipeline_copy import copy_pipeline
 
@@ -89,7 +89,7 @@ CIRCLE = OTHER["models"]["circle"]
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"methods": {"dp-hmc": {"from_study": "bace"}}}, ["from_study", "'bace'", "known: base, other"]),
+        ({"methods": {"dp-hmc": {"from_study": "bace"}}}, ["from_study", "bace.yaml: no such file"]),
         ({"methods": {"dp-hcm": {"from_study": "base"}}}, ["dp-hcm", "does not run this method", "dp-hmc"]),
         ({"methods": {"dp-hmc": {"from_study": "other"}}}, ["'other'", "is this study"]),
         (
@@ -104,7 +104,7 @@ CIRCLE = OTHER["models"]["circle"]
             {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
             ["dp-hmc: accountant", "not allowed with from_study"],
         ),
-        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "must be a text"]),
+        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "valid string"]),
         ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),
         ({"chains": 2}, ["chains of circle", "1 there and 2 here"]),
         ({"epsilon_kind": "per-iteration"}, ["epsilon_kind", "'total' there"]),
@@ -230,7 +230,6 @@ def test_the_thesis_accounted_for_tightly() -> None:
 def test_the_study_of_fresh_data_runs_both_accountings() -> None:
     study = load_study(ROOT / "config/studies/thesis-tight-fresh.yaml")
     for model, method, _ in study.cells():
-        values, source = study.pinned_hyperparameters(model, method)
-        study.algorithm(method, values, 2, source)
+        build_algorithm(study, method, pinned_hyperparameters(study, model, method), 2)
     assert [spec.data for spec in study.models.values()] == 2 * ["fresh-0", "fresh-1", "fresh-2"]
     assert len(two_accountings(study)) == 3

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from dpmc.reports.claims import CLAIMS
@@ -15,6 +16,7 @@ from dpmc.common.shipped import shipped
 from dpmc.studies.figures import declared_figure
 from dpmc.common.sources import version as sources_version
 from dpmc.studies import PLACES, load_study, study_files
+from dpmc.studies import chain_settings, number_of_rows, pinned_hyperparameters, source_version
 from dpmc.reports.tables import TABLES as PAPER_TABLES
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
@@ -58,8 +60,8 @@ def available(study):
     for label, method in study.methods.items():
         kept = tuple(model for model in method.models if model in models)
         if kept:
-            methods[label] = method.model_copy(update={"models": kept})
-    return study.model_copy(update={"models": models, "methods": methods})
+            methods[label] = replace(method, models=kept)
+    return replace(study, models=models, methods=methods)
 
 
 def refuse(reason):

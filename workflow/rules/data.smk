@@ -28,7 +28,7 @@ rule data:
     params:
         # With a hash of a user's model, "" for those of dpmc, which have DATA_VERSION.
         settings=lambda wildcards: (
-            data_settings(wildcards) + STUDIES[wildcards.study].source_version(wildcards.model)
+            data_settings(wildcards) + source_version(STUDIES[wildcards.study], wildcards.model)
         ),
     shell:
         "dpmc data --study {wildcards.study} --model {wildcards.model} --data {wildcards.dataset} "

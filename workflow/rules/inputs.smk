@@ -26,7 +26,7 @@ def evaluation_data(wildcards):
 
 def pinned(study, model, method):
     """Return the hyperparameters of config/hyperparameters."""
-    return checked(study.pinned_hyperparameters, model, method)[0]
+    return checked(pinned_hyperparameters, study, model, method)[0]
 
 
 def model_cells(wildcards):
@@ -81,7 +81,7 @@ def tuning_settings(wildcards):
     """Return everything that determines a tuning result; a change tunes anew."""
     study = STUDIES[wildcards.study]
     spec = study.model(wildcards.model)
-    settings = study.sampling_settings(wildcards.model, wildcards.method, spec.tuning_epsilon)
+    settings = chain_settings(study, wildcards.model, wildcards.method, spec.tuning_epsilon)
     values = pinned(study, wildcards.model, wildcards.method)
     return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
 
@@ -128,9 +128,9 @@ def tried(wildcards):
 def budget_settings(wildcards):
     """Return everything in the study that determines its budgets; a change computes them anew."""
     study = STUDIES[wildcards.study]
-    cells = [[study.sampling_settings(*cell), pinned(study, *cell[:2])] for cell in study.cells()]
+    cells = [[chain_settings(study, *cell), pinned(study, *cell[:2])] for cell in study.cells()]
     own = [
-        checked(study.number_of_rows, label)
+        checked(number_of_rows, study, label)
         for label, spec in study.models.items()
         if spec.rows_file
     ]
@@ -161,7 +161,7 @@ def sampling_settings(study, model, methods, wildcards):
     """Return what determines the draws of a method, or of all that may share a job, besides inputs, ε and seed."""
     settings = ""
     for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
-        settings += study.sampling_settings(model, method, epsilon="")
+        settings += chain_settings(study, model, method, epsilon="")
         if not study.is_tried(model, method):
             settings += json.dumps(pinned(study, model, method), sort_keys=True)
     return settings
@@ -274,7 +274,7 @@ def all_of(names):
         for study in map(STUDIES.get, names):
             for label, spec in study.models.items():
                 if spec.rows_file:
-                    checked(study.number_of_rows, label)
+                    checked(number_of_rows, study, label)
         return [file for name in names for file in study_targets(name)]
 
     return files

@@ -40,7 +40,7 @@ rule speed:
     threads: every_core
     params:
         cells=lambda wildcards: [
-            STUDIES[wildcards.study].sampling_settings(*cell)
+            chain_settings(STUDIES[wildcards.study], *cell)
             for cell in STUDIES[wildcards.study].cells()
         ],
     shell:

@@ -7,7 +7,7 @@ from dpmc.cli.given import at_least, check_output, hyperparameters_of, study_as_
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
-from dpmc.studies import Study, load_study, read_yaml
+from dpmc.studies import Study, build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
 def budget(options: argparse.Namespace) -> None:
@@ -19,13 +19,13 @@ def budget(options: argparse.Namespace) -> None:
 
     study = study_as_asked(options)
     kept, k = _what_to_budget(study, options)
-    definition = study.definition(options.model)
-    n = at_least(1, "n", options.n) or study.number_of_rows(options.model)
+    definition = definition_of(study, options.model)
+    n = at_least(1, "n", options.n) or number_of_rows(study, options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n)
-    values, source = hyperparameters_of(study, options)
-    algorithm = study.algorithm(options.method, values, len(definition.true_theta), source, kept, n)
+    given = hyperparameters_of(study, options)
+    algorithm = build_algorithm(study, options.method, given, len(definition.true_theta), kept, n)
     releases = RunReleases.of(algorithm, n, study.chains)
     total = None if k else float(canonical_epsilon(options.epsilon))
     answers = releases.by_accountant(delta, epsilon=total, iterations=k)

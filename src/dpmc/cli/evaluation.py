@@ -10,7 +10,7 @@ from dpmc.cli.given import check_output, problem_of, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, definition_of, load_study, make_cell, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
 
 
@@ -57,11 +57,11 @@ def speed(options: argparse.Namespace) -> None:
             chosen[model, method] = epsilon
     rows = []
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
-        study.definition(model)
+        definition_of(study, model)
         problem = problem_of(study, model, files.get(model))
         for (_, method), epsilon in cells:
-            values, source = study.pinned_hyperparameters(model, method)
-            cell = study.cell(problem, method, epsilon, values, source)
+            given = pinned_hyperparameters(study, model, method)
+            cell = make_cell(study, problem, method, epsilon, given)
             iterations, seconds = speed.seconds_per_iteration(cell)
             values_of_row = (study.name, model, method, epsilon, iterations, seconds)
             rows.append(dict(zip(speed.COLUMNS, values_of_row, strict=True)))

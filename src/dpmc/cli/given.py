@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,16 @@ from dpmc.common.progress import reporter
 from dpmc.common.values import MOST_CHAINS
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, load_study, read_yaml
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    definition_of,
+    load_study,
+    number_of_rows,
+    pinned_hyperparameters,
+    read_rows,
+    read_yaml,
+)
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
@@ -25,8 +35,8 @@ def study_as_asked(options: argparse.Namespace) -> Study:
         raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
     if options.chains is not None and options.chains > MOST_CHAINS:
         raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
-    return study.model_copy(
-        update={"chains": chains or study.chains, "delta": study.delta if delta is None else delta}
+    return dataclasses.replace(
+        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
     )
 
 
@@ -53,17 +63,17 @@ def problem_of(
     if rows is not None or file is None:
         from dpmc.data import datasets  # slow to import; a job that reads a problem file does not need it
     if rows is not None:
-        definition = study.definition(label)
+        definition = definition_of(study, label)
         problem = datasets.from_rows(
-            label, spec.model, rows.stem, study.read_rows(label, rows), starts, str(rows), definition
+            label, spec.model, rows.stem, read_rows(study, label, rows), starts, str(rows), definition
         )
         if spec.start == "true":
             problem.starts[:] = problem.true_theta
         return problem
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
-        n = study.number_of_rows(label) if spec.rows_file else spec.n
-        return datasets.build(label, spec.model, name, n, starts, spec.start, study.definition(label))
+        n = number_of_rows(study, label) if spec.rows_file else spec.n
+        return datasets.build(label, spec.model, name, n, starts, spec.start, definition_of(study, label))
     problem = read_problem(file)
     for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
         if held != wanted:
@@ -73,10 +83,10 @@ def problem_of(
     return problem
 
 
-def hyperparameters_of(study: Study, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def hyperparameters_of(study: Study, options: argparse.Namespace) -> Hyperparameters:
     """Return hyperparameters and their source: `--hyperparameters`, or the study's own."""
     if options.hyperparameters is None:
-        return study.pinned_hyperparameters(options.model, options.method)
+        return pinned_hyperparameters(study, options.model, options.method)
     path = options.hyperparameters
     content = read_yaml(path)
     if isinstance(content, dict) and "hyperparameters" in content:
@@ -86,7 +96,7 @@ def hyperparameters_of(study: Study, options: argparse.Namespace) -> tuple[dict[
         content = content["hyperparameters"]
     if not isinstance(content, dict):
         raise DpmcError(f"{path}: must be a mapping of hyperparameters")
-    return content, str(path)
+    return Hyperparameters(content, str(path))
 
 
 def at_least(least: int, key: str, *values: int | None) -> int | None:

@@ -15,7 +15,7 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_STARTS
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study
+from dpmc.studies import Study, calibrated_values, definition_of, make_cell
 
 
 def sample(options: argparse.Namespace) -> None:
@@ -29,7 +29,7 @@ def sample(options: argparse.Namespace) -> None:
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     written = [Output("--output", file, outputs.CHAINS) for *_, files in runs for file in files.values()]
     outputs.check(written, inputs, options.force)
-    study.definition(options.model)
+    definition_of(study, options.model)
     starts = (max(seed for _, _, seeds, _ in runs for seed in seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     several = [
@@ -94,7 +94,7 @@ def _jobs(
     from dpmc.sampling.cell import described
 
     how = study.own_method(options.method)
-    values, source = hyperparameters_of(study, options)
+    pinned = hyperparameters_of(study, options)
     given: dict[str, Any] = {
         name: value
         for name in ("iterations", "thin")
@@ -103,10 +103,10 @@ def _jobs(
     alike: dict[str, list[Any]] = {}
     about = {}
     for epsilon in epsilons:
-        cell = dataclasses.replace(study.cell(problem, options.method, epsilon, values, source), **given)
-        about[epsilon] = described(cell, values, study.name, how.algorithm, how.options)
+        cell = dataclasses.replace(make_cell(study, problem, options.method, epsilon, pinned), **given)
+        about[epsilon] = described(cell, pinned.values, study.name, how.algorithm, how.options)
         if study.epsilon_kind != "total":
-            calibrated = study.settings(options.method, values, epsilon, problem.n)
+            calibrated = calibrated_values(study, options.method, pinned.values, epsilon, problem.n)
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
         alike.setdefault(about[epsilon].get("calibrated", ""), []).append(cell)
     return [jobs.Job(cells, seeds, about, files) for cells in alike.values()]

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
-from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning, described
+from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
 
 TITLES: dict[str, type[Keys]] = {
     "": StudyKeys,
@@ -30,27 +30,22 @@ def tables() -> str:
     """Return a Markdown table for each mapping of the file."""
     parts = []
     for title, declaration in TITLES.items():
-        head = f"### `{title}`\n\n" if title else ""
-        rows = "".join(f"| {' | '.join(row)} |\n" for row in _rows(declaration))
-        parts.append(f"{head}| key | meaning | must be | default |\n| --- | --- | --- | --- |\n{rows}")
+        schema = declaration.model_json_schema()
+        lines = [f"### `{title}`", ""] if title else []
+        lines += ["| key | meaning | must be | default |", "| --- | --- | --- | --- |"]
+        for key, about in schema["properties"].items():
+            given = about.get("default")
+            default = "needed" if key in schema.get("required", ()) else f"`{given}`" if given else ""
+            meaning = about["description"].replace("|", r"\|")
+            lines.append(f"| `{key}` | {meaning} | {_rule(about)} | {default} |")
+        parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)
-
-
-def _rows(declaration: type[Keys]) -> list[list[str]]:
-    schema = declaration.model_json_schema()
-    found = []
-    for key in described(declaration):
-        about = schema["properties"][key]
-        given = about.get("default")
-        default = "needed" if key in schema.get("required", ()) else f"`{given}`" if given else ""
-        found.append([f"`{key}`", about["description"].replace("|", r"\|"), _rule(about), default])
-    return found
 
 
 def _rule(about: dict[str, Any]) -> str:
     """Return the rule of a value in words, from pydantic's JSON schema."""
     if "rule" not in about:
-        about = next((one for one in about.get("anyOf", ()) if one.get("type") != "null"), about)
+        about = next((part for part in about.get("anyOf", ()) if part.get("type") != "null"), about)
     if "rule" in about:
         return str(about["rule"])
     if "enum" in about:
@@ -72,8 +67,8 @@ class _Schema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])  # "" and [] stand for defaults that descriptions name
 
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
-        found = super().dict_schema(schema)  # without a word on labels that break the pattern
-        return found | {"additionalProperties": False} if "patternProperties" in found else found
+        made = super().dict_schema(schema)  # which allows labels that break the pattern
+        return made | {"additionalProperties": False} if "patternProperties" in made else made
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

@@ -2,6 +2,8 @@
 
 import functools
 import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -9,9 +11,6 @@ import yaml
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import decimal, shown, whole
-
-MOST_NESTED = 20  #: depth of nesting
-MOST_VALUES = 100_000  #: of a file; an anchor (&x) counts each time it is used
 
 #: The loader in C, eight times as fast, if PyYAML was built with it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -40,60 +39,57 @@ class Document(NamedTuple):
         """Raise DpmcError naming file, line, keys and rule."""
         raise DpmcError(f"{self.place(*keys)}: {rule}")
 
+    def require(self, value: str, known: Collection[str], *keys: str | int) -> None:
+        """Raise DpmcError with the known values unless `value` is one of them."""
+        if value not in known:
+            self.refuse(*keys, rule=f"{value!r} is unknown; known: {', '.join(dict.fromkeys(known))}")
+
+    @contextmanager
+    def blamed(self, *keys: str | int) -> Iterator[None]:
+        """Put file, line and keys before the message of a DpmcError raised within this context."""
+        try:
+            yield
+        except DpmcError as error:
+            self.refuse(*keys, rule=str(error).removeprefix(f"{keys[-1]}: "))
+
+
+def beside(study: Path, folder: str, name: str) -> Path:
+    """Return <folder>/<name> in the folder of a study's file if it is there, else beside that folder."""
+    within = study.parent / folder / name
+    return within if within.is_file() else study.parent.parent / folder / name
+
 
 def read_yaml(path: Path) -> Any:
     """Read a YAML file.
 
-    Raises DpmcError if it is missing, is not YAML, has a duplicate key or one that is not a text, or is too
-    large or too deeply nested.
+    Raises DpmcError if it cannot be read, is not YAML, or has a duplicate key or one that is not a text.
     """
     return read_document(path).content
 
 
 def read_document(path: Path) -> Document:
-    """Read a YAML file with the lines of its keys; raises DpmcError as `read_yaml` does."""
-    return parse(read_bytes(path), path)
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a file; raise DpmcError if that fails."""
+    """Read a YAML file with the lines of its keys; raise DpmcError as `read_yaml` does."""
     try:
-        return path.read_bytes()
+        return _parse(path.read_bytes(), path)
     except FileNotFoundError:
         raise DpmcError(f"{path}: no such file") from None
     except OSError as error:
         raise DpmcError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+# Cached by content: a study looks up hyperparameters in the same file for each of its cells.
 @functools.lru_cache(maxsize=32)
-def parse(text: bytes, path: Path) -> Document:
-    """Parse the text of a file; raises DpmcError as `read_yaml` does."""
-
+def _parse(text: bytes, path: Path) -> Document:
     class Loader(_StrictLoader):
         lines: dict[int, dict[str, int]] = {}
 
     try:
-        content = yaml.load(text.decode(), Loader)
+        return Document(path, yaml.load(text.decode(), Loader), Loader.lines)
     except RecursionError:
-        raise DpmcError(f"{path}: is nested more than {MOST_NESTED} deep") from None
+        raise DpmcError(f"{path}: is nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         words = " ".join(str(error).split()).replace('in "<unicode string>", line', "at line")
         raise DpmcError(f"{path}: is not valid YAML: {words}") from None
-    _check_size(content, path)
-    return Document(path, content, Loader.lines)
-
-
-def _check_size(content: Any, path: Path) -> None:
-    level, count = [content], 0
-    for _ in range(MOST_NESTED):
-        inner = [value for value in level if isinstance(value, dict | list)]
-        count += sum(map(len, inner))
-        if count > MOST_VALUES:
-            raise DpmcError(f"{path}: holds more than {MOST_VALUES} values")
-        level = [part for value in inner for part in (value.values() if isinstance(value, dict) else value)]
-        if not level:
-            return
-    raise DpmcError(f"{path}: is nested more than {MOST_NESTED} deep")
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc]

@@ -3,48 +3,38 @@
 Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
-import functools
-import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
+from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
 from dpmc.common.values import shown
 from dpmc.metrics.names import METRICS, is_metric
-from dpmc.studies.documents import Document, parse, read_bytes
+from dpmc.models import MODELS
+from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
-from dpmc.studies.table_names import NAMES
+from dpmc.studies.study import Study
 
-COMMON = "common.yaml"  #: the file of dpmc with figures for any study
-
-
-def _limits(value: Any) -> Any:
-    numbers = isinstance(value, list) and all(
-        isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in value
-    )
-    if not numbers or len(value) != 2 or not value[0] < value[1]:
-        raise ValueError(f"{shown(value)} must be two numbers, the smaller first")
-    return tuple(value)
+TABLES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: names, of `reports.tables`
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{shown(value)} must be a number")
-    return float(value)
+def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
+    if len(value) != 2 or not value[0] < value[1]:
+        raise ValueError(f"{shown(list(value))} must be two numbers, the smaller first")
+    return value
 
 
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema({"rule": "number"})]
 Limits = Annotated[
-    tuple[float, float], BeforeValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
+    tuple[Real, ...], AfterValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
-Real = Annotated[float, BeforeValidator(_number), WithJsonSchema({"rule": "number"})]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
@@ -141,79 +131,52 @@ class Figures(RootModel[dict[Label, FigureKeys]]):
     """A file of figures."""
 
 
-def _declared_at(keys: list[Any]) -> type[Keys]:
-    kinds: dict[Any, type[Keys]] = {"x": Across, "y": Axis, "lines": Line, "panels": Panel}
-    around = [kinds[name] for name in keys[1:-1] if name in kinds]
-    return around[-1] if around else FigureKeys
-
-
-@functools.lru_cache(maxsize=32)
-def _declared(text: bytes, path: Path) -> tuple[dict[str, FigureKeys], Document]:
-    document = parse(text, path)
-    figures = validated(Figures, document, _declared_at).root
-    for name in NAMES:
+def _declared(file: Path) -> tuple[dict[str, FigureKeys], Document]:
+    """Read and check the figures of a file."""
+    document = read_document(file)
+    figures = validated(Figures, document).root
+    for name in TABLES:
         if name in figures:
             document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
     return figures, document
 
 
-def own_file(study: Path) -> Path | None:
-    """Return the file of a study's own figures, beside it or beside its folder; None if there is none."""
-    places = (folder / "figures" / study.name for folder in (study.parent, study.parent.parent))
-    return next((place for place in places if place.is_file()), None)
-
-
 def own_figures(study: Path) -> dict[str, FigureKeys]:
     """Return the figures of a study's own file by name; raise DpmcError for a wrong declaration."""
-    file = own_file(study)
-    return _declared(read_bytes(file), file)[0] if file else {}
+    file = beside(study, "figures", study.name)
+    return _declared(file)[0] if file.is_file() else {}
 
 
-def check_own(study: Path, names: Iterable[str], models: Iterable[str], methods: Iterable[str]) -> None:
+def check_own(study: Study) -> None:
     """Check the names in a study's own figures: of metrics, and of models and methods, also in pairs.
 
-    `names` are the figures that the study lists, `models` and `methods` its labels; ids of the catalogue and
-    of algorithms are known, too.
-
-    Raises DpmcError naming file, line, key and value.
+    Ids of the catalogue and of algorithms are known, too. Raises DpmcError naming file, line, key and value.
     """
-    from dpmc.algorithms import ALGORITHMS
-    from dpmc.models import MODELS
-
-    file = own_file(study)
-    if file is None:
-        return
-    figures, document = _declared(read_bytes(file), file)
-    known = {
-        "metric": METRICS,
-        "models": tuple(dict.fromkeys((*models, *MODELS))),
-        "methods": tuple(dict.fromkeys((*methods, *ALGORITHMS))),
-        "pairs": (*models, *methods),
-    }
-    for name in figures.keys() & set(names):
-        for what, there in known.items():
-            for one in _names(figures[name], what):
-                if one not in there and not (what == "metric" and is_metric(one)):
-                    document.refuse(name, what, rule=f"{one!r} is unknown; known: {', '.join(there)}")
-
-
-def _names(figure: FigureKeys, what: str) -> list[str]:
-    """Return the names in a key of a figure; no metrics if it has `draw`, whose function may use any."""
-    if what == "pairs":
-        return [label for pair in figure.pairs.items() for label in pair if "*" not in label]
-    if what == "metric":
-        metrics = [*figure.metric, *(panel.metric for panel in figure.panels if panel.metric)]
-        return metrics if figure.kind else []
-    return list(getattr(figure, what))
+    file = beside(study.path, "figures", study.path.name)
+    figures, document = _declared(file) if file.is_file() else ({}, study.document)
+    models, methods = study.models, study.methods
+    for name in figures.keys() & set(study.figures):
+        figure = figures[name]
+        metrics = (*figure.metric, *(panel.metric for panel in figure.panels if panel.metric))
+        pairs = [label for pair in figure.pairs.items() for label in pair if "*" not in label]
+        for what, named, known in (
+            ("models", figure.models, (*models, *MODELS)),
+            ("methods", figure.methods, (*methods, *ALGORITHMS)),
+            ("pairs", pairs, (*models, *methods)),
+            # A function that draws may use any metric.
+            ("metric", [text for text in metrics if figure.kind and not is_metric(text)], METRICS),
+        ):
+            for text in named:
+                document.require(text, known, name, what)
 
 
 def known_figures(study: Path) -> dict[str, FigureKeys]:
     """Return all figures that a study can have: its own, the common ones, those of dpmc's studies."""
     folder = shipped("config", "figures")
-    coming: dict[str, FigureKeys] = {}
-    for file in [*sorted(folder.glob("*.yaml")), folder / COMMON]:
-        coming |= _declared(read_bytes(file), file)[0]
-    return {**coming, **own_figures(study)}
+    known: dict[str, FigureKeys] = {}
+    for file in [*sorted(folder.glob("*.yaml")), folder / "common.yaml"]:  # `common` counts most
+        known |= _declared(file)[0]
+    return known | own_figures(study)
 
 
 def declared_figure(study: Path, name: str) -> FigureKeys:

@@ -1,11 +1,10 @@
 """The keys of a study's file, declared once: meaning, rule and default of each.
 
 Reading, checks, the tables of config/README.md and the JSON schema (`python -m dpmc.studies`) follow from
-these fields. A field made by `added` is not a key of the file; it is filled in when the file is read.
+these fields. `study.Study` is what they mean, with every default filled in.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,9 +17,9 @@ from pydantic import (
     StrictInt,
     ValidationError,
     WithJsonSchema,
-    field_validator,
+    model_validator,
 )
-from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -33,19 +32,12 @@ OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
 
 
-def added(default: Any) -> Any:
-    """Declare a field that is not a key of the file."""
-    return Field(default, validation_alias="(added)")
-
-
 def key(meaning: str, default: Any = ...) -> Any:
     """Declare a key of the file; it is required if it has no default."""
     return Field(default, description=meaning, validate_default=default == {})
 
 
 def _epsilon(value: Any) -> str:
-    if value != "inf" and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ValueError(f"{shown(value)} must be a number greater than 0, or inf")
     try:
         return canonical_epsilon(value)
     except DpmcError as error:
@@ -53,11 +45,8 @@ def _epsilon(value: Any) -> str:
 
 
 def _delta(value: Any) -> Any:
-    if isinstance(value, str):
-        right = re.fullmatch(OVER_N, value) is not None
-    else:
-        right = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
-    if not right:
+    over_n = isinstance(value, str) and re.fullmatch(OVER_N, value)
+    if not over_n and not (isinstance(value, float) and 0.0 < value < 1.0):
         raise ValueError(f"{shown(value)} must be a number in (0, 1), or a text such as 0.1/n")
     return value
 
@@ -119,21 +108,26 @@ class Keys(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _has_a_value(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("None must be a value, or the key be left out")
-        return value
+    def _known_keys_with_values(cls, given: Any) -> Any:
+        # Before pydantic's own check, by which a misspelt key would also be missing.
+        for name, value in given.items() if isinstance(given, dict) else ():
+            if name not in cls.model_fields:
+                rule = f"unknown key; known: {', '.join(cls.model_fields)}"
+            elif value is None:
+                rule = "None must be a value, or the key be left out"
+            else:
+                continue
+            raise PydanticCustomError("key", "{key}: {rule}", {"key": name, "rule": rule})
+        return given
 
 
 class ModelSpec(Keys):
     """The keys of a model."""
 
-    label: SkipJsonSchema[str] = added("")
     model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
     data: Data = key("data set; a file's path is relative to the study's folder", "published")
-    rows_file: SkipJsonSchema[Path | None] = added(None)  # file of the user's rows; `data` is then its stem
     columns: Texts = key("columns of that file by name; default: the model's, else all", ())
     n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None)
     start: Literal["perturbed", "true"] = key(
@@ -149,7 +143,6 @@ class ModelSpec(Keys):
 class MethodSpec(Keys):
     """The keys of a method."""
 
-    label: SkipJsonSchema[str] = added("")
     from_study: Text = key("another study that runs this method; its cells are reused and none is run", "")
     algorithm: Text = key("algorithm; default: the label", "")
     accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
@@ -198,56 +191,22 @@ class StudyKeys(Keys):
     )
 
 
-#: Texts of errors, by pydantic's name of the rule.
-_WORDS = {
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "int_type": "must be an integer",
-    "string_type": "must be a text",
-    "tuple_type": "must be a list",
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "literal_error": "must be {expected}",
-    "too_short": "must have at least {min_length} entry",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must match {pattern}",
-}
-
 Declared = TypeVar("Declared", bound=BaseModel)
 
 
-def _declared_at(keys: list[Any]) -> type[Keys]:
-    kinds: dict[Any, type[Keys]] = {"models": ModelSpec, "methods": MethodSpec, "tuning": Tuning}
-    return kinds[keys[0]] if len(keys) > 1 else StudyKeys
-
-
-def validated(
-    declaration: type[Declared],
-    document: Document,
-    declared_at: Callable[[list[Any]], type[Keys]] = _declared_at,
-) -> Declared:
-    """Return a document's content, validated; raise DpmcError for the first broken rule.
-
-    `declared_at` returns the declaration of the mapping that holds a key, given the path of keys to it.
-    """
+def validated(declaration: type[Declared], document: Document) -> Declared:
+    """Return a document's content, validated; raise DpmcError for the first broken rule."""
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
-        # Report unknown keys first: a misspelt key is also reported as missing.
-        error = min(caught.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+        error = caught.errors(include_url=False)[0]
     keys = [key for key in error["loc"] if key != "[key]"]
-    if error["type"] == "missing":
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "missing":
         document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")
-    if error["type"] == "extra_forbidden":
-        known = described(declared_at(keys))
-        document.refuse(*keys, rule=f"unknown key; known: {', '.join(known)}")
-    context = error.get("ctx", {})
-    if error["type"] == "value_error":
+    if kind == "key":
+        document.refuse(*keys, context["key"], rule=context["rule"])
+    if kind == "value_error":
         document.refuse(*keys, rule=str(context["error"]))
-    words = _WORDS[error["type"]].format(**context) if error["type"] in _WORDS else error["msg"]
-    document.refuse(*keys, rule=f"{shown(error['input'])} {words}")
-
-
-def described(declaration: type[Keys]) -> list[str]:
-    """Return the keys allowed in a mapping of the file."""
-    return [name for name, field in declaration.model_fields.items() if field.description]
+    words = error["msg"].partition(" or instance of ")[0]  # without the name of our class
+    document.refuse(*keys, rule=f"{shown(error['input'])}: {words}")

@@ -1,12 +1,8 @@
 """Pairs and groups of a study's methods that are compared: accountants, tuned settings, clip bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dpmc.studies.study import Study
+from dpmc.studies.study import Study
 
 WITHOUT_PRIVACY = ("rwmh", "hmc")  #: algorithms of the clipping experiment
 
@@ -26,20 +22,22 @@ def partners(pairs: Mapping[str, str], labels: Collection[str]) -> dict[str, str
 
     `*` stands for any text, the same on both sides.
     """
-    found = {}
-    for one, other in pairs.items():
-        before, star, after = one.partition("*")
+    partner_of = {}
+    for pattern, other in pairs.items():
+        before, star, after = pattern.partition("*")
         for label in labels:
             text = label.removeprefix(before).removesuffix(after) if star else ""
             if label == before + text + after and (partner := other.replace("*", text)) in labels:
-                found[label] = partner
-    return found
+                partner_of[label] = partner
+    return partner_of
 
 
 def tuned_pairs(study: Study) -> dict[str, str]:
     """Map each method to the one called `<its label>-tuned`, with hyperparameters that a search found."""
-    found = partners({"*-tuned": "*"}, study.methods)
-    return {before: tuned for tuned, before in found.items() if study.settings_are_tuned(tuned)}
+    pairs = partners({"*-tuned": "*"}, study.methods)
+    return {
+        before: tuned for tuned, before in pairs.items() if study.methods[tuned].hyperparameters == "tuned"
+    }
 
 
 def clipping_models(study: Study) -> list[str]:

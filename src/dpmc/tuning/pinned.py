@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.studies import Study
+from dpmc.studies import (
+    Study,
+    build_algorithm,
+    definition_of,
+    make_cell,
+    number_of_rows,
+    pinned_hyperparameters,
+)
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
@@ -23,16 +30,17 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
-    values, source = study.pinned_hyperparameters(model, method)
-    about = study.definition(model)
+    given = pinned_hyperparameters(study, model, method)
+    about = definition_of(study, model)
     epsilon = study.epsilons(model, method)[0]
-    study.algorithm(method, values, len(about.true_theta), source, epsilon, study.number_of_rows(model))
+    n = number_of_rows(study, model)
+    build_algorithm(study, method, given, len(about.true_theta), epsilon, n)
     why = (
         "the study takes its settings as they are"
         if study.tuning.mode == "none"
         else "without a budget there is nothing to tune against"
     )
-    return {**_about(study, model, method, values), "tried": f"not tried: {why}"}
+    return {**_about(study, model, method, given.values), "tried": f"not tried: {why}"}
 
 
 def pinned(
@@ -48,13 +56,13 @@ def pinned(
     from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling.loop import sample
 
-    values, source = study.pinned_hyperparameters(model, method)
-    cell = study.cell(problem, method, study.model(model).tuning_epsilon, values, source)
+    given = pinned_hyperparameters(study, model, method)
+    cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
     finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
     rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
     return {
-        **_about(study, model, method, values),
+        **_about(study, model, method, given.values),
         "tried": {
             "data": problem.dataset,
             "epsilon": study.model(model).tuning_epsilon,

@@ -21,7 +21,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,7 +33,17 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.metrics.statistics import median_error
-from dpmc.studies import MissingSettings, Study
+from dpmc.studies import (
+    Hyperparameters,
+    MissingSettings,
+    Study,
+    calibrated_values,
+    chain_settings,
+    definition_of,
+    make_cell,
+    number_of_rows,
+    pinned_hyperparameters,
+)
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import Table, Trial, open_table
 
@@ -75,13 +85,13 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
     Raises DpmcError if the study has no setting for the cell.
     """
-    spec, how, about = study.model(model), study.method(method), study.definition(model)
+    spec, how, about = study.model(model), study.method(method), definition_of(study, model)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
     private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
     if not names or not private or not hasattr(about.model, "posterior"):
         return ()
-    pinned, _ = study.pinned_hyperparameters(model, method)
-    decided = study.settings(method, pinned, spec.tuning_epsilon, study.number_of_rows(model))
+    pinned, _ = pinned_hyperparameters(study, model, method)
+    decided = calibrated_values(study, method, pinned, spec.tuning_epsilon, number_of_rows(study, model))
     kept = {**pinned, **decided}
     return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
 
@@ -95,8 +105,8 @@ def searched_pairs(study: Study) -> list[tuple[str, str]]:
     return [
         (model, method)
         for model, method in pairs
-        if model in study.tuning_models
-        and method in study.tuning_methods
+        if model in study.tuning.models
+        and method in study.tuning.methods
         and free_hyperparameters(study, model, method)
     ]
 
@@ -124,6 +134,38 @@ class Asking(Protocol):
         """Return what determines the draws besides hyperparameters and data."""
 
 
+@dataclass(frozen=True)
+class OfStudy:
+    """A study, asked as `Asking`."""
+
+    study: Study
+
+    @property
+    def name(self) -> str:
+        """Return the study's name."""
+        return self.study.name
+
+    def model(self, label: str) -> Any:
+        """Return the model of a label."""
+        return self.study.model(label)
+
+    def method(self, label: str) -> Any:
+        """Return the method of a label."""
+        return self.study.method(label)
+
+    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
+        """Return the pinned hyperparameters."""
+        return pinned_hyperparameters(self.study, model, method)
+
+    def cell(self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
+        """Return the cell with these hyperparameters."""
+        return make_cell(self.study, problem, method, epsilon, Hyperparameters(values, source))
+
+    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
+        """Return what determines the chains."""
+        return chain_settings(self.study, model, method, epsilon)
+
+
 class Bench:
     """Trial runs of settings of one (study, model, method): tuning data, pinned setting and limits.
 
@@ -131,10 +173,16 @@ class Bench:
     """
 
     def __init__(
-        self, study: Asking, model: str, method: str, problem: Problem, free: tuple[str, ...] | None = None
+        self,
+        study: Study | Asking,
+        model: str,
+        method: str,
+        problem: Problem,
+        free: tuple[str, ...] | None = None,
     ) -> None:
-        self.study, self.model, self.method, self.problem = study, model, method, problem
-        self.pinned, self.source = study.pinned_hyperparameters(model, method)
+        asked = OfStudy(study) if isinstance(study, Study) else study
+        self.study, self.model, self.method, self.problem = asked, model, method, problem
+        self.pinned, self.source = asked.pinned_hyperparameters(model, method)
         self.free = free_hyperparameters(study, model, method) if isinstance(study, Study) else free or ()
         if not self.free:
             raise DpmcError(

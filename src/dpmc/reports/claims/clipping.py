@@ -11,6 +11,7 @@ import numpy as np
 
 from dpmc.reports.claims.kinds import Cases, fraction, reduced
 from dpmc.reports.claims.table import Cells, Floats, Table
+from dpmc.studies import pinned_hyperparameters
 
 CLIPPED, DISTANCE, CONVERGENCE = "ratio_clip_fraction", "mmd", "rhat_max"
 
@@ -66,7 +67,7 @@ def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
         if method not in study.methods or model not in study.models:
             yield f"{method}, {model}", np.nan
             continue
-        chosen = float(study.pinned_hyperparameters(model, method)[0][key])
+        chosen = float(pinned_hyperparameters(study, model, method).values[key])
         below = increase(table, cells)[bounds <= chosen]
         yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else np.nan
 

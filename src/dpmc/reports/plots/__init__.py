@@ -21,7 +21,6 @@ from dpmc.common.errors import DpmcError
 from dpmc.data.outputs import FIGURE, Kind
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
-from dpmc.studies.study import search_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +49,6 @@ def _function(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
     Raises DpmcError where there is none.
     """
     module, _, name = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
-    search_folder(study.path.parent)
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import methods_of, models_of, published_table
-from dpmc.studies import Study
+from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 from dpmc.studies.figures import FigureKeys
 
 EPSILONS = np.linspace(0.5, 6.0, 50)
@@ -72,8 +72,8 @@ def iterations(study: Study, model: str, method: str, accountant: str) -> list[i
     from dpmc.privacy.runs import RunReleases
 
     definition = models.definition(study.models[model].model)
-    values, source = study.pinned_hyperparameters(model, method)
-    algorithm = study.algorithm(method, values, len(definition.true_theta), source)
+    given = pinned_hyperparameters(study, model, method)
+    algorithm = build_algorithm(study, method, given, len(definition.true_theta))
     releases = RunReleases.of(algorithm, definition.n)
     delta = study.delta_for(definition.n)
     if accountant == AS_PUBLISHED:

@@ -110,7 +110,8 @@ def _panels(
     panels = []
     for model, here in shown.items():
         spec, name = study.models[model], style.model_name(study, pairs.label_shown(model), how.titles)
-        tuned_at = spec.tuning_epsilon if any(map(study.settings_are_tuned, here)) else ""
+        tuned = any(study.methods[method].hyperparameters == "tuned" for method in here)
+        tuned_at = spec.tuning_epsilon if tuned else ""
         for metric in how.metric:
             what = style.metric_title(metric, how.titles)
             title = name if len(how.metric) == 1 else f"{name}: {what}" if len(shown) > 1 else what

@@ -13,7 +13,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
 from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import Floats, models_of
-from dpmc.studies import Study
+from dpmc.studies import Study, definition_of, read_rows
 from dpmc.studies.figures import FigureKeys
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
@@ -72,8 +72,8 @@ def problem_of(study: Study, label: str) -> Problem:
 
     spec = study.models[label]
     if spec.rows_file is not None:
-        rows = study.read_rows(label, spec.rows_file)
-        own = datasets.from_rows(label, spec.model, spec.data, rows, definition=study.definition(label))
+        rows = read_rows(study, label, spec.rows_file)
+        own = datasets.from_rows(label, spec.model, spec.data, rows, definition=definition_of(study, label))
         return datasets.with_exact_posterior(own)
     return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
 

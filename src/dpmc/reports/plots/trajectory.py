@@ -19,7 +19,7 @@ from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.frame import Floats, models_of
 from dpmc.reports.plots.maps import DARKEST, START, Surface, problem_of
 from dpmc.sampling import loop
-from dpmc.studies import Study
+from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters
 from dpmc.studies.figures import FigureKeys
 
 METHOD = "dp-hmc"
@@ -76,9 +76,9 @@ def trajectory(study: Study, label: str, problem: Problem) -> Floats:
     The sampler tells proposals only, so step j is the proposal, always accepted, of the same
     iteration with j steps in place of L: the same momentum and the same noise in each gradient.
     """
-    values, source = study.pinned_hyperparameters(label, METHOD)
+    values, source = pinned_hyperparameters(study, label, METHOD)
     d = problem.dimension
-    algorithm = study.algorithm(METHOD, {**values, "steps": STEPS}, d, source)
+    algorithm: Any = build_algorithm(study, METHOD, Hyperparameters({**values, "steps": STEPS}, source), d)
     delta = study.delta_for(problem.n)
     releases = RunReleases.of(algorithm, problem.n)
     k = releases.iterations(releases.accountant(study.methods[METHOD].accountant), EPSILON, delta)

@@ -16,11 +16,10 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.data.outputs import Kind, csv_table, text_file
 from dpmc.reports.tables import formats
-from dpmc.studies import Study
-from dpmc.studies.table_names import NAMES
+from dpmc.studies import Study, figures
 
 #: name of a table -> its module
-TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in NAMES}
+TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in figures.TABLES}
 #: suffix -> the text of a table, and the start of its first line before the title
 FORMATS = {".md": (formats.markdown_text, "# "), ".tex": (formats.latex_text, "% ")}
 

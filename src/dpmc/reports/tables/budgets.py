@@ -12,7 +12,14 @@ from dpmc.common.files import replacing
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
-from dpmc.studies import Study
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    build_algorithm,
+    definition_of,
+    number_of_rows,
+    pinned_hyperparameters,
+)
 
 #: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
 #: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according
@@ -23,10 +30,10 @@ COLUMNS = (
     *("epsilon_spent", "epsilon_spent_tight"),
 )
 
-Hyperparameters = Mapping[tuple[str, str], dict[str, Any]]
+Tuned = Mapping[tuple[str, str], dict[str, Any]]
 
 
-def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = None) -> None:
+def write(study: Study, path: Path, hyperparameters: Tuned | None = None) -> None:
     """Write the table of a study as CSV. Raises DpmcError as `rows` does."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -34,7 +41,7 @@ def write(study: Study, path: Path, hyperparameters: Hyperparameters | None = No
         table.writerows(rows(study, hyperparameters))
 
 
-def rows(study: Study, hyperparameters: Hyperparameters | None = None) -> Iterator[dict[str, Any]]:
+def rows(study: Study, hyperparameters: Tuned | None = None) -> Iterator[dict[str, Any]]:
     """Yield one row per cell, by column; columns of accountants not meant for its releases are missing.
 
     `hyperparameters` are by (model, method); other cells have the pinned ones.
@@ -53,13 +60,14 @@ def _row(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the row of a cell: of one run, all its chains together."""
-    n, source, spec = study.number_of_rows(model), "hyperparameters", study.method(method)
+    n, spec = number_of_rows(study, model), study.method(method)
     if not n:
         raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
-    if values is None:
-        values, source = study.pinned_hyperparameters(model, method)
-    dimension, delta = int(study.definition(model).model.dimension), study.delta_for(n)
-    releases = RunReleases.of(study.algorithm(method, values, dimension, source, epsilon, n), n, study.chains)
+    given = (
+        Hyperparameters(values, "hyperparameters") if values else pinned_hyperparameters(study, model, method)
+    )
+    dimension, delta = int(definition_of(study, model).model.dimension), study.delta_for(n)
+    releases = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n, study.chains)
     chosen = releases.accountant(spec.accountant)
     budget, by_accountant = None, {}
     if study.epsilon_kind == "total" and epsilon != "inf":

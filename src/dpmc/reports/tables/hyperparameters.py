@@ -12,8 +12,15 @@ from dpmc.common.values import shown
 from dpmc.models import definition
 from dpmc.reports.plots.style import STYLES, method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
-from dpmc.studies import Study
-from dpmc.studies.documents import read_yaml
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    build_algorithm,
+    calibrated_values,
+    number_of_rows,
+    pinned_hyperparameters,
+    read_yaml,
+)
 
 Cell = tuple[str, str, str]  # model, method, epsilon
 
@@ -29,7 +36,7 @@ NOTE = (
 
 def inputs(study: Study, results: Path) -> list[Path]:
     """Return the tuning files of all methods and models whose hyperparameters are tried."""
-    return [_tuned(study, results, *pair) for pair in _pairs(study) if study.is_tried(*pair)]
+    return [_tuned(study, results, *pair) for pair in study.pairs() if study.is_tried(*pair)]
 
 
 def table(study: Study, results: Path) -> Table:
@@ -38,7 +45,7 @@ def table(study: Study, results: Path) -> Table:
     Hyperparameters are those of the tuning file if there is one, else the pinned ones. Raises DpmcError if
     there are none.
     """
-    settings = {cell: values for pair in _pairs(study) for cell, values in _settings(study, results, *pair)}
+    settings = {cell: values for pair in study.pairs() for cell, values in _settings(study, results, *pair)}
     rows = [
         dict(zip(COLUMNS, (*cell, name, value), strict=True))
         for cell, values in settings.items()
@@ -67,11 +74,6 @@ def table(study: Study, results: Path) -> Table:
     return Table(TITLE, NOTE, COLUMNS, rows, parts)
 
 
-def _pairs(study: Study) -> list[tuple[str, str]]:
-    """Return all (model, method) that the study runs itself."""
-    return list(dict.fromkeys(cell[:2] for cell in study.cells()))
-
-
 def _tuned(study: Study, results: Path, model: str, method: str) -> Path:
     return results / study.name / "tuning" / model / f"{method}.yaml"
 
@@ -80,19 +82,19 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
     """Yield the hyperparameters of a method on a model; epsilon is "" if they are equal at all ε."""
     path = _tuned(study, results, model, method)
     if study.is_tried(model, method) and path.is_file():
-        values, source = read_yaml(path).get("hyperparameters"), str(path)
-        if not values:
+        given = Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
+        if not given.values:
             raise DpmcError(f"{path}: key 'hyperparameters' is missing")
     else:
-        values, source = study.pinned_hyperparameters(model, method)
-    dimension, n = int(definition(study.models[model].model).model.dimension), study.number_of_rows(model)
+        given = pinned_hyperparameters(study, model, method)
+    dimension, n = int(definition(study.models[model].model).model.dimension), number_of_rows(study, model)
     if not n:
         raise DpmcError(f"n: needed, since {study.models[model].model} names no number of rows")
     by_epsilon = {}
     for epsilon in study.epsilons(model, method):
-        algorithm = study.algorithm(method, values, dimension, source, epsilon, n)
-        given = study.settings(method, values, epsilon, n)
-        by_epsilon[epsilon] = {name: _text(value) for name, value in given.items()}
+        algorithm = build_algorithm(study, method, given, dimension, epsilon, n)
+        values = calibrated_values(study, method, given.values, epsilon, n)
+        by_epsilon[epsilon] = {name: _text(value) for name, value in values.items()}
         by_epsilon[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
     first, *others = by_epsilon.values()
     # If ε sets the noise, values at a single ε hold only there.

@@ -1,0 +1,140 @@
+"""From a study to its cells: models, rows, and everything that determines the chains of a cell."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+
+from dpmc.algorithms import algorithm_class
+from dpmc.common import sources
+from dpmc.common.errors import DpmcError
+from dpmc.data.problem import Problem
+from dpmc.models import Definition, definition
+from dpmc.privacy import accountants
+from dpmc.sampling.cell import Cell
+from dpmc.studies.hyperparameters import Hyperparameters, build_algorithm, pinned_hyperparameters
+from dpmc.studies.study import Study
+
+MANY = 10**6  #: rows, for a question whose answer does not depend on their number
+
+
+def definition_of(study: Study, model: str) -> Definition:
+    """Return the definition of a model of the catalogue, or of a user's class.
+
+    Raises DpmcError for an invalid class, with the study's line if the study names it.
+    """
+    named = model in study.models
+    with study.document.blamed("models", model, "model") if named else nullcontext():
+        return definition(study.model(model).model)
+
+
+def read_rows(study: Study, model: str, file: Path) -> np.ndarray:
+    """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all.
+
+    Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
+    """
+    from dpmc.data import datasets  # slow to import
+
+    spec = study.model(model)
+    columns = spec.columns or getattr(definition_of(study, model).model, "column_names", None)
+    named = file == spec.rows_file
+    with study.document.blamed("models", model, "data") if named else nullcontext():
+        return datasets.read_rows(file, columns)
+
+
+def number_of_rows(study: Study, model: str) -> int:
+    """Return the number of rows n of a model: that of its file, else the study's, else the definition's.
+
+    0 for a user's model without `n`. Raises DpmcError for a file that cannot be read.
+    """
+    spec = study.model(model)
+    if spec.rows_file is not None:
+        return len(read_rows(study, model, spec.rows_file))
+    return spec.n or definition_of(study, model).n
+
+
+def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: Hyperparameters) -> Cell:
+    """Return the cell of (problem, method, ε) with these hyperparameters.
+
+    Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
+    """
+    spec = study.own_method(method)
+    return Cell(
+        problem=problem,
+        method=method,
+        algorithm=build_algorithm(study, method, given, problem.dimension, epsilon, problem.n),
+        epsilon=epsilon,
+        epsilon_kind=study.epsilon_kind,
+        delta=study.delta_for(problem.n),
+        accountant=spec.accountant,
+        chains=study.chains,
+        iterations=study.iterations(problem.label, method),
+        thin=study.thin(problem.label, method),
+        most_iterations=spec.most_iterations,
+        most_draws=spec.most_draws,
+    )
+
+
+def source_version(study: Study, model: str) -> str:
+    """Return a hash of the source of a user's model; "" for models of dpmc, whose data have a version.
+
+    It covers the modules beside the model that it imports. "" too for an installed model: its package
+    should have a version of its own.
+    """
+    name = study.model(model).model
+    file = sources.beside(name, study.path.parent, Path()) if ":" in name else None
+    return sources.version(file, without=("dpmc",)) if file else ""
+
+
+def accountant_versions(study: Study, model: str, method: str, epsilon: str = "") -> dict[str, str]:
+    """Return name -> version of the accountants that decide a cell's iterations, noise or recorded ε.
+
+    `epsilon` is that of the cell, or "" for all of the method's. Empty if the cell has neither a budget
+    nor an ε per iteration. While hyperparameters are missing, so that the releases are not known: all
+    accountants that the study's preset may select.
+    """
+    spec, about = study.method(method), study.model(model)
+    private = [other for other in study.epsilons(model, method) if other != "inf"]
+    epsilon = epsilon or (private[0] if private else "inf")
+    total = study.epsilon_kind == "total"
+    if epsilon == "inf" and total:
+        return {}
+    # A user's model is a program, which is not run to ask for n: no kind of release depends on it.
+    n = about.n or (MANY if ":" in about.model else definition_of(study, model).n)
+    try:
+        given = pinned_hyperparameters(study, model, method)
+        once, each = build_algorithm(study, method, given, None, epsilon, n).releases(n)
+        versions = accountants.versions(spec.accountant, once + each)
+        if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
+            versions |= accountants.versions("tight", once + each)
+        return versions
+    except DpmcError:
+        return accountants.versions(spec.accountant)
+
+
+def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:
+    """Return everything in the study and the code that determines a cell's chains, as JSON.
+
+    `epsilon` is "" for what all ε of a method have in common. The code counts by versions that are
+    raised with its results: a refactoring does not change them (`dpmc.common.sources`).
+    """
+    about, spec, source = study.model(model), study.method(method), source_version(study, model)
+    return json.dumps(
+        {
+            "model": [about.model, about.data, about.n, about.start],
+            "method": [
+                *(spec.algorithm, spec.accountant, spec.options),
+                *(study.iterations(model, method), spec.most_iterations, study.thin(model, method)),
+            ],
+            "draws_version": algorithm_class(spec.algorithm).draws_version,
+            "accountants": accountant_versions(study, model, method, epsilon),
+            "epsilon": epsilon,
+            "delta": study.delta,
+            "chains": study.chains,
+            **({"most_draws": spec.most_draws} if spec.most_draws else {}),
+            **({} if study.epsilon_kind == "total" else {"epsilon_kind": study.epsilon_kind}),
+            **({"source": source} if source else {}),
+        },
+        sort_keys=True,
+    )
