@@ -52,7 +52,11 @@ def test_a_dry_run_lists_no_hundreds_of_files(folder):
     ("study", "figure", "models"),
     [
         ("thesis", "circle", ["circle"]),
-        ("thesis", "clipping-effect", [f"clipping-{d}d{coded}" for d in (2, 10) for coded in ("", "-as-coded")]),
+        (
+            "thesis",
+            "clipping-effect",
+            [f"clipping-{d}d{coded}" for d in (2, 10) for coded in ("", "-as-coded")],
+        ),
         ("thesis", "posteriors", []),
         ("dp-hmc", "paper-posteriors", ["paper-banana"]),
         ("dp-hmc", "paper-prior", ["paper-banana-wide", "paper-banana"]),  # also those beside the ones drawn
