@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-from dpmc.common import compiling
 from pipeline_copy import run
 
 PROGRAM = """
@@ -40,12 +37,3 @@ def test_compiling_without_a_writable_folder(tmp_path: Path) -> None:
         tmp_path, "-c", PROGRAM, str(package / "functions.py"), PYTHONDONTWRITEBYTECODE="1", **folders
     )
     assert printed.split() == ["1.5", "6.0", "1"]
-
-
-def test_other_errors_of_numba_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(**options: object) -> None:
-        raise RuntimeError("something else")
-
-    monkeypatch.setattr(compiling.numba, "njit", refuse)
-    with pytest.raises(RuntimeError, match="something else"):
-        compiling.njit(cache=True)(len)

@@ -40,12 +40,11 @@ def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.Captu
     assert (tmp_path / "regression.yaml").read_text() == "mine"
 
 
-def test_the_rows_are_simulated_from_the_seed_and_the_readme_says_so(tmp_path: Path) -> None:
+def test_the_rows_are_simulated_from_the_seed(tmp_path: Path) -> None:
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         assert main(("init", str(tmp_path / name), "--seed", seed)) == 0
     first, again, other = ((tmp_path / name / "measurements.csv").read_text() for name in "abc")
     assert first == again != other
-    assert "is simulated**: `dpmc init --seed 2`" in (tmp_path / "c/README.md").read_text()
     rows = np.loadtxt(tmp_path / "a/measurements.csv", delimiter=",", skiprows=1)
     assert rows.shape == (2000, 2)
     slope, intercept = np.polyfit(*rows.T, 1)  # as the README says, within four standard errors

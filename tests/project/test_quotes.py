@@ -39,8 +39,9 @@ RIGHT = [
     "1.71 times<!--= metrics mmd banana walk 1,2 over=ratio -->",
     "| a | b |\n| 1 | 2 |\n<!--= text table.md -->",
 ]
+FALSE = "an MMD of 0.52 and 0.31<!--= metrics mmd banana walk 1,2 -->"
 WRONG = {
-    "an MMD of 0.52 and 0.31<!--= metrics mmd banana walk 1,2 -->": "says 0.31, made has 0.304",
+    FALSE: "says 0.31, made has 0.304",
     "67 to 77 %<!--= metrics clipped banana * * over=range -->": "says 77, made has 75.5",
     "67 to 76<!--= metrics clipped banana * * over=range -->": "says 67, made has 0.671",
     "five<!--= metrics clipped banana hmc * over=count -->": "says five, made has 2",
@@ -101,20 +102,16 @@ def test_quotes_without_results_are_skipped_and_without_a_study_reported(tmp_pat
     assert "no comment before it says of which study" in str(quotes.check_page(page, tmp_path)[1][0])
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "words"),
-    [
+def test_the_command_fails_for_a_wrong_number(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text, status, words in (
         (RIGHT[0], 0, "2 quoted numbers checked, 0 wrong"),
-        (next(iter(WRONG)), 1, "page.md: line 4: says 0.31, made has 0.304"),
-    ],
-)
-def test_the_command_fails_and_names_the_place(
-    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    text: str, status: int, words: str,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["quotes", str(page_of(tmp_path, text)), "--results", str(results)])
-    assert quotes.main() == status
-    assert words in "".join(capsys.readouterr())
+        (FALSE, 1, f"line 4: {WRONG[FALSE]}"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["quotes", str(page_of(tmp_path, text)), "--results", str(results)])
+        assert quotes.main() == status
+        assert words in "".join(capsys.readouterr())
 
 
 def test_quotes_name_existing_studies_tables_and_columns(tmp_path: Path) -> None:

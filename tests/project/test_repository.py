@@ -1,4 +1,4 @@
-"""No paths of a machine and no hosts of registries in any file; shipped files; the schema of studies."""
+"""No paths of a machine and no hosts of registries in any file; the schema of studies."""
 
 import copy
 import functools
@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from dpmc.common import shipped as module
-from dpmc.common.shipped import shipped
 from dpmc.studies.documents import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,15 +65,3 @@ def test_the_schema_refuses_a_mistake(keys: list[str], value: object) -> None:
     study = copy.deepcopy(read_yaml(ROOT / "config/studies/thesis.yaml"))
     functools.reduce(operator.getitem, keys[:-1], study)[keys[-1]] = value
     assert not VALIDATOR.is_valid(study)
-
-
-def test_shipped_files_are_in_a_clones_root_and_in_a_wheels_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("config/studies/smoke.yaml", "config/hyperparameters", "data/published", "Snakefile"):
-        assert shipped(*name.split("/")) == ROOT / name and (ROOT / name).exists()
-    package = tmp_path / "site-packages" / "dpmc"
-    (package / "shipped_files" / "config").mkdir(parents=True)
-    monkeypatch.setattr(module, "PACKAGE", package)
-    assert shipped("config", "studies") == package / "shipped_files" / "config" / "studies"
-    assert shipped() == package / "shipped_files"

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from dpmc.cli.main import main
-from dpmc.common import sources
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
 from dpmc.studies import Study, load_study
@@ -26,28 +25,17 @@ def changing_sources():
 
 
 FILES = {
-    "entry.py": '''"""Text."""
+    "entry.py": """
 from typing import TYPE_CHECKING
-
 from pack.near import near
 if TYPE_CHECKING:
     from pack.types import Type
-
-def main():
-    """Text."""
-    return near()
-''',
+""",
     "pack/__init__.py": "def lazy():\n    from pack import unused\n",
-    "pack/near.py": "from . import table\ndef near():\n    from .deep.late import value\n    return value\n",
-    "pack/table.py": 'KINDS = {"one": "pack.kinds.one:One"}\ndef get(x): return f"pack.plots.{x}:draw"\n',
-    "pack/deep/__init__.py": "",
-    "pack/deep/late.py": "value = 1\n",
-    "pack/kinds/__init__.py": "",
-    "pack/kinds/one.py": "class One:\n    '''Text.'''\n",
+    "pack/near.py": "from . import table\ndef near():\n    from .late import value\n    return value\n",
+    "pack/table.py": 'KIND = "pack.kind:One"\ndef get(x): return f"pack.plots.{x}:draw"\n',
     "pack/plots/__init__.py": "",
-    "pack/plots/lines.py": "x = 1\n",
-    "pack/types.py": "x = 1\n",
-    "pack/unused.py": "x = 1\n",
+    **{f"pack/{name}.py": "x = 1\n" for name in ("late", "kind", "plots/lines", "types", "unused")},
 }
 
 
@@ -65,13 +53,13 @@ def written(folder: Path) -> Path:
         ("entry", "\ny = 2\n", None, True),
         ("pack/__init__", "\ny = 2\n", None, True),
         ("pack/near", "\ny = 2\n", None, True),
-        ("pack/deep/late", "\ny = 2\n", None, True),
-        ("pack/kinds/one", "\ny = 2\n", None, True),
+        ("pack/late", "\ny = 2\n", None, True),
+        ("pack/kind", "\ny = 2\n", None, True),
         ("pack/plots/lines", "\ny = 2\n", None, True),
         ("pack/types", "y = 2\n", None, False),  # a module for type checkers
         ("pack/unused", "y = 2\n", None, False),  # that only a function of the package's __init__ imports
-        ("pack/deep/late", "# comment\n", None, False),
-        ("pack/deep/late", "'Below.'\n", None, False),
+        ("pack/late", "# comment\n", None, False),
+        ("pack/late", "'Below.'\n", None, False),
         ("pack/near", "    'A docstring.'\n", "def near():\n", False),
     ],
 )
@@ -93,11 +81,6 @@ def test_a_function_or_module_that_does_not_exist_has_no_version() -> None:
     for name, words in (("dpmc.tuning.search:none", "no such function"), ("dpmc.none", "no such module")):
         with pytest.raises(OSError, match=words):
             version(name)
-
-
-def test_files_that_a_module_reads_beside_itself_count() -> None:
-    names = {name for name, _ in sources._walked((SCRIPTS / "claims.py",), ())}
-    assert {"dpmc.reports.claims:thesis.yaml", "dpmc.data.sources:sources.yaml"} <= names
 
 
 # What each rule depends on.
