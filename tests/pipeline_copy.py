@@ -37,6 +37,7 @@ def copy_pipeline(
     folder: Path,
     studies: dict[str, dict[str, Any]],
     hyperparameters: dict[str, dict[str, Any]] | None = None,
+    /,
     **config: object,
 ) -> Path:
     """Copy the files that a run needs into `folder`, made if missing, and return it.
