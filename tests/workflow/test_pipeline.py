@@ -55,8 +55,6 @@ def test_existing_results_are_made_again(whole, tmp_path):
     make_figures(folder, "--cores=2", "--forceall", "reduced")
     assert all(path.stat().st_mtime_ns > made for path, made in before.items())
     assert bits(folder) == whole[1]
-    for log in folder.glob("logs/reduced/sampling/**/*.log"):
-        assert len(log.read_text().splitlines()) <= 15, log.read_text()
 
 
 def test_a_run_killed_five_times_has_the_same_results(whole, tmp_path):

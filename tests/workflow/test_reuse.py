@@ -85,15 +85,10 @@ CIRCLE = OTHER["models"]["circle"]
             ["dp-hmc: models", "does not run it on 'flat-banana-2d'"],
         ),
         (
-            {"methods": {"dp-penalty": {"from_study": "base", "models": ["gauss-30d"]}}},
-            ["models", "'gauss-30d' is unknown; known: circle, flat-banana-2d"],
-        ),
-        (
             {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
             ["dp-hmc: accountant", "not allowed with from_study"],
         ),
         ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),
-        ({"epsilon_kind": "per-iteration"}, ["epsilon_kind", "'total' there"]),
         ({"models": {"circle": {**CIRCLE, "n": 30_000}}}, ["n of circle", "20000 there and 30000 here"]),
         ({"models": {"circle": {**CIRCLE, "epsilons": [2]}}}, ["epsilons of circle", "2 is not among"]),
         (
