@@ -32,7 +32,7 @@ from dpmc.data import images
 from dpmc.studies import Study, load_study, pinned_hyperparameters, read_yaml, study_files
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = Path(".snakemake/dpmc-run.lock")
+CONFIG, LOCK = Path("config/config.yaml"), Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 USAGE, INCOMPLETE = 2, 3  # exit statuses: a mistake in command or study; models without images left out
 
@@ -44,9 +44,9 @@ def main() -> NoReturn:
     try:
         studies = studies_of_run(options)
         targets = tuning_targets(studies, options.studies) if options.tune else options.studies
-    except DpmcError as error:
-        refuse(USAGE, str(error))
-    folder, profile = profile_of(options.profile)
+        folder, profile = profile_of(options.profile)
+    except (DpmcError, yaml.YAMLError) as error:
+        refuse(USAGE, " ".join(str(error).split()))
     check_partitions(profile)
     lock = take_lock(" ".join(options.studies))
     clear_stale_lock()
@@ -98,12 +98,8 @@ def studies_of_run(options: argparse.Namespace) -> list[Study]:
     the run is to find them (`--tune`).
     """
     given = dict(pair.partition("=")[::2] for pair in options.config).get("studies")
-    try:
-        settings = {"studies": yaml.safe_load(given)} if given else read_yaml(Path("config/config.yaml"))
-        places = (settings or {}).get("studies") or "config/studies"
-    except (DpmcError, AttributeError, yaml.YAMLError) as error:
-        raise DpmcError(" ".join(str(error).split())) from None
-    files = study_files(places)
+    places = yaml.safe_load(given) if given else (read_yaml(CONFIG) or {}).get("studies")
+    files = study_files(places := places or "config/studies")
     for name in options.studies:
         if name not in (known := ["all", *sorted(files)]):
             raise DpmcError(f"no study {name!r} in {places}; known: {', '.join(known)}")
@@ -124,15 +120,17 @@ def tuning_targets(studies: list[Study], asked: list[str]) -> list[str]:
     """
     from dpmc.tuning.search import searched_pairs
 
-    wanted = [study for study in studies if "all" in asked or study.name in asked]
-    searched = [study.name for study in wanted if searched_pairs(study)]
-    for study in wanted:
-        if study.name not in searched and "all" not in asked:
+    targets = []
+    for study in studies:
+        if "all" not in asked and study.name not in asked:
+            continue  # another takes cells from it
+        if searched_pairs(study):
+            targets += [f"results/{study.name}/tuned.yaml", f"figures/{study.name}/search/lessons.png"]
+        elif study.name in asked:
             why = "no method and model with free hyperparameters, a budget and exact draws"
             mode = "tuning: mode: none, and no methods to search"
             raise DpmcError(f"--tune: {study.name}: {why if study.tuning.methods else mode}")
-    forms = ("results/{}/tuned.yaml", "figures/{}/search/lessons.png")
-    return [form.format(name) for name in searched for form in forms]
+    return targets
 
 
 def images_to_fetch(studies: list[Study]) -> list[str]:
@@ -149,21 +147,15 @@ def images_to_fetch(studies: list[Study]) -> list[str]:
 def run_to_end(command: list[str], lock: int) -> int:
     """Run Snakemake, passing it the lock and our signals, and return its exit status."""
     process = subprocess.Popen(command, pass_fds=[lock])
-    signals: dict[int, Any] = {
-        signal.SIGINT: signal.SIG_IGN,  # a terminal sends it to Snakemake as well
-        signal.SIGTERM: lambda *_: process.terminate(),
-    }
-    before = {number: signal.signal(number, action) for number, action in signals.items()}
-    status = process.wait()
-    for number, action in before.items():
-        signal.signal(number, action)
-    return status
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to Snakemake as well
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    return process.wait()
 
 
 def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     """Return a profile's folder, by its name or path, and content.
 
-    Refuses a profile that does not exist or whose plugin is not installed.
+    Raises DpmcError for a profile that does not exist or whose plugin is not installed.
     """
     if not name:
         return None, {}
@@ -171,15 +163,12 @@ def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     folder = next((path for path in known if path.name == name), Path(name))
     file = folder / "profile.yaml"
     if not file.exists():
-        refuse(USAGE, f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
-    try:
-        content: dict[str, Any] = yaml.safe_load(file.read_text()) or {}
-        executor = content.get("executor", "local")
-    except (yaml.YAMLError, AttributeError) as error:
-        refuse(USAGE, f"--profile: {file}: is not a profile: {' '.join(str(error).split())}")
+        raise DpmcError(f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
+    content: dict[str, Any] = read_yaml(file) or {}
+    executor = content.get("executor", "local")
     plugin = f"snakemake-executor-plugin-{executor}"
     if executor != "local" and find_spec(plugin.replace("-", "_")) is None:
-        refuse(USAGE, f"--profile: {name} needs {plugin}, which is not installed: make cluster")
+        raise DpmcError(f"--profile: {name} needs {plugin}, which is not installed: make cluster")
     return folder, content
 
 
@@ -209,11 +198,9 @@ def check_partitions(profile: dict[str, Any]) -> None:
     longest = max(limits.get(name, float("inf")) for name in names)
     minutes = re.match(r"\d+", str(asked.get("runtime", "")))  # of the first attempt
     if minutes and int(minutes[0]) > longest:
-        reason = (
-            f"runtime: jobs ask for {minutes[0]} minutes, the partition {names[-1] or 'by default'} allows "
-        )
+        which = f"the partition {names[-1] or 'by default'} allows {longest:.0f}"
         more = "name another slurm_partition, or less time in the profile's default-resources"
-        refuse(1, f"{reason}{longest:.0f}; {more}")
+        refuse(1, f"runtime: jobs ask for {minutes[0]} minutes, {which}; {more}")
 
 
 def take_lock(studies: str) -> int:

@@ -1,7 +1,7 @@
 """Output of a pipeline run: progress and time left, warnings, failed jobs with the ends of their logs.
 
 A logger plugin of Snakemake (`snakemake --logger dpmc`), used by workflow/run.py and by the profile of
-`dpmc init`.
+`dpmc init`. Snakemake's own `--quiet rules` shows no time left, and hides which job failed and its log.
 """
 
 import logging
@@ -43,16 +43,16 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show progress, failed jobs, warnings, errors, and the message that nothing is to be done."""
+        event, fields = getattr(record, "event", None), vars(record)
         if self.silent:
             return
-        event = getattr(record, "event", None)
         if event == LogEvent.JOB_INFO:
             self.began = self.began or time.monotonic()
         elif event == LogEvent.PROGRESS:
             if "all" not in map(str, self.common_settings.quiet or ()):  # the profile is quiet about reasons
-                self._progress(getattr(record, "done", 0), getattr(record, "total", 0))
+                self._progress(fields["done"], fields["total"])
         elif event == LogEvent.JOB_ERROR:
-            self._failure(record)
+            self._failure(fields["rule_name"], fields["output"] or [""], fields["log"] or [])
         elif record.levelno >= logging.WARNING or "Nothing to be done" in record.getMessage():
             lines = self.format(record).splitlines()
             self._say("\n".join(line if len(line) <= WIDTH else f"{line[:WIDTH]}…" for line in lines))
@@ -66,20 +66,16 @@ class LogHandler(LogHandlerBase):
         text = f"{done} of {total} jobs ({done / max(total, 1):.0%}), {spent:.0f} s, about {left:.0f} s left"
         self._say(text, end="" if self.live and done < total else "\n")
 
-    def _failure(self, record: logging.LogRecord) -> None:
+    def _failure(self, rule: str, outputs: list[str], logs: list[str]) -> None:
         """Show a failed job and the end of its log, once, since Snakemake reports it several times."""
-        outputs = getattr(record, "output", None) or [""]
         if outputs[0] in self.failed:
             return
         self.failed.add(outputs[0])
         more = f" and {len(outputs) - 1} more" if len(outputs) > 1 else ""
-        self._say(f"dpmc: failed: rule {getattr(record, 'rule_name', '')}: {outputs[0]}{more}")
-        for name in getattr(record, "log", None) or []:
-            try:
-                lines = Path(name).read_text(errors="replace").splitlines()
-            except OSError:
-                lines = []
-            self._say("\n".join([f"  {name}:", *(f"    {line}" for line in lines[-LAST_LINES:])]))
+        self._say(f"dpmc: failed: rule {rule}: {outputs[0]}{more}")
+        for file in filter(Path.exists, map(Path, logs)):
+            lines = file.read_text(errors="replace").splitlines()
+            self._say("\n".join([f"  {file}:", *(f"    {line}" for line in lines[-LAST_LINES:])]))
 
     def _say(self, text: str, end: str = "\n") -> None:
         print(("\r\033[K" if self.live else "") + text, end=end, file=sys.stderr, flush=True)

@@ -62,8 +62,7 @@ def slurm() -> Iterator[Path]:
     """Slurm is up, with the partitions `main` and `brief` (one minute); the folder of its logs."""
     if os.geteuid() != 0:
         pytest.exit("test-slurm: needs root, to install and start Slurm", returncode=3)
-    ours = not CONFIGURATION.exists() or CONFIGURATION.read_text().startswith(MARK)
-    if not ours:
+    if CONFIGURATION.exists() and not CONFIGURATION.read_text().startswith(MARK):
         pytest.exit(f"test-slurm: {CONFIGURATION} exists, and a Slurm in use is left alone", returncode=3)
     for package, programs in PROGRAMS.items():
         if not all(map(shutil.which, programs)):

@@ -1,17 +1,16 @@
 """The project that `dpmc init` writes: complete, planned and run by Snakemake, and as its README says."""
 
-import csv
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-import yaml
 
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
+from pipeline_copy import snakemake
 
 
 @pytest.fixture
@@ -25,17 +24,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     sys.modules.pop("regression", None)
 
 
-def snakemake(*words: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    assert done.returncode == code, done.stdout
-    return done.stdout
-
-
 def refused_by_snakemake() -> list[str]:
-    """The lines of a run that is refused, the last one ours."""
-    lines = snakemake(code=1).splitlines()
-    assert lines[-1].startswith("dpmc: error: "), lines
+    """Return the lines of a run that is refused, the last one ours."""
+    lines = snakemake(Path(), status=1).splitlines()
+    assert lines[-1].startswith("dpmc: error: ") and not any("Traceback" in line for line in lines), lines
     return lines
 
 
@@ -44,18 +36,15 @@ def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.Captu
     assert main(("init", str(tmp_path))) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"dpmc: error: {tmp_path}/regression.yaml: exists; ")
-    assert [path.name for path in tmp_path.iterdir()] == ["regression.yaml"]
+    assert len(list(tmp_path.iterdir())) == 1
     assert (tmp_path / "regression.yaml").read_text() == "mine"
 
 
-def test_the_rows_are_simulated_from_the_seed_and_the_readme_says_so(tmp_path: Path) -> None:
+def test_the_rows_are_simulated_from_the_seed(tmp_path: Path) -> None:
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         assert main(("init", str(tmp_path / name), "--seed", seed)) == 0
     first, again, other = ((tmp_path / name / "measurements.csv").read_text() for name in "abc")
     assert first == again != other
-    assert (
-        "**`measurements.csv` is simulated**: `dpmc init --seed 2`" in (tmp_path / "c/README.md").read_text()
-    )
     rows = np.loadtxt(tmp_path / "a/measurements.csv", delimiter=",", skiprows=1)
     assert rows.shape == (2000, 2)
     slope, intercept = np.polyfit(*rows.T, 1)  # as the README says, within four standard errors
@@ -63,10 +52,8 @@ def test_the_rows_are_simulated_from_the_seed_and_the_readme_says_so(tmp_path: P
 
 
 def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(project: Path) -> None:
-    planned = snakemake("--dry-run", "--quiet", "rules", "--config", "job=chain")
+    planned = snakemake(Path(), "--dry-run", "--quiet", "rules", "--config", "job=chain")
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
-    assert re.search(r"^figure +1$", planned, re.M)
-    assert re.search(r"^spending +1$", planned, re.M)
 
 
 MODEL = "line 8: models: regression: "
@@ -75,7 +62,6 @@ MODEL = "line 8: models: regression: "
 @pytest.mark.parametrize(
     ("file", "right", "wrong", "words"),
     [
-        ("regression.yaml", "seeds: 4", "seeds: four", "regression.yaml: line 4: seeds: 'four' must be "),
         ("regression.yaml", ":Regression", ":Other", f"{MODEL}model: 'regression:Other' "),
         ("regression.yaml", "data: measurements", "data: mine", f"{MODEL}data: mine.csv: No such"),
         ("measurements.csv", "x,y", "x", f"{MODEL}data: measurements.csv: line 2: "),
@@ -86,9 +72,7 @@ def test_a_mistake_ends_a_run_with_one_line(
     project: Path, file: str, right: str, wrong: str, words: str
 ) -> None:
     (project / file).write_text((project / file).read_text().replace(right, wrong, 1))
-    told = refused_by_snakemake()
-    assert words in told[-1]
-    assert not any("Traceback" in line or "in file" in line for line in told)
+    assert words in refused_by_snakemake()[-1]
     assert not list((project / ".snakemake").glob("locks/*"))
 
 
@@ -98,13 +82,8 @@ def test_rows_may_be_made_by_a_rule_of_ones_own(project: Path) -> None:
     with open("Snakefile", "a") as file:
         file.write("rule rows:\n    output: 'measurements.csv'\n    shell: 'cp raw.csv {output}'\n")
     assert "measurements.csv: No such file" in refused_by_snakemake()[-1]
-    told = snakemake("--no-hooks", "measurements.csv").splitlines()
+    told = snakemake(Path(), "--no-hooks", "measurements.csv").splitlines()
     assert told[-1].startswith("1 of 1 jobs (100%)") and len(told) <= 3, told  # by the profile of the project
-
-
-def test_incomplete_outputs_of_a_killed_run_are_made_again(project: Path) -> None:
-    """The profile of the project asks Snakemake for it."""
-    assert yaml.safe_load((project / "profiles/default/profile.yaml").read_text())["rerun-incomplete"] is True
 
 
 def test_the_commands_of_the_readme_work(project: Path) -> None:
@@ -120,11 +99,10 @@ def test_the_commands_of_the_readme_work(project: Path) -> None:
 
 @pytest.mark.slow
 def test_snakemake_runs_the_project_to_its_figure(project: Path) -> None:
-    snakemake()
+    snakemake(Path())
     for name in ("comparison.png", "comparison.pdf"):
         assert (project / "figures/regression" / name).stat().st_size > 10_000
-    with open(project / "results/regression/metrics.csv") as file:
-        errors = [float(row["value"]) for row in csv.DictReader(file)
-                  if row["metric"] == "mean_error" and row["epsilon"] == "4"]  # fmt: skip
-    assert len(errors) == 8 and np.median(errors) < 0.1  # posterior standard deviations are 0.1
-    assert "Nothing to be done" in snakemake()
+    metrics = pd.read_csv(project / "results/regression/metrics.csv", dtype={"epsilon": str})
+    errors = metrics.value[(metrics.metric == "mean_error") & (metrics.epsilon == "4")]
+    assert len(errors) == 8 and errors.median() < 0.1  # posterior standard deviations are 0.1
+    assert "Nothing to be done" in snakemake(Path())

@@ -39,20 +39,17 @@ RIGHT = [
     "1.71 times<!--= metrics mmd banana walk 1,2 over=ratio -->",
     "| a | b |\n| 1 | 2 |\n<!--= text table.md -->",
 ]
+FALSE = "an MMD of 0.52 and 0.31<!--= metrics mmd banana walk 1,2 -->"
 WRONG = {
-    "an MMD of 0.52 and 0.31<!--= metrics mmd banana walk 1,2 -->": "says 0.31, made has 0.304",
-    "0.53<!--= metrics mmd banana walk 1 -->": "says 0.53, made has 0.52",
+    FALSE: "says 0.31, made has 0.304",
     "67 to 77 %<!--= metrics clipped banana * * over=range -->": "says 77, made has 75.5",
     "67 to 76<!--= metrics clipped banana * * over=range -->": "says 67, made has 0.671",
     "five<!--= metrics clipped banana hmc * over=count -->": "says five, made has 2",
     "none<!--= metrics mmd banana walk 1 -->": "asks for 1 numbers; fewer stand before it",
     "1<!--= metrics mmd banana walk 9 -->": "mmd banana walk 9: no such row",
-    "1<!--= metrics mmd nowhere * * -->": "no such number",
     "1<!--= metrics mmd banana -->": "asks for 4 words: metric, model, method, epsilon",
     "1<!--= numbers mmd -->": "numbers: no such table",
     "1<!--= metrics mmd banana walk 1 column=what -->": "no column what",
-    "1<!--= metrics mmd banana walk 1 over=ratio -->": "asks for an even count of numbers, not 1",
-    "1<!--= metrics mmd banana walk 1 column=value/what -->": "no column what",
     "1<!--= metrics mmd banana walk 1 over=all -->": "over=all: known: count",
     "| a | b |\n| 1 | 3 |\n<!--= text table.md -->": "the lines before are not those of",
 }
@@ -84,21 +81,17 @@ def test_a_correct_quote_passes_and_a_wrong_one_is_found(tmp_path: Path, results
         assert findings[0].line == 4 + text.partition("<!--=")[0].count("\n")
 
 
-def test_settings_found_by_search(tmp_path: Path, results: Path) -> None:
-    """Those of a run, else the committed ones; a study without either is skipped."""
-
-    def check(study: str, folder: Path) -> list[quotes.Finding]:
-        words = "2.0 and 0.5<!--= searches circle dp-penalty tau,mmd column=found/pinned -->"
-        page = tmp_path / "page.md"
-        page.write_text(f"<!-- results of {study} -->\n{words}", encoding="utf-8")
-        return quotes.check_page(page, folder)[1]
-
-    found = results / "thesis" / "tuned.yaml"
-    found.parent.mkdir()
-    found.write_text("dp-penalty:\n  circle: {tau: 8, clip: 0.001}  # 0.075, 0.150; on the edge: tau\n")
-    assert check("thesis", results) == []
-    assert "says 2.0, thesis has 1.275" in str(check("thesis", tmp_path)[0])
-    assert [one.skipped for one in check("smoke", results)] == [True]
+def test_settings_of_a_search_are_those_of_a_run_else_the_committed_ones(
+    tmp_path: Path, results: Path
+) -> None:
+    page = tmp_path / "page.md"
+    words = "2.0 and 0.5<!--= searches circle dp-penalty tau,mmd column=found/pinned -->"
+    page.write_text(f"<!-- results of thesis -->\n{words}", encoding="utf-8")
+    tuned = results / "thesis" / "tuned.yaml"
+    tuned.parent.mkdir()
+    tuned.write_text("dp-penalty:\n  circle: {tau: 8, clip: 0.001}  # 0.075, 0.150; on the edge: tau\n")
+    assert quotes.check_page(page, results)[1] == []
+    assert "says 2.0, thesis has 1.275" in str(quotes.check_page(page, tmp_path)[1][0])
 
 
 def test_quotes_without_results_are_skipped_and_without_a_study_reported(tmp_path: Path) -> None:
@@ -109,24 +102,20 @@ def test_quotes_without_results_are_skipped_and_without_a_study_reported(tmp_pat
     assert "no comment before it says of which study" in str(quotes.check_page(page, tmp_path)[1][0])
 
 
-def test_the_command_fails_and_names_the_place(
+def test_the_command_fails_for_a_wrong_number(
     tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(text: str, where: Path) -> int:
-        page = str(page_of(tmp_path, text))
-        monkeypatch.setattr(sys, "argv", ["quotes", page, "--results", str(where)])
-        return quotes.main()
-
-    assert run(RIGHT[0], results) == 0
-    assert "2 quoted numbers checked, 0 wrong" in capsys.readouterr().out
-    assert run("0.53<!--= metrics mmd banana walk 1 -->", results) == 1
-    assert "page.md: line 4: says 0.53, made has 0.52" in capsys.readouterr().err
-    assert run(RIGHT[0], tmp_path) == 0
-    assert "skipped: " in capsys.readouterr().out
+    for text, status, words in (
+        (RIGHT[0], 0, "2 quoted numbers checked, 0 wrong"),
+        (FALSE, 1, f"line 4: {WRONG[FALSE]}"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["quotes", str(page_of(tmp_path, text)), "--results", str(results)])
+        assert quotes.main() == status
+        assert words in "".join(capsys.readouterr())
 
 
 def test_quotes_name_existing_studies_tables_and_columns(tmp_path: Path) -> None:
     """Without results: every comment of every page names a study, a table and its columns."""
     checked = {page: quotes.check_page(page, tmp_path)[1] for page in PAGES}
-    assert [str(one) for findings in checked.values() for one in findings if not one.skipped] == []
+    assert [str(f) for findings in checked.values() for f in findings if not f.skipped] == []
     assert len(checked[DOCS / "results/index.md"]) > 50

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -22,22 +21,16 @@ def texts() -> dict[str, str]:
     }
 
 
-def nodes(node: ast.AST, types: bool) -> Iterator[ast.AST]:
-    """Yield all nodes of a text; `types`: also those for type checkers only."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        for_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-        for inner in child.orelse if for_types and not types else [child]:
-            yield from nodes(inner, types)
+def graph(changed: dict[str, str]) -> dict[str, set[str]]:
+    """Return the modules that each module imports, with their packages but not its own.
 
-
-def graph(changed: dict[str, str], types: bool) -> dict[str, set[str]]:
-    """Return the modules that each module imports, also late, with their packages but not its own."""
-    found = {}
+    Imports in functions and for type checkers only count, too.
+    """
+    imports = {}
     known = {name.removesuffix(".__init__") for name in changed}
     for name, text in changed.items():
         names: set[str] = set()
-        for node in nodes(ast.parse(text), types):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -46,8 +39,8 @@ def graph(changed: dict[str, str], types: bool) -> dict[str, set[str]]:
                 names |= {module if module in known else node.module for module in full}
         packages = {".".join(p[:k]) for p in (m.split(".") for m in names) for k in range(1, len(p))}
         above = {package for package in packages if not f"{name}.".startswith(f"{package}.")}
-        found[name.removesuffix(".__init__")] = (names | above) & known
-    return found
+        imports[name.removesuffix(".__init__")] = (names | above) & known
+    return imports
 
 
 def room(module: str) -> str:
@@ -58,13 +51,13 @@ def room(module: str) -> str:
 
 def rooms(changed: dict[str, str]) -> dict[str, set[str]]:
     """Return the rooms that each room imports, also for types only."""
-    found: dict[str, set[str]] = {}
-    for name, imported in graph(changed, types=True).items():
+    imports: dict[str, set[str]] = {}
+    for name, imported in graph(changed).items():
         if name in ("dpmc", "dpmc.reports") or name.split(".")[1] in OUTSIDE:
             continue
         others = {room(other) for other in imported - {"dpmc", "dpmc.reports"}}
-        found.setdefault(room(name), set()).update(others - {room(name)})
-    return found
+        imports.setdefault(room(name), set()).update(others - {room(name)})
+    return imports
 
 
 def heights() -> dict[str, int]:
@@ -95,8 +88,7 @@ def test_an_import_of_a_floor_above_is_found(module: str, line: str) -> None:
 
 
 def test_no_circle_of_imports() -> None:
-    found = graph(texts(), types=False)
-    order = list(TopologicalSorter(found).static_order())
+    order = list(TopologicalSorter(graph(texts())).static_order())
     names = ["privacy.events", "privacy.accountants.base", "privacy.ledger", "sampling.loop"]
     assert [name for name in order if name.removeprefix("dpmc.") in names] == [f"dpmc.{n}" for n in names]
 
@@ -113,4 +105,4 @@ def test_a_circle_within_a_function_is_found(module: str, line: str) -> None:
     changed = texts()
     changed[module] += f"\n\ndef late():\n    {line}\n"
     with pytest.raises(CycleError):
-        list(TopologicalSorter(graph(changed, types=False)).static_order())
+        list(TopologicalSorter(graph(changed)).static_order())

@@ -2,9 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import pytest
 import yaml
 
 from dpmc.cli.main import main
-from dpmc.common import sources
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
 from dpmc.studies import (
@@ -27,8 +23,8 @@ from dpmc.studies import (
 )
 from dpmc.studies.cells import accountant_versions
 from dpmc.tuning import search
+from pipeline_copy import ROOT, run
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 
 
@@ -39,28 +35,17 @@ def changing_sources():
 
 
 FILES = {
-    "entry.py": '''"""Text."""
+    "entry.py": """
 from typing import TYPE_CHECKING
-
 from pack.near import near
 if TYPE_CHECKING:
     from pack.types import Type
-
-def main():
-    """Text."""
-    return near()
-''',
+""",
     "pack/__init__.py": "def lazy():\n    from pack import unused\n",
-    "pack/near.py": "from . import table\ndef near():\n    from .deep.late import value\n    return value\n",
-    "pack/table.py": 'KINDS = {"one": "pack.kinds.one:One"}\ndef get(x): return f"pack.plots.{x}:draw"\n',
-    "pack/deep/__init__.py": "",
-    "pack/deep/late.py": "value = 1\n",
-    "pack/kinds/__init__.py": "",
-    "pack/kinds/one.py": "class One:\n    '''Text.'''\n",
+    "pack/near.py": "from . import table\ndef near():\n    from .late import value\n    return value\n",
+    "pack/table.py": 'KIND = "pack.kind:One"\ndef get(x): return f"pack.plots.{x}:draw"\n',
     "pack/plots/__init__.py": "",
-    "pack/plots/lines.py": "x = 1\n",
-    "pack/types.py": "x = 1\n",
-    "pack/unused.py": "x = 1\n",
+    **{f"pack/{name}.py": "x = 1\n" for name in ("late", "kind", "plots/lines", "types", "unused")},
 }
 
 
@@ -71,78 +56,51 @@ def written(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    return written(tmp_path)
-
-
-def versions(package: Path, name: str, edit: Callable[[str], str]) -> tuple[str, str]:
-    """Return the versions of entry.py before and after an edit of a file's text."""
-    before = version(package / "entry.py")
-    (package / name).write_text(edit((package / name).read_text()))
-    version.cache_clear()
-    return before, version(package / "entry.py")
-
-
 @pytest.mark.parametrize(
-    "name",
-    ["entry", *(f"pack/{name}" for name in ("__init__", "near", "deep/late", "kinds/one", "plots/lines"))],
-)
-def test_a_change_of_a_module_that_is_imported_counts(package, name) -> None:
-    """Also of one imported in a function, relatively, by a name in a text, or by the start of a name."""
-    before, after = versions(package, f"{name}.py", lambda text: text + "\ny = 2\n")
-    assert before != after
-
-
-@pytest.mark.parametrize(
-    ("name", "edit"),
+    ("name", "text", "place", "counts"),
     [
-        ("types", lambda text: text + "y = 2\n"),  # a module for type checkers
-        ("unused", lambda text: text + "y = 2\n"),  # that only a function of the package's __init__ imports
-        *(("deep/late", lambda text, end=end: text + end) for end in ("# comment\n", "\n\n", "'Below.'\n")),
-        ("near", lambda text: text.replace("def near():\n", "def near():\n    'A docstring.'\n")),
+        # Imported at the top, in a function, relatively, by a name in a text, by the start of a name.
+        ("entry", "\ny = 2\n", None, True),
+        ("pack/__init__", "\ny = 2\n", None, True),
+        ("pack/near", "\ny = 2\n", None, True),
+        ("pack/late", "\ny = 2\n", None, True),
+        ("pack/kind", "\ny = 2\n", None, True),
+        ("pack/plots/lines", "\ny = 2\n", None, True),
+        ("pack/types", "y = 2\n", None, False),  # a module for type checkers
+        ("pack/unused", "y = 2\n", None, False),  # that only a function of the package's __init__ imports
+        ("pack/late", "# comment\n", None, False),
+        ("pack/late", "'Below.'\n", None, False),
+        ("pack/near", "    'A docstring.'\n", "def near():\n", False),
     ],
 )
-def test_modules_that_are_not_run_comments_and_docstrings_do_not_count(package, name, edit) -> None:
-    before, after = versions(package, f"pack/{name}.py", edit)
-    assert before == after
+def test_a_change_counts_if_the_changed_code_is_run(tmp_path, name, text, place, counts) -> None:
+    file = written(tmp_path) / f"{name}.py"
+    before = version(tmp_path / "entry.py")
+    old = file.read_text()
+    file.write_text(old.replace(place, place + text) if place else old + text)
+    version.cache_clear()
+    assert (version(tmp_path / "entry.py") != before) == counts
 
 
-def test_a_version_does_not_depend_on_the_place(package, tmp_path) -> None:
-    other = written(tmp_path / "elsewhere")
-    assert version(package / "entry.py") == version(other / "entry.py")
+def test_a_version_does_not_depend_on_the_place(tmp_path) -> None:
+    places = [written(tmp_path / name) / "entry.py" for name in "ab"]
+    assert version(places[0]) == version(places[1])
 
 
-def test_only_what_a_function_names_counts(tmp_path) -> None:
-    texts = ["def a():\n    return b()\n", "def b():\n    import first\n", "def c():\n    import second\n"]
-    tree = sources.ast.parse("x = 1\n" + "".join(texts))
-    assert sources.ast.unparse(sources.ast.Module(sources._used_by("a", tree.body), [])).count("import") == 1
-    with pytest.raises(OSError, match="no such function"):
-        version("dpmc.tuning.search:none")
-    with pytest.raises(OSError, match="no such module"):
-        version("dpmc.none")
-
-
-def test_files_that_a_module_reads_beside_itself_count() -> None:
-    names = {name for name, _ in sources._walked((SCRIPTS / "claims.py",), ())}
-    assert {"dpmc.reports.claims:thesis.yaml", "dpmc.data.sources:sources.yaml"} <= names
+def test_a_function_or_module_that_does_not_exist_has_no_version() -> None:
+    for name, words in (("dpmc.tuning.search:none", "no such function"), ("dpmc.none", "no such module")):
+        with pytest.raises(OSError, match=words):
+            version(name)
 
 
 # What each rule depends on.
 
-EVERYTHING = {name for name in sources._package() if "shipped_files" not in name}
-
-
-def below(*packages: str) -> set[str]:
-    return {name for name in EVERYTHING if f"{name}.".startswith(tuple(f"dpmc.{one}." for one in packages))}
-
 
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
-    found = modules("dpmc.tuning.search", without=search.DECLARED)
-    tuning = below("tuning") - below("tuning.first_setting", "tuning.reach")
-    assert tuning | below("metrics.cell", "metrics.mmd", "metrics.statistics", "privacy.events") <= found
-    running = ("algorithms", "evaluators", "sampling", "data.problem", "data.datasets", "models")
-    assert not found & below(*running, "reports")
+    names = modules("dpmc.tuning.search", without=search.DECLARED)
+    assert {"dpmc.tuning.search", "dpmc.tuning.trials", "dpmc.metrics.mmd", "dpmc.privacy.events"} <= names
+    running = ("algorithms", "evaluators", "sampling", "data.problem", "data.datasets", "models", "reports")
+    assert not [name for name in names if f"{name}.".startswith(tuple(f"dpmc.{part}." for part in running))]
     assert search.sources_of_values() != search.sources_of_search()
 
 
@@ -150,11 +108,9 @@ def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() 
 
 SMALL: dict[str, Any] = {
     "seeds": 2,
-    "models": {
-        "flat-banana-2d": {"epsilons": [1, 2], "tuning_epsilon": 2, "n": 2000},
-        "circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 2000},
-    },
+    "models": {"circle": {"epsilons": [0.5], "tuning_epsilon": 0.5, "n": 2000}},
 }
+SMALL["models"]["flat-banana-2d"] = {"epsilons": [1, 2], "tuning_epsilon": 2, "n": 2000}
 RUN = """
 import json, runpy, sys
 work, record = json.loads(sys.argv[1]), sys.argv[2]
@@ -180,18 +136,11 @@ RULES = [
 def sources_of(rule: str) -> set[str]:
     """Return the modules of the version of a rule, as its file states it; of a script, what it imports."""
     if rule.endswith(".py"):
+        stated = "version=lambda wildcards, input: sources_version(Path(input.script)),"
+        assert all(stated in block for block in RULES if re.search(r"\bscript=", block))
         return modules(SCRIPTS / rule)
     (block,) = (block for block in RULES if block.startswith((f"rule {rule}:", f"def {rule}(")))
-    stated = re.search(r'version\("([\w.:]+)"', block)
-    assert stated, rule
-    return modules(stated[1])
-
-
-def test_every_rule_with_a_script_has_the_version_of_its_imports() -> None:
-    blocks = [block for block in RULES if re.search(r"\bscript=", block)]
-    assert len(blocks) == 6, "claims, page, spending, tables, searches: collected and drawn"
-    for block in blocks:
-        assert "version=lambda wildcards, input: sources_version(Path(input.script))," in block
+    return modules(re.search(r'version\("([\w.:]+)"', block)[1])
 
 
 @pytest.fixture(scope="module")
@@ -203,21 +152,22 @@ def made(tmp_path_factory) -> Path:
     (folder / "smoke.yaml").write_text(yaml.safe_dump({**smoke, **SMALL, "methods": methods}))
     (folder / "hyperparameters").symlink_to(ROOT / "config/hyperparameters")
     study = load_study(folder / "smoke.yaml")
-    given = ("--study", str(study.path), "--quiet")
+
+    def dpmc(command: str, output: str, *words: str) -> None:
+        given = [folder / word if word.endswith(".nc") else word for word in words]
+        assert (
+            main(tuple(map(str, (command, "--study", study.path, *given, "--output", folder / output)))) == 0
+        )
+
     for model in study.models:
-        data = folder / f"{model}.nc"
-        assert main(("data", *given[:2], "--model", model, "--data", "published", "--output", str(data))) == 0
+        dpmc("data", f"{model}.nc", "--model", model, "--data", "published")
     for model, method, epsilon in study.cells():
-        cell = folder / f"results/smoke/chains/{model}/{method}/eps-{epsilon}"
-        about = ("--model", model, "--method", method, "--epsilon", epsilon)
-        outputs = [str(cell / f"seed-{seed}.nc") for seed in range(2)]
-        data = folder / f"{model}.nc"
-        assert main(("sample", *given, *about, "--data", str(data), "--output", *outputs)) == 0
-    (folder / "results/smoke").mkdir(exist_ok=True)
-    assert main(("budgets", *given[:2], "--output", str(folder / BUDGETS))) == 0
-    chains = sorted(map(str, folder.glob("results/smoke/chains/circle/*/*/*.nc")))
-    reading = ("--data", str(folder / "circle.nc"), "--chains", *chains)
-    assert main(("evaluate", *given, *reading, "--output", str(folder / METRICS))) == 0
+        chains = f"results/smoke/chains/{model}/{method}/eps-{epsilon}/seed-{{seed}}.nc"
+        cell = ("--model", model, "--method", method, "--epsilon", epsilon, "--seed", "0", "1", "--quiet")
+        dpmc("sample", chains, *cell, "--data", f"{model}.nc")
+    dpmc("budgets", BUDGETS)
+    circle = [str(file.relative_to(folder)) for file in folder.glob("results/smoke/chains/circle/*/*/*.nc")]
+    dpmc("evaluate", METRICS, "--quiet", "--data", "circle.nc", "--chains", *sorted(circle))
     return folder
 
 
@@ -225,12 +175,21 @@ METRICS, BUDGETS = "results/smoke/metrics.csv", "results/smoke/budgets.csv"
 STUDY = ("--study", "smoke.yaml")
 CHAINS = [f"results/smoke/chains/circle/dp-penalty/eps-0.5/seed-{seed}.nc" for seed in (0, 1)]
 READING = ("--data", "circle.nc", "--chains", *CHAINS)
-DRAWN = ("--metrics", METRICS, "--published", str(ROOT / "data/published"), "--results", "results")
 PUBLISHED = str(ROOT / "data/published")
 
 
 def plot(study: str, figure: str, ending: str) -> tuple[str, ...]:
-    return ("plot", "--study", study, "--figure", figure, *DRAWN, "--output", f"{figure}{ending}")
+    return (
+        "plot",
+        "--study",
+        study,
+        "--figure",
+        figure,
+        "--metrics",
+        METRICS,
+        "--output",
+        f"{figure}{ending}",
+    )
 
 
 WORK: dict[str, list[tuple[str, ...]]] = {
@@ -260,10 +219,7 @@ def test_what_a_rule_imports_is_among_the_sources_of_its_version(made, rule) -> 
     """The modules in a process of its own, after the work. Lists written by hand missed dozens."""
     program = str(SCRIPTS / rule) if rule.endswith(".py") else "dpmc"
     record = made / f"{rule}.json"
-    work = json.dumps([(program, *arguments) for arguments in WORK[rule]])
-    command = [sys.executable, "-c", RUN, work, str(record)]
-    done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run(made, "-c", RUN, json.dumps([(program, *given) for given in WORK[rule]]), str(record))
     names = set(json.loads(record.read_text())) - DOOR
     assert len(names) > 20 and names <= sources_of(rule), names - sources_of(rule)
 
@@ -271,51 +227,43 @@ def test_what_a_rule_imports_is_among_the_sources_of_its_version(made, rule) -> 
 # Chains follow versions that are raised by hand, of accountants too.
 
 
-def settings(*names: str) -> dict[tuple[str, ...], str]:
-    """(Study, model, method, ε) -> what determines the chains."""
-    studies = [load_study(ROOT / f"config/studies/{name}.yaml") for name in names]
-    return {(study.name, *cell): chain_settings(study, *cell) for study in studies for cell in study.cells()}
+STUDIES = {name: load_study(name) for name in ("thesis", "thesis-tight", "dp-hmc", "dp-fast-mh")}
+CELLS = [(name, *cell) for name, study in STUDIES.items() for cell in study.cells()]
 
 
 def serves(name: str, study: Study, cell: tuple[str, str, str]) -> bool:
     """Is this the accountant of a cell with a budget, or of its noise?"""
     model, method, epsilon = cell
-    given = pinned_hyperparameters(study, model, method)
-    about, n = definition_of(study, model), number_of_rows(study, model)
     if epsilon == "inf" and study.epsilon_kind == "total":
         return False
-    algorithm = build_algorithm(study, method, given, len(about.true_theta), epsilon, n)
-    once, each = algorithm.releases(n)
+    dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
+    given = pinned_hyperparameters(study, model, method)
+    once, each = build_algorithm(study, method, given, dimension, epsilon, n).releases(n)
     presets = {study.method(method).accountant, *(["tight"] if study.epsilon_kind != "total" else [])}
     return name in {accountants.resolve(preset, once + each).name for preset in presets}
 
 
 @pytest.mark.parametrize("name", accountants.ACCOUNTANTS)
 def test_a_corrected_accountant_remakes_exactly_the_chains_it_serves(name, monkeypatch) -> None:
-    studies = ("thesis", "thesis-tight", "dp-hmc", "dp-fast-mh")
-    before = settings(*studies)
+    before = [chain_settings(STUDIES[study], *cell) for study, *cell in CELLS]
     monkeypatch.setattr(type(accountants.ACCOUNTANTS[name]), "version", "corrected")
-    remade = {cell for cell, now in settings(*studies).items() if now != before[cell]}
-    served = {
-        (study.name, *cell)
-        for study in (load_study(ROOT / f"config/studies/{name}.yaml") for name in studies)
-        for cell in study.cells()
-        if serves(name, study, cell)
-    }
+    now = [chain_settings(STUDIES[study], *cell) for study, *cell in CELLS]
+    remade = [cell for cell, old, new in zip(CELLS, before, now, strict=True) if old != new]
+    served = [(study, *cell) for study, *cell in CELLS if serves(name, STUDIES[study], tuple(cell))]
     assert remade == served
     assert bool(remade) == (name != "zcdp"), "which no preset selects"
 
 
+def own_study(folder: Path, models: dict[str, Any], methods: dict[str, Any]) -> Study:
+    about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": []}
+    (folder / "mine.yaml").write_text(yaml.safe_dump({**about, "models": models, "methods": methods}))
+    return load_study(folder / "mine.yaml")
+
+
 def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -> None:
-    thesis = yaml.safe_load((ROOT / "config/studies/thesis.yaml").read_text())
-    models = {"circle": {"epsilons": [1], "tuning_epsilon": 1}}
-    methods = {"dp-penalty": {"accountant": "thesis"}, "dp-hmc": {"accountant": "tight"}, "dp-mala": {}}
-    content = {"title": "mine", "delta": thesis["delta"], "seeds": 2, "models": models, "methods": methods}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**content, "figures": []}))
-    study = load_study(tmp_path / "mine.yaml")
+    study = own_study(tmp_path, {"circle": {"epsilons": [1]}}, {"dp-penalty": {"accountant": "thesis"}})
     assert accountant_versions(study, "circle", "dp-penalty") == accountants.versions("thesis")
     assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
-    assert accountants.versions("zcdp") == {"zcdp": accountants.get("zcdp").version}
 
 
 def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
@@ -324,11 +272,8 @@ def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
     model = tmp_path / "model_of_mine.py"
     model.write_text("from dpmc import Model\n\ndef make():\n    import helper_of_mine\n")
     models = {"mine": {"model": "model_of_mine:make", "data": "rows.csv", "epsilons": [1]}}
-    about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": []}
-    content = {**about, "models": models, "methods": {"dp-penalty": {"most_iterations": 5}}}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
     (tmp_path / "rows.csv").write_text("x\n1\n2\n")
-    study = load_study(tmp_path / "mine.yaml")
+    study = own_study(tmp_path, models, {"dp-penalty": {"most_iterations": 5}})
 
     def now() -> str:
         version.cache_clear()

@@ -1,21 +1,18 @@
 """The wheel has everything that the library and its commands need, and works alone."""
 
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import pipeline_copy
+from pipeline_copy import ROOT
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    pipeline_copy.run(ROOT, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
     (wheel,) = folder.glob("dpmc-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site-packages")
@@ -24,21 +21,11 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(unpacked: Path, folder: Path, *words: str) -> str:
     """Run Python with the unpacked wheel in an empty folder, with an empty home."""
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    here = folder / "here"
-    here.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=here,
-        # Nothing is compiled yet, and it need not be fast.
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(unpacked), "NUMBA_OPT": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    for name in ("home", "here"):
+        (folder / name).mkdir(exist_ok=True)
+    # Nothing is compiled yet, and it need not be fast.
+    environment = {"HOME": str(folder / "home"), "PYTHONPATH": str(unpacked), "NUMBA_OPT": "0"}
+    return pipeline_copy.run(folder / "here", *words, **environment)
 
 
 def files(folder: Path) -> set[str]:
@@ -91,5 +78,4 @@ def test_a_chain_of_a_published_study_in_an_empty_folder(unpacked: Path, tmp_pat
 def test_a_project_written_by_the_wheel_is_planned(unpacked: Path, tmp_path: Path) -> None:
     run(unpacked, tmp_path, "-m", "dpmc", "init")
     planned = run(unpacked, tmp_path, "-m", "snakemake", "--cores", "1", "--dry-run")
-    assert "sample_regression_regression" in planned
-    assert "Draw figure comparison of regression" in planned
+    assert "sample_regression_regression" in planned and "Draw figure comparison of regression" in planned

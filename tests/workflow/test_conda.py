@@ -1,25 +1,15 @@
 """Jobs find dpmc in the environments that Snakemake makes. conda is replaced here; CI tries the real one."""
 
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pipeline_copy import copy_pipeline
+from pipeline_copy import SMALL, copy_pipeline, run
 
-STUDY: dict[str, Any] = {
-    "title": "one model",
-    "delta": "0.1/n",
-    "seeds": 1,
-    "settings_of": "thesis",
-    "models": {"circle": {"epsilons": [1], "tuning_epsilon": 1, "n": 500}},
-    "methods": {"dp-penalty": {}},
-    "figures": [],
-}
+DATA = "data/small/circle/published.nc"
 
 # Like conda, it resolves paths of `pip:` from the folder of the file that it is given. The environment gets
 # the packages of this one by a path, which leaves out dpmc: that is an editable installation.
@@ -56,7 +46,7 @@ else:
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Path:
-    folder = copy_pipeline(tmp_path / "run", {"small": STUDY})
+    folder = copy_pipeline(tmp_path / "run", {"small": SMALL})
     conda = tmp_path / "conda" / "bin"
     conda.mkdir(parents=True)
     (conda / "conda").write_text(CONDA)
@@ -65,22 +55,14 @@ def pipeline(tmp_path: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *words: str, status: int = 0) -> str:
     path = os.pathsep.join([str(folder.parent / "conda" / "bin"), os.environ["PATH"]])
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--software-deployment-method", "conda"]
-    return subprocess.run(
-        [*command, *arguments],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ("-m", "snakemake", "--cores=1", "--software-deployment-method=conda", *words)
+    return run(folder, *command, status=status, PATH=path)
 
 
 def test_jobs_find_dpmc_in_the_environment_that_snakemake_makes(pipeline: Path) -> None:
-    done = snakemake(pipeline, "--", "data/small/circle/published.nc")
-    assert done.returncode == 0, done.stderr
+    snakemake(pipeline, "--", DATA)
     (used,) = (pipeline / ".snakemake" / "conda").glob("*/used")
     (job,) = [line for line in used.read_text().splitlines() if "dpmc data --" in line]
     assert f"{used.parent}/bin/" in job
@@ -90,7 +72,5 @@ def test_without_a_clone_the_reason_is_given(pipeline: Path) -> None:
     rules = pipeline / "workflow/rules/common.smk"
     assert "str(shipped())" in rules.read_text()
     rules.write_text(rules.read_text().replace("str(shipped())", "str(Path())"))  # as of an installed wheel
-    done = snakemake(pipeline, "--", "data/small/circle/published.nc")
-    assert done.returncode == 1
-    assert "works with dpmc installed from a clone only" in done.stderr
-    assert not (pipeline / "data/small").exists()
+    assert "works with dpmc installed from a clone only" in snakemake(pipeline, "--", DATA, status=1)
+    assert not (pipeline / DATA).exists()

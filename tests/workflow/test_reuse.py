@@ -3,8 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +13,13 @@ from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.studies import Study, build_algorithm, load_study, pinned_hyperparameters
 from dpmc.studies.pairs import two_accountings
-from pipeline_copy import copy_pipeline
+from pipeline_copy import ROOT, SMALL, copy_pipeline, snakemake
 
-ROOT = Path(__file__).parents[2]
 CELL = r"results/(\w+)/chains/([\w-]+)/([\w-]+)/eps-([\d.]+)/"
 
 BASE: dict[str, Any] = {
-    "title": "runs all",
-    "delta": "0.1/n",
-    "seeds": 2,
-    "settings_of": "thesis",
+    **SMALL,
+    "tuning": {},
     "models": {
         "circle": {"epsilons": [0.5, 1], "tuning_epsilon": 0.5, "n": 20_000},
         "flat-banana-2d": {"epsilons": [1], "tuning_epsilon": 1},
@@ -39,7 +34,6 @@ BASE: dict[str, Any] = {
 }
 OTHER: dict[str, Any] = {
     **BASE,
-    "title": "takes some",
     "models": {
         "circle": {"epsilons": [1], "tuning_epsilon": 1, "n": 20_000},
         "flat-banana-2d": {"epsilons": [1], "tuning_epsilon": 1},
@@ -64,23 +58,18 @@ def other(folder: Path, base: dict[str, Any] | None = None, **changes: Any) -> S
     return load_study(write(folder, base=base or BASE, other={**OTHER, **changes}) / "other.yaml")
 
 
-def test_a_study_runs_only_its_own_cells(tmp_path) -> None:
+def test_a_study_runs_only_its_own_cells_and_reuses_methods_with_their_settings(tmp_path) -> None:
     study = other(tmp_path)
     assert list(study.cells()) == [("circle", "dp-penalty-mine", "1")]
     assert study.reused() == [("base", "circle"), ("base", "flat-banana-2d")]
+    chosen = other(tmp_path, methods={"dp-penalty": {"from_study": "base", "models": ["circle"]}})
+    assert chosen.reused() == [("base", "circle")]
 
-
-def test_a_reused_method_is_that_of_the_other_study(tmp_path) -> None:
     study = other(tmp_path, methods={"dp-barker": {"from_study": "base"}, "dp-hmc": {"from_study": "base"}})
     barker = study.method("dp-barker")
     assert (barker.algorithm, barker.accountant, barker.from_study) == ("dp-barker", "thesis", "base")
     assert barker.models == ("flat-banana-2d",) and study.method("dp-hmc").models == ("circle",)
     assert list(study.cells()) == []
-
-
-def test_models_may_be_chosen(tmp_path) -> None:
-    study = other(tmp_path, methods={"dp-penalty": {"from_study": "base", "models": ["circle"]}})
-    assert study.reused() == [("base", "circle")]
 
 
 CIRCLE = OTHER["models"]["circle"]
@@ -91,26 +80,16 @@ CIRCLE = OTHER["models"]["circle"]
     [
         ({"methods": {"dp-hmc": {"from_study": "bace"}}}, ["from_study", "bace.yaml: no such file"]),
         ({"methods": {"dp-hcm": {"from_study": "base"}}}, ["dp-hcm", "does not run this method", "dp-hmc"]),
-        ({"methods": {"dp-hmc": {"from_study": "other"}}}, ["'other'", "is this study"]),
         (
             {"methods": {"dp-hmc": {"from_study": "base", "models": ["flat-banana-2d"]}}},
             ["dp-hmc: models", "does not run it on 'flat-banana-2d'"],
         ),
         (
-            {"methods": {"dp-penalty": {"from_study": "base", "models": ["gauss-30d"]}}},
-            ["models", "'gauss-30d' is unknown; known: circle, flat-banana-2d"],
-        ),
-        (
             {"methods": {"dp-hmc": {"from_study": "base", "accountant": "tight"}}},
             ["dp-hmc: accountant", "not allowed with from_study"],
         ),
-        ({"methods": {"dp-hmc": {"from_study": 3}}}, ["from_study", "valid string"]),
         ({"delta": 1e-6}, ["delta of circle", "'0.1/n' there and 1e-06 here"]),
-        ({"chains": 2}, ["chains of circle", "1 there and 2 here"]),
-        ({"epsilon_kind": "per-iteration"}, ["epsilon_kind", "'total' there"]),
         ({"models": {"circle": {**CIRCLE, "n": 30_000}}}, ["n of circle", "20000 there and 30000 here"]),
-        ({"models": {"circle": {**CIRCLE, "data": "fresh-0"}}}, ["data of circle", "'published' there"]),
-        ({"models": {"circle": {**CIRCLE, "start": "true"}}}, ["start of circle", "'perturbed' there"]),
         ({"models": {"circle": {**CIRCLE, "epsilons": [2]}}}, ["epsilons of circle", "2 is not among"]),
         (
             {
@@ -126,10 +105,8 @@ def test_mistakes_name_file_key_and_rule(tmp_path, changes, words) -> None:
         changes = {**changes, "methods": {"dp-penalty": {"from_study": "base"}}}
     with pytest.raises(DpmcError) as caught:
         other(tmp_path, **changes)
-    message = str(caught.value)
-    assert "\n" not in message
     for word in ["other.yaml: line ", ": methods: ", *words]:
-        assert word in message
+        assert word in str(caught.value)
 
 
 def test_circular_reuse_of_studies_is_refused(tmp_path) -> None:
@@ -164,18 +141,10 @@ ORDER = ("data", "tuning", "sample", "baselines", "evaluate", "metrics")  # of a
 
 
 def planned(folder: Path, target: str) -> list[tuple[str, str]]:
-    """The (rule, file) that a run would make for a target, what others need first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--summary", target],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    lines = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    """Return the (rule, file) that a run would make for a target, what others need first."""
+    lines = [line.split("\t") for line in snakemake(folder, "--summary", target).splitlines()]
     made = [(fields[2], fields[0]) for fields in lines if fields[-1] == "update pending"]
-    return sorted(made, key=lambda one: (ORDER.index(one[0].partition("_")[0]), one[1]))
+    return sorted(made, key=lambda job: (ORDER.index(job[0].partition("_")[0]), job[1]))
 
 
 def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
@@ -183,11 +152,7 @@ def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
     files = [file for _, file in planned(tmp_path, "results/other/metrics.csv")]
     sampled = {match.groups() for file in files if (match := re.match(CELL, file))}
     assert {cell for cell in sampled if cell[0] == "other"} == {("other", "circle", "dp-penalty-mine", "1")}
-    assert {(study, model) for study, model, _, _ in sampled} == {
-        ("other", "circle"),
-        ("base", "circle"),
-        ("base", "flat-banana-2d"),
-    }
+    assert {model for study, model, _, _ in sampled if study == "base"} == {"circle", "flat-banana-2d"}
     assert {file for file in files if "/metrics/" in file} == {
         "results/other/metrics/circle/chains.csv",
         "results/other/metrics/circle/baseline.csv",
@@ -219,11 +184,9 @@ def test_metrics_are_made_anew_when_those_of_the_other_study_change(tmp_path) ->
 
 def test_the_thesis_accounted_for_tightly() -> None:
     study = load_study(ROOT / "config/studies/thesis-tight.yaml")
-    assert {method.from_study for method in study.methods.values()} == {"thesis", ""}
     own = {method for _, method, _ in study.cells()}
     assert own == {"minibatch-penalty-tight", "minibatch-penalty-guided-tight", "dp-barker-tight"}
     assert all(study.method(label).accountant == "tight" for label in own)
-    assert study.method("dp-barker-tight").most_iterations == 20_000
     assert study.method("dp-barker").accountant == "thesis"
 
 

@@ -35,19 +35,7 @@ for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.item
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED = os.path.relpath(shipped("data", "published"))
 SCRIPTS = os.path.relpath(shipped("workflow", "scripts"))
-PUBLISHED_TABLES = [
-    "mmd",
-    "ratio_clip_fraction",
-    "acceptance_rate",
-    "gradient_clip_fraction",
-    "mean_error",
-    "accountants",
-    "clipping_experiment",
-    "clipping_experiment_baselines",
-    "hmc_trajectory",
-    "posterior_starts",
-    "models",
-]
+PUBLISHED_TABLES = sorted(path.stem for path in Path(PUBLISHED).glob("*.csv"))
 
 
 def available(study):

@@ -10,7 +10,6 @@ import html
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,7 +18,6 @@ from dpmc.reports.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
-CELLS = ("model", "method", "ε", "ours", "published", "error of the difference", "z")
 LIMIT = 3.0  # standard errors within which medians are said to agree
 STYLE = """
 body { font: 16px/1.5 sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -32,12 +30,7 @@ tr.beyond { font-weight: bold; } summary { cursor: pointer; }
 """
 
 
-class Section(NamedTuple):
-    """A part of the page: its anchor for the list of contents, title and HTML."""
-
-    anchor: str
-    title: str
-    body: str
+Section = tuple[str, str, str]  # its anchor for the list of contents, title and HTML
 
 
 def figure_section(picture: Path, study: Study) -> Section:
@@ -50,7 +43,7 @@ def figure_section(picture: Path, study: Study) -> Section:
     caption = f"<figcaption>{html.escape(declared.caption)} {files}</figcaption>"
     if declared.text:
         caption += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
-    return Section(picture.stem, title, f"<figure>{image}{caption}</figure>")
+    return (picture.stem, title, f"<figure>{image}{caption}</figure>")
 
 
 def table_section(name: str, study: Study) -> Section:
@@ -60,7 +53,7 @@ def table_section(name: str, study: Study) -> Section:
         (f"<h3>{html.escape(part.title)}</h3>" if part.title else "") + html_table(part.heads, part.rows)
         for part in table.parts
     )
-    return Section(name, table.title, f'<p class="note">{html.escape(table.note)}</p>{parts}')
+    return (name, table.title, f'<p class="note">{html.escape(table.note)}</p>{parts}')
 
 
 def comparison_section(table: pd.DataFrame, study: Study) -> Section:
@@ -68,33 +61,29 @@ def comparison_section(table: pd.DataFrame, study: Study) -> Section:
     styles = method_styles(dict(study.methods))
     agree = table.z.abs() <= LIMIT
     by_metric = list(table.groupby("metric", sort=False))
+    heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
     counts = [
-        (
-            metric_title(metric),
-            f"{len(part)}",
-            f"{agree[part.index].sum()}",
-            f"{(part.z**2).mean() ** 0.5:.2f}",
-        )
+        (metric_title(metric), str(len(part)), str(agree[part.index].sum()))
+        + (f"{(part.z**2).mean() ** 0.5:.2f}",)
         for metric, part in by_metric
     ]
-    heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
     runs = table.chains.min()
     few = f"<p>With {runs} runs of a cell this tests the pipeline, not the results.</p>" if runs < 10 else ""
     body = (
         few + f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors.</p>"
         "<p>z: our median less the published one, over the error of this difference. Of independent normal z "
         "one in 370 is beyond 3; with few runs z is rougher.</p>"
-    )
-    body += html_table(heads, counts)
+    ) + html_table(heads, counts)
+    heads = ("model", "method", "ε", "ours", "published", "error of the difference", "z")
     for metric, part in by_metric:
         rows = [
             (model_title(row.model, study.models[row.model].model), styles[row.method].title, row.epsilon)
             + (f"{row.median:.4g}", f"{row.published:.4g}", f"{row.error:.2g}", f"{row.z:+.2f}")
             for row in part.itertuples()
         ]
-        details = html_table(CELLS, rows, [not within for within in agree[part.index]])
+        details = html_table(heads, rows, [not within for within in agree[part.index]])
         body += f"<details><summary>{metric_title(metric)}, all cells</summary>{details}</details>"
-    return Section("published", "Medians over chains against the published ones", body)
+    return ("published", "Medians over chains against the published ones", body)
 
 
 def html_table(
@@ -112,15 +101,16 @@ def html_table(
 
 def page(study: Study, sections: Sequence[Section]) -> str:
     """Return the whole page as HTML."""
-    contents = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>\n' for s in sections)
-    body = "\n".join(f'<h2 id="{s.anchor}">{html.escape(s.title)}</h2>\n{s.body}' for s in sections)
-    title = html.escape(study.title)
-    runs = f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs.</p>'
+    titled = [(anchor, html.escape(title), body) for anchor, title, body in sections]
+    contents = "".join(f'<li><a href="#{anchor}">{title}</a></li>\n' for anchor, title, _ in titled)
+    body = "\n".join(f'<h2 id="{anchor}">{title}</h2>\n{body}' for anchor, title, body in titled)
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(study.title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{runs}\n<nav><ol>\n{contents}</ol></nav>\n{body}\n"
-        "</body></html>\n"
+        f"<style>{STYLE}</style></head>\n<body><h1>{html.escape(study.title)}</h1>\n"
+        f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs.</p>\n'
+        f"<nav><ol>\n{contents}</ol></nav>\n{body}\n</body></html>\n"
     )
 
 
