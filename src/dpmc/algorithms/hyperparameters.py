@@ -6,7 +6,7 @@ A field's name is its key in studies and hyperparameter files.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field
 from typing import Any, NamedTuple, NoReturn
 
@@ -170,6 +170,21 @@ def read(cls: Any, values: Values, dimension: int | None, calibrated: bool = Fal
     if values.partial:
         return None
     return cls(**{field.name: found[field.name] for field in declared(cls) if field.name in found})
+
+
+def hyperparameters_in(content: Any, source: str, cell: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return hyperparameters from a mapping of them, or from a result of `tune`, which names its cell.
+
+    Raises DpmcError if `content` is no mapping, or a result for another cell ("model" and "method").
+    """
+    if isinstance(content, Mapping) and "hyperparameters" in content:
+        for key, wanted in (cell or {}).items():
+            if content.get(key, wanted) != wanted:
+                raise DpmcError(f"{source}: {key}: {content[key]!r} is not {wanted!r}")
+        content = content["hyperparameters"]
+    if not isinstance(content, Mapping):
+        raise DpmcError(f"{source}: {shown(content)} must be a mapping, for example {{'tau': 0.1}}")
+    return dict(content)
 
 
 def declared(cls: Any) -> list[Field[Any]]:
