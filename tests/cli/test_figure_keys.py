@@ -80,68 +80,41 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
     assert plots.caption("special", study) == "something else"
 
 
+CAPTION = "  caption: what was clipped\n"
+BOXES = "kind: boxes"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("kind: boxes", "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'bounds'"),
-        ("kind: boxes", "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, "),
-        ("  kind: boxes\n", "", "line 1: clipped: needs either kind or draw"),
-        ("kind: boxes", 'kind: boxes\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
+        (BOXES, "kind: violins", "line 2: clipped: kind: 'violins' must be 'boxes', 'bounds'"),
+        (BOXES, "kinds: boxes", "line 2: clipped: kinds: unknown key; known: kind, draw, "),
+        (f"  {BOXES}\n", "", "line 1: clipped: needs either kind or draw"),
+        (BOXES, f'{BOXES}\n  draw: "a:b"', "line 1: clipped: needs either kind or draw"),
         ("  metric: ratio_clip_fraction\n", "", "line 1: clipped: kind boxes needs a metric"),
-        (
-            "scale: symlog",
-            "scale: root",
-            "line 4: clipped: y: scale: 'root' must be 'linear', 'log'",
-        ),
-        ("scale: symlog", "scales: log", "line 4: clipped: y: scales: unknown key; known: scale, "),
+        ("scale: symlog", "scale: root", "line 4: clipped: y: scale: 'root' must be 'linear', 'log'"),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1, 0] must be two numbers, the smaller first"),
         ("[0, 1]", "[0, true]", "line 4: clipped: y: limits: [0, True] must be two numbers"),
-        ("kind: boxes", "kind: boxes\n  pairs: {a: b}", "line 1: clipped: needs both pairs and beside, or"),
-        (
-            "kind: boxes",
-            "kind: boxes\n  pairs: {a: b}\n  beside: others\n  published: theirs",
-            "line 1: clipped: pairs and published exclude each other: both are slim bars",
-        ),
-        ("kind: boxes", "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
-        (
-            "  caption: what was clipped",
-            "  panels: [{y: {scales: log}}]\n  caption: what was clipped",
-            "clipped: panels: 0: y: scales: unknown key; known: scale, ",
-        ),
-        (
-            "  caption: what was clipped",
-            "  panels: [{x: {at: 0}}]\n  caption: what was clipped",
-            "clipped: panels: 0: x: at: 0 must be greater than 0",
-        ),
+        (BOXES, f"{BOXES}\n  pairs: {{a: b}}", "line 1: clipped: needs both pairs and beside, or"),
+        (BOXES, f"{BOXES}\n  pairs: {{a: b}}\n  beside: others\n  published: theirs",
+         "line 1: clipped: pairs and published exclude each other: both are slim bars"),
+        (BOXES, "kind: maps\n  half_widths: {circle: 0}", "line 3: clipped: half_widths: circle: 0 "),
+        (CAPTION, f"  panels: [{{y: {{scales: log}}}}]\n{CAPTION}",
+         "clipped: panels: 0: y: scales: unknown key; known: scale, "),
+        (CAPTION, f"  panels: [{{x: {{at: 0}}}}]\n{CAPTION}", "panels: 0: x: at: 0 must be greater than 0"),
         ("at: 0.1", "at: low", "lines: 0: at: 'low' must be a number"),
         ("at: 0.1, ", "", "lines: 0: key 'at' is missing"),
-        ("  caption: what was clipped\n", "", "line 1: clipped: key 'caption' is missing"),
+        (CAPTION, "", "line 1: clipped: key 'caption' is missing"),
         ("own_drawing:draw", "own_drawing", "line 9: special: draw: 'own_drawing' must match"),
-        (
-            "metric: ratio",
-            "metric: ration",
-            "line 3: clipped: metric: 'ration_clip_fraction' is unknown; known: m",
-        ),
-        (
-            "kind: boxes",
-            "kind: boxes\n  models: [circel]",
-            "line 3: clipped: models: 'circel' is unknown; known: ci",
-        ),
-        (
-            "kind: boxes",
-            "kind: boxes\n  methods: [dp]",
-            "line 3: clipped: methods: 'dp' is unknown; known: dp-pen",
-        ),
-        (
-            "kind: boxes",
-            'kind: boxes\n  pairs: {"*-tuned": "*", dp-hmc: dp-penalty}\n  beside: others',
-            "line 3: clipped: pairs: 'dp-hmc' is unknown; known: circle, dp-penalty",
-        ),
+        ("metric: ratio", "metric: ration", "line 3: clipped: metric: 'ration_clip_fraction' is unknown"),
+        (BOXES, f"{BOXES}\n  models: [circel]", "line 3: clipped: models: 'circel' is unknown; known: ci"),
+        (BOXES, f"{BOXES}\n  methods: [dp]", "line 3: clipped: methods: 'dp' is unknown; known: dp-pen"),
+        (BOXES, f'{BOXES}\n  pairs: {{"*-tuned": "*", dp-hmc: dp-penalty}}\n  beside: others',
+         "line 3: clipped: pairs: 'dp-hmc' is unknown; known: circle, dp-penalty"),
         ("clipped:", "Clipped:", "line 1: Clipped: 'Clipped' must match"),
         ("special:", "run-times:", "line 8: run-times: is the name of a table that dpmc makes; a figure "),
-        ("clipped:", "iterations:", "line 1: iterations: is the name of a table that dpmc makes; a figure "),
     ],
-)
+)  # fmt: skip
 def test_invalid_keys_are_refused_with_a_one_line_message(tmp_path, old, new, message) -> None:
     with pytest.raises(DpmcError) as caught:
         load_study(write(tmp_path, old, new))
