@@ -183,7 +183,7 @@ def hyperparameters_in(content: Any, source: str, cell: Mapping[str, str] | None
                 raise DpmcError(f"{source}: {key}: {content[key]!r} is not {wanted!r}")
         content = content["hyperparameters"]
     if not isinstance(content, Mapping):
-        raise DpmcError(f"{source}: {shown(content)} must be a mapping, for example {{'tau': 0.1}}")
+        raise DpmcError(f"{source}: {shown(content)} must be a mapping of hyperparameters")
     return dict(content)
 
 
