@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import missing, read
+from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
+from dpmc.algorithms.sampler import Sampler
 from dpmc.base import DIVERGED, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
@@ -20,6 +21,7 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
 from dpmc.models import Definition
 from dpmc.models.own import given_model
+from dpmc.tuning import LEAK
 
 if TYPE_CHECKING:
     import xarray
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
+Value = TypeVar("Value")
 Hyperparameters = Mapping[str, Any] | str | Path | None
 
 
@@ -108,8 +111,8 @@ def sample(
     from dpmc.sampling import loop
     from dpmc.sampling.cell import described
 
-    chains, thin = _count("chains", chains, most=MOST_CHAINS), _count("thin", thin)
-    seed = _count("seed", seed, least=0, most=MOST_STARTS // chains - 1)
+    chains, thin = _checked("chains", count, chains, 1, MOST_CHAINS), _checked("thin", count, thin)
+    seed = _checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
     values = _hyperparameters(hyperparameters)
     problem = _problem(model, data, starts=(seed + 1) * chains)
     if start is not None:
@@ -123,7 +126,7 @@ def sample(
         delta=_delta(delta, problem.n),
         accountant=accountant,
         chains=chains,
-        iterations=None if iterations is None else _count("iterations", iterations),
+        iterations=None if iterations is None else _checked("iterations", count, iterations),
         thin=thin,
         streams="content",
     )
@@ -179,12 +182,12 @@ def budget(
         raise DpmcError("epsilon, iterations: give one of them")
     d = None
     if not isinstance(n, Number):
-        _, name, about = _definition(n)
-        n, d = about.n or None, len(about.true_theta)
-        if n is None:
+        _, name, definition = _model(n)
+        n, d = definition.n, len(definition.true_theta)
+        if not n:
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
-    n, chains = _count("n", n), _count("chains", chains, most=MOST_CHAINS)
-    k = None if iterations is None else _count("iterations", iterations)
+    n, chains = _checked("n", count, n), _checked("chains", count, chains, 1, MOST_CHAINS)
+    k = None if iterations is None else _checked("iterations", count, iterations)
     releases = RunReleases.of(_algorithm(algorithm, _hyperparameters(hyperparameters), d), n, chains)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
     return releases.by_accountant(_delta(delta, n), epsilon=total, iterations=k)
@@ -250,8 +253,11 @@ def tune(
     from dpmc.sampling import loop
     from dpmc.tuning import first_setting, search
 
-    chains = _count("chains", chains, most=MOST_CHAINS)
-    trials, seeds = _count("trials", trials), _count("seeds", seeds)
+    algorithm_class(algorithm)  # raises for an unknown one
+    if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
+        raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search")
+    chains = _checked("chains", count, chains, 1, MOST_CHAINS)
+    trials, seeds = _checked("trials", count, trials), _checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
     cell = loop.Cell(
         problem=problem,
@@ -262,9 +268,6 @@ def tune(
         accountant="tight",
         chains=chains,
     )
-    algorithm_class(algorithm)  # raises for an unknown one
-    if algorithm not in FREE or cell.epsilon == "inf":
-        raise DpmcError(f"algorithm: {algorithm} at epsilon {cell.epsilon} has nothing to search")
     given = _hyperparameters(hyperparameters)
     if given:
         _algorithm(algorithm, given, problem.dimension)
@@ -272,10 +275,34 @@ def tune(
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        found = search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
-    for text in search.warnings(found) if progress else ():
+        result = search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+    for text in search.warnings(result) if progress else ():
         print(f"dpmc: warning: {text}", file=sys.stderr)
-    return found
+    return result
+
+
+def _model(model: Any) -> tuple[str, str, Definition]:
+    """Return label, name and definition of a model given by name, class or instance.
+
+    The label of an instance is the name of its class.
+    """
+    if isinstance(model, str):
+        return model, model, models.definition(model)
+    name, definition = given_model(model)
+    return name.partition(":")[2], name, definition
+
+
+def _problem(model: Any, data: Any, starts: int) -> Problem:
+    """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
+    from dpmc.data import datasets
+
+    label, name, definition = _model(model)
+    starts = max(starts, STARTS)
+    if isinstance(data, str) and datasets.is_public(data):
+        return datasets.build(label, name, data, None, starts, definition=definition)
+    rows = datasets.read_rows(data, getattr(definition.model, "column_names", None))
+    source = str(data) if isinstance(data, str | Path) else "data"
+    return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
 
 
 def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
@@ -284,44 +311,14 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
 
     if data is not None and not isinstance(data, Number):
         if not data_are_public:
-            raise DpmcError(
-                "data: hyperparameters chosen on private rows reveal information about them that no epsilon "
-                "covers: give the number of rows to simulate, or set data_are_public=True"
-            )
+            raise DpmcError(f"data: {LEAK}: give the number of rows to simulate, or set data_are_public=True")
         return datasets.with_exact_posterior(_problem(model, data, starts))
-    label, name, about = _definition(model)
-    n = about.n if data is None else _count("data", data)
-    if not n:
-        raise DpmcError(f"data: needed, the number of rows to simulate; the model {name} has no n of its own")
-    if not hasattr(about.model, "simulate"):
-        needed = f"simulate(generator, theta, n){datasets.or_draw(about.model)}"
+    label, name, definition = _model(model)
+    n = definition.n if data is None else _checked("data", count, data)
+    if not hasattr(definition.model, "simulate"):
+        needed = f"simulate(generator, theta, n){datasets.or_draw(definition.model)}"
         raise DpmcError(f"model: {name} has no {needed}, and there are no public rows")
-    return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=about)
-
-
-def _definition(model: Any) -> tuple[str, str, Definition]:
-    """Return label, name and definition of a model given by name, class or instance.
-
-    The label of an instance is the name of its class.
-    """
-    if isinstance(model, str):
-        return model, model, models.definition(model)
-    name, about = given_model(model)
-    return name.partition(":")[2], name, about
-
-
-def _problem(model: Any, data: Any, starts: int) -> Problem:
-    """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
-    from dpmc.data import datasets
-
-    label, name, about = _definition(model)
-    starts = max(starts, STARTS)
-    if isinstance(data, str) and datasets.is_public(data):
-        return datasets.build(label, name, data, None, starts, definition=about)
-    rows = datasets.read_rows(data, getattr(about.model, "column_names", None))
-    dataset = Path(data).stem if isinstance(data, str | Path) else "data"
-    source = str(data) if isinstance(data, str | Path) else "data"
-    return datasets.from_rows(label, name, dataset, rows, starts, source, about)
+    return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
 def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
@@ -329,20 +326,14 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     from dpmc.studies import read_yaml
 
     content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
-    if isinstance(content, Mapping):
-        content = content.get("hyperparameters", content)
-    if not isinstance(content, Mapping):
-        raise DpmcError(f"hyperparameters: {shown(given)} must be a mapping, for example {{'tau': 0.1}}")
-    return {str(key): _plain(value) for key, value in content.items()}
+    values = {}
+    for key, value in hyperparameters_in(content, "hyperparameters").items():
+        plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy
+        values[str(key)] = list(plain) if isinstance(plain, tuple) else plain
+    return values
 
 
-def _plain(value: Any) -> Any:
-    """Return a Python number or list in place of a NumPy one or a tuple."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
+def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Sampler:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
     if needed := missing(cls, values):
@@ -353,27 +344,24 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Any:
     return read(cls, values, "hyperparameters", dimension)
 
 
-def _delta(delta: float | None, n: int) -> float:
-    """Return δ as given, else 0.1/n."""
-    try:
-        return delta_below(0.1 / n if delta is None else delta, n)
-    except ValueError as error:
-        raise DpmcError(f"delta: {error}") from None
-
-
 def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
     """Return start points (chains, d)."""
     if np.ndim(start) <= 1:
-        points: np.ndarray = np.tile(array(start, (dimension,), "start"), (chains, 1))
-    else:
-        points = array(start, (chains, dimension), "start")
+        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
+    points: np.ndarray = array(start, (chains, dimension), "start")
     if has_diverged(points).any():
         raise DpmcError(f"start: {shown(start)}: a parameter is beyond {DIVERGED:g}, where no chain can move")
     return points
 
 
-def _count(name: str, value: Any, least: int = 1, **most: int) -> int:
+def _checked(name: str, check: Callable[..., Value], *arguments: Any) -> Value:
+    """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
     try:
-        return count(value, least, **most)
+        return check(*arguments)
     except ValueError as error:
         raise DpmcError(f"{name}: {error}") from None
+
+
+def _delta(delta: float | None, n: int) -> float:
+    """Return δ as given, else 0.1/n."""
+    return _checked("delta", delta_below, 0.1 / n if delta is None else delta, n)

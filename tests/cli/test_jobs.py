@@ -1,12 +1,12 @@
 """Sampling jobs of several ε and seeds: the same bits as one by one, also after a kill."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -16,7 +16,6 @@ from dpmc.data.chain_files import read_chain
 from dpmc.privacy import accountants
 from dpmc.privacy.events import from_json
 
-ROOT = Path(__file__).parents[2]
 MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
 CELL = (*MODEL, "--method", "dp-penalty")
 PATTERN = "eps-{epsilon}/seed-{seed}.nc"
@@ -58,15 +57,6 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with the project's config, as the current one, and a small data file."""
-    shutil.copytree(ROOT / "config", tmp_path / "config")
-    monkeypatch.chdir(tmp_path)
-    datasets.build("circle", "circle", "fresh-0", n=200).write(tmp_path / "circle.nc")
-    return tmp_path
-
-
 def run(*arguments: str) -> None:
     assert main((*CELL, "--quiet", *arguments)) == 0
 
@@ -80,24 +70,13 @@ def chains(folder: str) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*.nc")}
 
 
-def refused(capsys, *arguments: str) -> str:
-    assert main((*CELL, *arguments)) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
-
-
 def test_several_epsilons_are_bit_identical_to_each_alone(folder):
     run("--epsilon", "8", "1.0", "4", "--seed", "2", "0", "--output", f"all/{PATTERN}")
     for epsilon in ("1", "4", "8"):
         for seed in ("0", "2"):
             run("--epsilon", epsilon, "--seed", seed, "--output", f"one/eps-{epsilon}/seed-{seed}.nc")
     assert chains("all") == chains("one") and len(set(chains("all").values())) == 6
-    assert {read_chain(f"all/eps-{epsilon}/seed-0.nc").attrs["epsilon"] for epsilon in (1, 4, 8)} == {
-        "1",
-        "4",
-        "8",
-    }
+    assert read_chain("all/eps-1/seed-0.nc").attrs["epsilon"] == "1"
 
 
 def test_epsilon_and_seeds_are_read_off_the_output_names(folder):
@@ -107,43 +86,41 @@ def test_epsilon_and_seeds_are_read_off_the_output_names(folder):
     assert chains("read") == chains("given") and len(chains("read")) == 4
 
 
+CROSSED = ("eps-1/seed-0.nc", "eps-2/seed-1.nc", "eps-1/seed-1.nc", "eps-2/seed-0.nc")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--epsilon", "1", "1.0", "--seed", "0", "--output", PATTERN), "--epsilon: 1 1 must be different"),
+        ((*CELL, "--epsilon", "1", "1.0", "--seed", "0", "--output", PATTERN), "--epsilon: 1 1 must be"),
+        ((*CELL, "--epsilon", "1", "--seed", "0", "0", "--output", PATTERN), "--seed: 0 0 must be"),
         (
-            ("--output", "seed-0.nc"),
-            "--epsilon: needed, since the output 'seed-0.nc' is not in a folder eps-",
+            (*CELL, "--output", "seed-0.nc"),
+            "--epsilon: needed, since the output 'seed-0.nc' is not named eps-",
         ),
         (
-            ("--output", "eps-1/0.nc"),
-            "--seed: needed, since the output 'eps-1/0.nc' is not named seed-<n>.nc",
+            (*CELL, "--output", "eps-1/0.nc"),
+            "--seed: needed, since the output 'eps-1/0.nc' is not named seed-",
         ),
-        (("--output", "eps-x/seed-0.nc"), "epsilon: "),
-        (("--output", "eps-1/seed-0.nc", "eps-2/seed-1.nc"), "--output: 2 files for 2 seeds at 2 epsilons"),
         (
-            ("--output", "eps-1/seed-0.nc", "eps-2/seed-1.nc", "eps-1/seed-1.nc", "eps-2/seed-0.nc"),
-            "--output: eps-2/seed-1.nc: stands where epsilon 1, seed 1 is expected",
+            (*MODEL, "--output", "eps-1/seed-0.nc"),
+            "--method: needed, since the output 'eps-1/seed-0.nc' is not",
         ),
-        (("--epsilon", "1", "2", "--seed", "0", "--output", "c-{seed}.nc"), "is named twice"),
-        (("--method", "x", "--output", "eps-1/seed-0.nc"), "'x' is not in this study"),
+        ((*CELL, "--output", "eps-x/seed-0.nc"), "epsilon: "),
+        ((*CELL, "--output", *CROSSED[:2]), "--output: 2 files for 2 seeds at 2 epsilons"),
+        ((*CELL, "--output", *CROSSED), "eps-2/seed-1.nc: stands where epsilon 1, seed 1 is expected"),
+        ((*CELL, "--epsilon", "1", "2", "--seed", "0", "--output", "c-{seed}.nc"), "is named twice"),
+        ((*MODEL, "--method", "x", "--output", "eps-1/seed-0.nc"), "'x' is not in this study"),
     ],
 )
-def test_invalid_arguments_are_refused_and_nothing_is_written(folder, capsys, arguments, words):
-    assert words in refused(capsys, *arguments)
+def test_invalid_runs_are_refused_and_nothing_is_written(folder, refused, arguments, words):
+    assert words in refused(*arguments)
     assert not chains("eps-1") and not list(folder.glob(".*"))
-
-
-def test_the_method_is_required_if_the_output_does_not_name_it(folder, capsys):
-    assert main((*MODEL, "--output", "eps-1/seed-0.nc")) == 2
-    assert (
-        "--method: needed, since the output 'eps-1/seed-0.nc' is not in a folder" in capsys.readouterr().err
-    )
 
 
 @pytest.mark.parametrize(
     ("written", "kept", "checkpoint_seconds"),
-    [(1, 0, "1e9"), (3, 3, "1e9"), (5, 3, "1e9"), (6, 6, "1e9"), (1, 0, "0"), (4, 0, "0"), (6, 6, "0")],
+    [(1, 0, "1e9"), (3, 3, "1e9"), (6, 6, "1e9"), (4, 0, "0")],
 )
 def test_a_killed_job_loses_no_finished_chain(folder, written, kept, checkpoint_seconds):
     """Runs that finished after the last checkpoint are made again; without one, finished cells stay."""
@@ -219,10 +196,8 @@ def test_several_methods_are_bit_identical_to_each_alone_also_after_a_kill(folde
     Path("config/studies/two.yaml").write_text(yaml.safe_dump({**study, "methods": TWO}))
     model = (*MODEL, "--quiet", "--study", "two")
     for method in TWO:
-        output = f"one/{method}/{PATTERN}"
-        assert (
-            main((*model, "--method", method, "--epsilon", "1", "--seed", "0", "1", "--output", output)) == 0
-        )
+        runs = ("--epsilon", "1", "--seed", "0", "1", "--output", f"one/{method}/{PATTERN}")
+        assert main((*model, "--method", method, *runs)) == 0
     names = [f"{{}}/{method}/eps-1/seed-{seed}.nc" for method in TWO for seed in (0, 1)]
     assert main((*model, "--output", *(name.format("all") for name in names))) == 0
     assert chains("all") == chains("one") and len(set(chains("all").values())) == 4
@@ -240,22 +215,17 @@ def test_waiting_files_of_other_settings_are_not_used(folder):
     killed("dpmc.data.chain_files", "write_chains", 1, *CELL, *job)
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
-    told = json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])
-    assert told["tau"] == 0.1
+    assert json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])["tau"] == 0.1
 
 
 def test_runs_at_several_epsilons_on_own_data_report_the_total_cost(folder, capsys):
-    problem = datasets.build("circle", "circle", "fresh-0", n=200)
-    Path("rows.csv").write_text("\n".join(",".join(map(str, row)) for row in problem.rows))
+    np.savetxt("rows.csv", datasets.build("circle", "circle", "fresh-0", n=200).rows, delimiter=",")
     cell = (*CELL, "--data", "rows.csv", "--quiet")
     assert main((*cell, "--epsilon", "1", "4", "--seed", "0", "1", "--output", PATTERN)) == 0
-    said = capsys.readouterr().err
-    files = list(folder.glob("eps-*/*.nc"))
-    events = [
-        e for file in files for e in from_json(json.loads(read_chain(file).attrs["ledger"])["performed"])
-    ]
-    about = read_chain(files[0]).attrs
-    together = accountants.get(about["accountant"]).epsilon(events, about["delta"])
-    numbers = said.split("together ")[1].split(",")[0]
-    assert "2 seeds at each of 2 epsilons spend epsilon" in said and len(events) >= 4
-    assert together <= float(numbers) < together + 0.002
+    warning = capsys.readouterr().err
+    attributes = [read_chain(file).attrs for file in folder.glob("eps-*/*.nc")]
+    events = [event for about in attributes for event in from_json(json.loads(about["ledger"])["performed"])]
+    accountant, delta = accountants.get(attributes[0]["accountant"]), attributes[0]["delta"]
+    together = accountant.epsilon(events, delta)
+    assert "2 seeds at each of 2 epsilons spend epsilon" in warning and len(events) >= 4
+    assert together <= float(warning.split("together ")[1].split(",")[0]) < together + 0.002

@@ -9,9 +9,11 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import netCDF4
 import numpy as np
 import pytest
 import yaml
+from matplotlib.figure import Figure
 
 from dpmc.cli.main import main
 from dpmc.common import files
@@ -21,10 +23,12 @@ from dpmc.data import datasets
 ROOT = Path(__file__).parents[2]
 CELL = ("--study", "smoke", "--model", "circle", "--method", "dp-penalty")
 SAMPLE = ("sample", *CELL, "--epsilon", "0.5", "--iterations", "8", "--quiet", "--data", "circle.nc")
-ROWS = ("sample", *CELL, "--epsilon", "0.5", "--iterations", "8", "--quiet", "--data", "rows.csv")
+DATA = ("data", *CELL[:4], "--rows", "rows.csv")
 EVALUATE = ("evaluate", "--study", "smoke", "--data", "circle.nc", "--chains", "seed-0.nc", "seed-1.nc")
 TUNE = ("tune", *CELL, "--data", "circle.nc", "--quiet")
 SEARCH = (*TUNE, "--search", "--trials", "2", "--seeds", "2")
+TABLE = ("plot", "--study", "smoke", "--figure", "models")
+FIGURE = ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv")
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +48,9 @@ def made(tmp_path_factory):
             (*EVALUATE, "--output", "metrics.csv"),
             ("trace", *EVALUATE[1:], "--output", "traces.csv"),
             (*TUNE, "--output", "tuned.yaml"),
-            ("plot", "--study", "smoke", "--figure", "models", "--output", "m.csv", "m.tex"),
-            ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
-             "--output", "f.png", "f.pdf", "f.svg"),
-        ):  # fmt: skip
+            (*TABLE, "--output", "m.csv", "m.tex"),
+            (*FIGURE, "--output", "f.png", "f.pdf", "f.svg"),
+        ):
             assert main(command) == 0
     finally:
         os.chdir(before)
@@ -65,135 +68,127 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def refused(capsys, folder: Path, *arguments: str) -> str:
-    """Run a command that must be refused in one line, and write, change and remove nothing."""
-    before = contents(folder)
-    capsys.readouterr()
-    try:
-        code = main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    error = capsys.readouterr().err
-    assert code == 2, error
-    assert error.startswith("dpmc: error: ") and error.count("\n") == 1, error
-    assert contents(folder) == before
-    return error
+@pytest.fixture
+def unchanged(folder, refused):
+    """A function that runs a command which must be refused and write, change and remove nothing."""
+
+    def run(*arguments: str) -> str:
+        before = contents(folder)
+        error = refused(*arguments)
+        assert contents(folder) == before
+        return error
+
+    return run
 
 
 #: Commands with the files that they read, one by one.
 INPUTS = [
-    (ROWS, "rows.csv", "--data"),
-    (SAMPLE, "circle.nc", "--data"),
-    ((*SAMPLE, "--hyperparameters", "own.yaml"), "own.yaml", "--hyperparameters"),
-    (("data", *CELL[:4], "--rows", "rows.csv"), "rows.csv", "--rows"),
+    ((*SAMPLE, "--seed", "0"), "circle.nc", "--data"),
+    ((*SAMPLE, "--seed", "0", "--data", "rows.csv"), "rows.csv", "--data"),
+    ((*SAMPLE, "--seed", "0", "--hyperparameters", "own.yaml"), "own.yaml", "--hyperparameters"),
+    (DATA, "rows.csv", "--rows"),
     (TUNE, "circle.nc", "--data"),
     (EVALUATE, "seed-1.nc", "--chains"),
     (EVALUATE, "circle.nc", "--data"),
     (("trace", *EVALUATE[1:]), "seed-0.nc", "--chains"),
     (("speed", "--study", "smoke", "--quiet", "--data", "circle.nc"), "circle.nc", "--data"),
-    (("plot", "--study", "smoke", "--figure", "models", "--metrics", "m.csv"), "m.csv", "--metrics"),
+    ((*TABLE, "--metrics", "m.csv"), "m.csv", "--metrics"),
 ]
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)])
 @pytest.mark.parametrize("how", ["name", "path", "symlink", "hard link"])
 @pytest.mark.parametrize(("command", "name", "option"), INPUTS)
-def test_an_input_is_never_written(folder, capsys, command, name, option, how, force):
+def test_an_input_is_never_written(unchanged, command, name, option, how, force):
     output = name
     if how == "path":
         output = f"config/../{name}"
     elif how != "name":
         output = f"link{Path(name).suffix}"
         (os.symlink if how == "symlink" else os.link)(name, output)
-    seed = ("--seed", "0") if command[0] == "sample" else ()
-    error = refused(capsys, folder, *command, *seed, "--output", output, *force)
+    error = unchanged(*command, "--output", output, *force)
     assert f"--output: {output}: " in error and option in error
 
 
-def test_the_chains_of_a_folder_are_inputs(folder, capsys):
+def test_the_chains_of_a_folder_are_inputs(unchanged):
     Path("cell").mkdir()
     for seed in range(2):
         shutil.copy(f"seed-{seed}.nc", f"cell/seed-{seed}.nc")
     command = ("evaluate", "--study", "smoke", "--data", "circle.nc", "--chains", "cell")
-    assert "--chains" in refused(capsys, folder, *command, "--output", "cell/seed-1.nc", "--force")
+    assert "--chains" in unchanged(*command, "--output", "cell/seed-1.nc", "--force")
 
 
 @pytest.mark.parametrize(
     "outputs",
     [("new.nc", "new.nc"), ("new.nc", "config/../new.nc"), ("new.nc", "folder/new.nc"), ("a", "a/b.nc")],
 )
-def test_two_seeds_never_share_a_file(folder, capsys, outputs):
+def test_two_seeds_never_share_a_file(unchanged, outputs):
     os.symlink(".", "folder")
-    error = refused(capsys, folder, *SAMPLE, "--seed", "0", "1", "--output", *outputs, "--force")
+    error = unchanged(*SAMPLE, "--seed", "0", "1", "--output", *outputs, "--force")
     assert f"--output: {outputs[1]}: " in error
 
 
-def test_outputs_of_a_plot_and_a_search_differ(folder, capsys):
-    plot = ("plot", "--study", "smoke", "--figure", "models", "--output", "x.csv", "x.tex", "x.csv")
-    assert "--output: x.csv: is named twice" in refused(capsys, folder, *plot)
-    search = (*SEARCH, "--output", "x.yaml", "--figure")
-    error = refused(capsys, folder, *search, "x.png", "--table", "x.png")
-    assert "--figure: x.png: is a file of another option too (--table)" in error
-    error = refused(capsys, folder, *SEARCH, "--output", "x.yaml", "--table", "circle.nc")
-    assert "--table: circle.nc: is a file of another option too (--data)" in error
+def test_outputs_of_a_plot_and_a_search_differ(unchanged):
+    search = (*SEARCH, "--output", "x.yaml")
+    for command, words in (
+        ((*TABLE, "--output", "x.csv", "x.tex", "x.csv"), "--output: x.csv: is named twice"),
+        (
+            (*search, "--figure", "x.png", "--table", "x.png"),
+            "--figure: x.png: is a file of another option too",
+        ),
+        ((*search, "--table", "circle.nc"), "--table: circle.nc: is a file of another option too (--data)"),
+    ):
+        assert words in unchanged(*command)
 
 
 RESULTS = [
     ((*SAMPLE, "--seed", "0"), "seed-0.nc"),
-    (("data", *CELL[:4], "--rows", "rows.csv"), "circle.nc"),
+    (DATA, "circle.nc"),
     (TUNE, "tuned.yaml"),
     (EVALUATE, "metrics.csv"),
     (("trace", *EVALUATE[1:]), "traces.csv"),
-    (("plot", "--study", "smoke", "--figure", "models"), "m.csv"),
-    (("plot", "--study", "smoke", "--figure", "models"), "m.tex"),
-    *(
-        (
-            ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv"),
-            f"f.{ending}",
-        )
-        for ending in ("png", "pdf", "svg")
-    ),
+    (TABLE, "m.csv"),
+    (TABLE, "m.tex"),
+    *((FIGURE, f"f.{ending}") for ending in ("png", "pdf", "svg")),
 ]
 
 
 @pytest.mark.parametrize(("command", "name"), RESULTS)
-def test_results_are_overwritten_by_force_alone(folder, capsys, command, name):
-    assert f"--output: {name}: exists; --force" in refused(capsys, folder, *command, "--output", name)
+def test_results_are_overwritten_by_force_alone(unchanged, command, name):
+    assert f"--output: {name}: exists; --force" in unchanged(*command, "--output", name)
     before = os.stat(name).st_ino
     assert main((*command, "--output", name, "--force")) == 0
     assert os.stat(name).st_ino != before
 
 
-@pytest.mark.parametrize(("command", "name"), [*RESULTS, (("speed", "--study", "smoke"), "s.csv"),
-                                               (("fetch", "mnist"), "c.txt")])  # fmt: skip
-@pytest.mark.parametrize("foreign", ["notes.txt", "rows.csv", "own.yaml", "empty", "other result"])
-def test_files_that_dpmc_did_not_make_are_never_overwritten(folder, capsys, command, name, foreign):
+OTHERS = [(("speed", "--study", "smoke"), "s.csv"), (("fetch", "mnist"), "c.txt")]
+
+
+@pytest.mark.parametrize(("command", "name"), [*RESULTS, *OTHERS])
+@pytest.mark.parametrize("foreign", ["notes.txt", "own.yaml", "empty", "other result"])
+def test_files_that_dpmc_did_not_make_are_never_overwritten(unchanged, command, name, foreign):
     target = f"theirs{Path(name).suffix}"
     if foreign == "other result":  # of another command
         shutil.copy("traces.csv" if name != "traces.csv" else "metrics.csv", target)
     else:
         Path(target).write_bytes(b"" if foreign == "empty" else Path(foreign).read_bytes())
-    error = refused(capsys, folder, *command, "--output", target, "--force")
+    error = unchanged(*command, "--output", target, "--force")
     assert f"--output: {target}: exists and is not" in error
 
 
-def test_foreign_figures_and_netcdf_files_are_not_overwritten(folder, capsys):
-    import netCDF4
-    from matplotlib.figure import Figure
-
-    plot = ("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv")
+def test_foreign_figures_and_netcdf_files_are_not_overwritten(unchanged):
     for ending in ("png", "pdf", "svg"):
         Figure().savefig(f"theirs.{ending}")
-        refused(capsys, folder, *plot, "--output", f"theirs.{ending}", "--force")
+        unchanged(*FIGURE, "--output", f"theirs.{ending}", "--force")
     with netCDF4.Dataset("theirs.nc", "w") as file:
         file.schema = 1
-    refused(capsys, folder, *SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
+    unchanged(*SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
 
 
-def test_refusals_come_before_any_computation(folder, capsys, monkeypatch):
+def test_refusals_come_before_any_computation(unchanged, monkeypatch):
     monkeypatch.setattr("dpmc.sampling.loop.sample", lambda *_: pytest.fail("it samples"))
     monkeypatch.setattr("dpmc.data.problem.read_problem", lambda *_: pytest.fail("it reads data"))
-    refused(capsys, folder, *SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
+    unchanged(*SAMPLE, "--output", "new/seed-0.nc", "seed-1.nc")  # the last one exists
 
 
 @pytest.mark.parametrize(
@@ -210,21 +205,13 @@ def test_refusals_come_before_any_computation(folder, capsys, monkeypatch):
         ("nowhere.nc", "is a link to a missing file"),
     ],
 )
-def test_impossible_output_paths_are_refused(folder, capsys, output, words):
+def test_impossible_output_paths_are_refused(unchanged, output, words):
     os.symlink("gone.nc", "nowhere.nc")
-    for command in (
-        (*SAMPLE, "--seed", "0"),
-        ("data", *CELL[:4]),
-        TUNE,
-        EVALUATE,
-        ("trace", *EVALUATE[1:]),
-        ("speed", "--study", "smoke"),
-        ("fetch", "mnist"),
-    ):
-        assert words in refused(capsys, folder, *command, "--output", output)
+    for command in ((*SAMPLE, "--seed", "0"), DATA, TUNE, EVALUATE, *(command for command, _ in OTHERS)):
+        assert words in unchanged(*command, "--output", output)
 
 
-def test_a_search_resumes_from_its_table_without_force(folder, capsys):
+def test_a_search_resumes_from_its_table_without_force(unchanged):
     """A killed search leaves the table of trials only, since settings are written at its end."""
     search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
     assert main(search) == 0
@@ -233,7 +220,7 @@ def test_a_search_resumes_from_its_table_without_force(folder, capsys):
     assert main(search) == 0  # nothing is tried again
     assert yaml.safe_load(Path("found.yaml").read_text()) == found
     assert Path("found.trials.csv").read_text() == trials
-    assert "--output: found.yaml: exists" in refused(capsys, folder, *search)
+    assert "--output: found.yaml: exists" in unchanged(*search)
     assert main((*search, "--force")) == 0
 
 
@@ -291,18 +278,15 @@ def full_disk(size: int = 400):
     ("command", "written"),
     [
         ((*SAMPLE, "--seed", "0", "1", "--output", "seed-0.nc", "seed-1.nc"), "seed-0.nc"),
-        (("data", *CELL[:4], "--rows", "rows.csv", "--output", "circle.nc"), "circle.nc"),
-        ((*EVALUATE, "--output", "metrics.csv"), "metrics.csv"),
-        ((*TUNE, "--output", "tuned.yaml"), "tuned.yaml"),
+        *(
+            ((*command, "--output", name), name)
+            for command, name in RESULTS[1:]
+            if "m.csv" != name != "traces.csv"
+        ),
         ((*SEARCH, "--output", "tuned.yaml"), "tuned.trials.csv"),
-        (("plot", "--study", "smoke", "--figure", "models", "--output", "m.tex"), "m.tex"),
-        (("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
-          "--output", "f.png"), "f.png"),
-        (("plot", "--study", "smoke", "--figure", "acceptance-easy", "--metrics", "metrics.csv",
-          "--output", "f.pdf"), "f.pdf"),
         (("budgets", "--study", "smoke", "--output", "budgets.csv"), "budgets.csv"),
     ],
-)  # fmt: skip
+)
 def test_a_full_disk_is_a_line_that_names_the_file_and_old_files_stay(folder, capsys, command, written):
     before = contents(folder)
     with full_disk(20 if written == "tuned.trials.csv" else 400):

@@ -1,6 +1,5 @@
 """ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -13,10 +12,12 @@ from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, histogram
 from dpmc.data.chain_files import read_chain
+from dpmc.data.problem import read_problem
 from dpmc.metrics import traces
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease
 from dpmc.sampling import speed
+from dpmc.sampling.cell import Cell
 from dpmc.studies import chain_settings, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -39,9 +40,8 @@ SETTINGS = {
 }
 
 
-def table(path: str) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+DATA = ("--data", "circle/fresh-0.nc")
+CELL = ("--model", "circle", "--method", "dp-penalty")
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def run(*arguments: str) -> None:
 
 
 def sample(method: str = "dp-penalty", epsilon: str = "0.5", output: str = "seed-0.nc") -> None:
-    run("sample", "--model", "circle", "--method", method, "--epsilon", epsilon, "--data",
-        "circle/fresh-0.nc", "--quiet", "--output", output)  # fmt: skip
+    cell = ("--model", "circle", "--method", method, "--epsilon", epsilon)
+    run("sample", *cell, *DATA, "--quiet", "--output", output)
 
 
 def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder):
@@ -95,19 +95,10 @@ def test_less_noise_at_a_larger_epsilon(folder):
     assert small == pytest.approx(5.0 * large)
 
 
-def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder):
+def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder, table):
     sample()
     sample("mh", "inf", "mh/seed-0.nc")
-    run(
-        "evaluate",
-        "--data",
-        "circle/fresh-0.nc",
-        "--chains",
-        "seed-0.nc",
-        "mh/seed-0.nc",
-        "--output",
-        "m.csv",
-    )
+    run("evaluate", *DATA, "--chains", "seed-0.nc", "mh/seed-0.nc", "--output", "m.csv")
     rows = {(row["method"], row["metric"]): row["value"] for row in table("m.csv")}
     assert float(rows["dp-penalty", "epsilon_total"]) > 1.0
     assert rows["mh", "epsilon_total"] == "inf"
@@ -124,33 +115,27 @@ def test_a_study_of_total_epsilon_has_no_settings_per_iteration(folder):
         assert set(settings) - {"most_draws"} == {
             *("model", "method", "draws_version", "accountants", "epsilon", "delta", "chains")
         }
-    arguments = ("--study", "thesis", "--model", "circle", "--method", "dp-penalty", "--epsilon", "1")
-    assert (
-        main(("sample", *arguments, "--data", "circle/fresh-0.nc", "--quiet", "--output", "seed-0.nc")) == 0
-    )
+    command = ("sample", "--study", "thesis", *CELL, "--epsilon", "1", *DATA, "--quiet")
+    assert main((*command, "--output", "seed-0.nc")) == 0
     chain = read_chain("seed-0.nc")
     assert chain.attrs["epsilon_kind"] == "total" and "calibrated" not in chain.attrs
     assert "delta" not in json.loads(chain.attrs["ledger"])
 
 
 def test_iterations_are_needed(folder):
-    models = {"circle": {**STUDY["models"]["circle"]}}
-    del models["circle"]["iterations"]
-    change(models=models)
-    with pytest.raises(
-        DpmcError, match=r"own.yaml: line 12: models: circle: iterations: missing, and dp-penalty"
-    ):
+    about = {key: value for key, value in STUDY["models"]["circle"].items() if key != "iterations"}
+    change(models={"circle": about})
+    with pytest.raises(DpmcError, match=r"line 12: models: circle: iterations: missing, and dp-penalty"):
         load_study("own")
     change(methods={"dp-penalty": {"iterations": 5}})
     assert load_study("own").iterations("circle", "dp-penalty") == 5
 
 
-def test_an_algorithm_without_calibration_is_refused(folder, capsys):
+def test_an_algorithm_without_calibration_is_refused(folder, refused):
     change(methods={"rwmh": {}})
-    code = main(("sample", "--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1",
-                 "--output", "seed-0.nc"))  # fmt: skip
-    assert code == 2
-    assert "methods: rwmh: epsilons: 0.1: rwmh cannot be calibrated" in capsys.readouterr().err
+    cell = ("--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1")
+    error = refused("sample", *cell, "--output", "seed-0.nc")
+    assert "methods: rwmh: epsilons: 0.1: rwmh cannot be calibrated" in error
 
 
 def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):
@@ -158,42 +143,37 @@ def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):
     assert list(study.cells()) == [("circle", "dp-penalty", "0.1"), ("circle", "dp-penalty", "0.5"),
                                    ("circle", "mh", "inf")]  # fmt: skip
     assert study.thin("circle", "mh") == 7 and study.thin("circle", "dp-penalty") == 1
-    run("tune", "--model", "circle", "--method", "dp-penalty", "--output", "t.yaml")
+    run("tune", *CELL, "--output", "t.yaml")
     tuned = yaml.safe_load(Path("t.yaml").read_text())
     assert tuned["hyperparameters"] == SETTINGS["dp-penalty"]["circle"] and "not tried" in tuned["tried"]
 
 
-def test_budget_prints_the_total(folder, capsys):
-    cell = ("budget", "--model", "circle", "--method", "dp-penalty")
-    run(*cell, "--epsilon", "0.5", "--json")
-    whole = json.loads(capsys.readouterr().out)["tight"]
-    run(*cell, "--epsilon", "0.5", "--iterations", "1", "--json")
-    one = json.loads(capsys.readouterr().out)["tight"]
-    assert one < 0.5 < whole
-    assert main((cell[0], "--study", "own", *cell[1:], "--iterations", "3")) == 2
-    assert "--epsilon: needed" in capsys.readouterr().err
+def test_budget_prints_the_total(folder, capsys, refused):
+    totals = []
+    for question in ((), ("--iterations", "1")):
+        run("budget", *CELL, "--epsilon", "0.5", "--json", *question)
+        totals.append(json.loads(capsys.readouterr().out)["tight"])
+    assert totals[1] < 0.5 < totals[0]
+    assert "--epsilon: needed" in refused("budget", "--study", "own", *CELL, "--iterations", "3")
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "mh"])
-def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
+def test_traces_are_the_metrics_of_the_draws_so_far(folder, table, method):
     epsilon, thin = ("0.5", 1) if method == "dp-penalty" else ("inf", 7)
     sample(method, epsilon)
-    run("trace", "--data", "circle/fresh-0.nc", "--chains", "seed-0.nc", "--output", "t.csv")
+    run("trace", *DATA, "--chains", "seed-0.nc", "--output", "t.csv")
     rows = table("t.csv")
-    found = {(row["metric"], int(row["iteration"])): float(row["value"]) for row in rows}
-    chain = read_chain("seed-0.nc")
-    from dpmc.data.problem import read_problem
-
-    problem = read_problem("circle/fresh-0.nc")
+    values = {(row["metric"], int(row["iteration"])): float(row["value"]) for row in rows}
+    chain, problem = read_chain("seed-0.nc"), read_problem("circle/fresh-0.nc")
     for iteration in (1, 501, 1001):
         draws = chain.draws[0, : iteration // thin]
-        assert found["rows_used", iteration] == N * iteration
+        assert values["rows_used", iteration] == N * iteration
         if len(draws):
-            value, _ = histogram.symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
-            assert found["symmetric_kl", iteration] == pytest.approx(value, rel=1e-12)
+            kl, _ = histogram.symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+            assert values["symmetric_kl", iteration] == pytest.approx(kl, rel=1e-12)
         else:
-            assert ("symmetric_kl", iteration) not in found
-    spent = [found["epsilon_total", iteration] for iteration in (1, 501, 1001)]
+            assert ("symmetric_kl", iteration) not in values
+    spent = [values["epsilon_total", iteration] for iteration in (1, 501, 1001)]
     if method == "mh":
         assert spent == [np.inf] * 3
     else:
@@ -206,10 +186,7 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, method):
 
 def test_accuracy_of_the_running_mean(folder):
     sample()
-    chain = read_chain("seed-0.nc")
-    from dpmc.data.problem import read_problem
-
-    problem = read_problem("circle/fresh-0.nc")
+    chain, problem = read_chain("seed-0.nc"), read_problem("circle/fresh-0.nc")
     generator = np.random.default_rng(3)
     x = generator.standard_normal((500, 2))
     problem.test_rows = np.column_stack([x @ [1.0, -1.0] > 0.0, x])
@@ -229,16 +206,14 @@ def test_speed_excludes_start_up(monkeypatch, folder):
             progress(done, cell.iterations)
 
     monkeypatch.setattr("dpmc.sampling.loop.sample", slow_start)
-    from dpmc.sampling.loop import Cell
-
     cell = Cell(None, "x", None, "inf", 1e-5, "tight", iterations=9)
     iterations, seconds = speed.seconds_per_iteration(cell, lambda: next(moments))
     assert iterations == 1500
     assert seconds == pytest.approx(754.0 / 1244.0)
 
 
-def test_speed_of_all_methods(folder):
-    run("speed", "--data", "circle/fresh-0.nc", "--quiet", "--output", "speed.csv")
+def test_speed_of_all_methods(folder, table):
+    run("speed", *DATA, "--quiet", "--output", "speed.csv")
     rows = table("speed.csv")
     assert [(row["method"], row["epsilon"]) for row in rows] == [("dp-penalty", "0.1"), ("mh", "inf")]
     assert all(0.0 < float(row["seconds_per_iteration"]) < 1.0 for row in rows)

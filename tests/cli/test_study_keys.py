@@ -12,6 +12,7 @@ from dpmc.studies import load_study, read_yaml
 from dpmc.studies.__main__ import tables
 from dpmc.studies.keys import DATA_SETS, OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, Tuning
 
+INT23 = 10**23
 STUDY = """\
 # a comment
 title: lines
@@ -40,7 +41,14 @@ def write(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-def test_a_correct_study_is_accepted(tmp_path) -> None:
+def refusal(path: Path) -> str:
+    with pytest.raises(DpmcError) as caught:
+        load_study(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     study = load_study(write(tmp_path))
     assert study.model("twin").epsilons == ("0.5", "1") and study.model("twin").model == "circle"
     assert (study.chains, study.tuning.trials, study.epsilon_kind) == (1, 100, "total")
@@ -187,7 +195,7 @@ def test_methods_where_epsilon_is_per_iteration(tmp_path, method, message) -> No
 @pytest.mark.parametrize(
     "name", ["published", "tuning", "fresh-12", "fashion-79", "mnist-79-own", "fresh-", "x"]
 )
-def test_the_data_sets_are_those_that_are_made(name) -> None:
+def test_the_data_sets_are_those_that_are_made(name: str) -> None:
     assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
 
 

@@ -170,6 +170,21 @@ def _fields(cls: type[Sampler], calibrated: bool) -> dict[str, Field[Any]]:
     return own | cls.calibration if calibrated else own
 
 
+def hyperparameters_in(content: Any, source: str, cell: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return hyperparameters from a mapping of them, or from a result of `tune`, which names its cell.
+
+    Raises DpmcError if `content` is no mapping, or a result for another cell ("model" and "method").
+    """
+    if isinstance(content, Mapping) and "hyperparameters" in content:
+        for key, wanted in (cell or {}).items():
+            if content.get(key, wanted) != wanted:
+                raise DpmcError(f"{source}: {key}: {content[key]!r} is not {wanted!r}")
+        content = content["hyperparameters"]
+    if not isinstance(content, Mapping):
+        raise DpmcError(f"{source}: {shown(content)} must be a mapping of hyperparameters")
+    return dict(content)
+
+
 class Hyperparameter(NamedTuple):
     """One hyperparameter: its meaning with unit, its rule, and its default ("" if it has none)."""
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from dpmc.cli.given import at_least, check_output, hyperparameters_of, study_as_asked
+from dpmc.cli.given import check_output, hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
@@ -18,26 +18,40 @@ def budget(options: argparse.Namespace) -> None:
     from dpmc.privacy.runs import RunReleases
 
     study = study_as_asked(options)
-    kept, k = _what_to_budget(study, options)
+    each, k = _what_to_budget(study, options)
     definition = definition_of(study, options.model)
-    n = at_least(1, "n", options.n) or number_of_rows(study, options.model)
+    n = options.n or number_of_rows(study, options.model)
     if not n:
         raise DpmcError(f"--n: needed, since {options.model} names no number of rows")
     delta = study.delta_for(n)
-    given = hyperparameters_of(study, options)
-    algorithm = build_algorithm(study, options.method, given, len(definition.true_theta), kept, n)
-    releases = RunReleases.of(algorithm, n, study.chains)
+    given = hyperparameters_of(study, options.model, options.method, options.hyperparameters)
+    algorithm = build_algorithm(study, options.method, given, len(definition.true_theta), each, n)
     total = None if k else float(canonical_epsilon(options.epsilon))
+    releases = RunReleases.of(algorithm, n, study.chains)
     answers = releases.by_accountant(delta, epsilon=total, iterations=k)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return
     question = f"iterations at epsilon {options.epsilon}" if k is None else f"epsilon of {k} iterations"
     if study.epsilon_kind != "total":
-        question += f" of {kept} each"
+        question += f" of {each} each"
     print(f"{options.model} {options.method}: {question}, delta {delta:g}, n {n}")
     for name, answer in answers.items():
         print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
+
+
+def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
+    """Return ε per iteration ("inf" if total), and the iterations whose ε is wanted (None if none)."""
+    if study.epsilon_kind == "total":
+        if (options.epsilon is None) == (options.iterations is None):
+            raise DpmcError("--epsilon, --iterations: give one of them")
+        return "inf", options.iterations
+    if options.epsilon is None:
+        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
+    k = options.iterations or study.iterations(options.model, options.method)
+    if k is None:
+        raise DpmcError("--iterations: needed, the study does not say how many")
+    return canonical_epsilon(options.epsilon), k
 
 
 def budgets(options: argparse.Namespace) -> None:
@@ -45,8 +59,8 @@ def budgets(options: argparse.Namespace) -> None:
     from dpmc.reports.tables import budgets
 
     study = load_study(options.study)
-    files = [("--hyperparameters", file) for file in options.hyperparameters]
-    check_output(options, outputs.csv_table(budgets.COLUMNS), files)
+    inputs = [("--hyperparameters", file) for file in options.hyperparameters]
+    check_output(options, outputs.csv_table(budgets.COLUMNS), inputs)
     tuned = {}
     for file in options.hyperparameters:
         content = read_yaml(file)
@@ -55,18 +69,3 @@ def budgets(options: argparse.Namespace) -> None:
         except (KeyError, TypeError):
             raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
     budgets.write(study, options.output, tuned)
-
-
-def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
-    """Return ε per iteration ("inf" if total), and the iterations whose ε is wanted (None if none)."""
-    k = at_least(1, "iterations", options.iterations)
-    if study.epsilon_kind == "total":
-        if (options.epsilon is None) == (k is None):
-            raise DpmcError("--epsilon, --iterations: give one of them")
-        return "inf", k
-    if options.epsilon is None:
-        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
-    k = k or study.iterations(options.model, options.method)
-    if k is None:
-        raise DpmcError("--iterations: needed, the study does not say how many")
-    return canonical_epsilon(options.epsilon), k

@@ -2,7 +2,7 @@
 
 import argparse
 
-from dpmc.cli.given import check_output, problem_of
+from dpmc.cli.given import check_output, problem_of, problem_of_rows
 from dpmc.data import outputs
 from dpmc.studies import load_study
 
@@ -11,7 +11,11 @@ def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
     check_output(options, outputs.PROBLEM, [("--rows", options.rows)])
     study = load_study(options.study)
-    problem_of(study, options.model, None, options.data, options.rows).write(options.output)
+    if options.rows is None:
+        problem = problem_of(study, options.model, dataset=options.data)
+    else:
+        problem = problem_of_rows(study, options.model, options.rows)
+    problem.write(options.output)
 
 
 def fetch(options: argparse.Namespace) -> None:
@@ -20,10 +24,10 @@ def fetch(options: argparse.Namespace) -> None:
     from dpmc.data import sources
 
     source = sources.source(options.source)
+    if options.output is None:
+        print(sources.fetch(source), end="")
+        return
     check_output(options, outputs.checksums(source.files))
     checksums = sources.fetch(source)
-    if options.output is None:
-        print(checksums, end="")
-        return
     with files.replacing(options.output) as temporary:
         temporary.write_text(checksums)

@@ -3,15 +3,19 @@
 import argparse
 import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from dpmc.cli.given import check_output, problem_of, write_table
+from dpmc.cli.given import Inputs, check_output, problem_of, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, definition_of, load_study, make_cell, pinned_hyperparameters
-from dpmc.studies.figures import declared_figure
+from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters
+
+if TYPE_CHECKING:
+    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.problem import Problem
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -20,16 +24,14 @@ def evaluate(options: argparse.Namespace) -> None:
     from dpmc.metrics import cell
 
     study = load_study(options.study)
-    check_output(options, outputs.csv_table(cell.COLUMNS), _evaluated(study, options))
-    if options.baselines:
-        if options.model is None:
-            raise DpmcError("--model: needed with --baselines")
+    check_output(options, outputs.csv_table(cell.COLUMNS), _inputs(study, options))
+    if not options.baselines:
+        rows = cell.metrics_of_cells(*_chains_and_problem(study, options))
+    elif options.model is None:
+        raise DpmcError("--model: needed with --baselines")
+    else:
         problem = datasets.with_exact_posterior(problem_of(study, options.model, options.data))
         rows = cell.baseline_metrics(problem, study=study.name, model=options.model, dataset=problem.dataset)
-    else:
-        if not options.chains:
-            raise DpmcError("--chains: at least one chain file is needed, or --baselines")
-        rows = cell.metrics_of_cells(*_chains_and_problem(study, options))
     write_table(options.output, cell.COLUMNS, rows)
 
 
@@ -38,33 +40,35 @@ def trace(options: argparse.Namespace) -> None:
     from dpmc.metrics import traces
 
     study = load_study(options.study)
-    check_output(options, outputs.csv_table(traces.COLUMNS), _evaluated(study, options))
+    check_output(options, outputs.csv_table(traces.COLUMNS), _inputs(study, options))
     write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, options)))
 
 
 def speed(options: argparse.Namespace) -> None:
-    """Measure seconds per iteration of the cells of a study, one after another; write them as CSV."""
+    """Measure seconds per iteration of the cells of a study, one after another; write them as CSV.
+
+    Each (model, method) runs at the model's tuning ε, else at the first one of its cells.
+    """
     from dpmc.sampling import speed
 
     check_output(options, outputs.csv_table(speed.COLUMNS), [("--data", file) for file in options.data])
     study = load_study(options.study)
     files = {path.parent.name: path for path in options.data}
-    shown = files or study.models
     chosen: dict[tuple[str, str], str] = {}
     for model, method, epsilon in study.cells():
-        wanted = epsilon == study.model(model).tuning_epsilon
-        if model in shown and (wanted or (model, method) not in chosen):
+        if epsilon == study.model(model).tuning_epsilon:
             chosen[model, method] = epsilon
+        chosen.setdefault((model, method), epsilon)
     rows = []
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
-        definition_of(study, model)
+        if model not in (files or study.models):
+            continue
         problem = problem_of(study, model, files.get(model))
         for (_, method), epsilon in cells:
-            given = pinned_hyperparameters(study, model, method)
-            cell = make_cell(study, problem, method, epsilon, given)
+            cell = make_cell(study, problem, method, epsilon, pinned_hyperparameters(study, model, method))
             iterations, seconds = speed.seconds_per_iteration(cell)
-            values_of_row = (study.name, model, method, epsilon, iterations, seconds)
-            rows.append(dict(zip(speed.COLUMNS, values_of_row, strict=True)))
+            values = (study.name, model, method, epsilon, iterations, seconds)
+            rows.append(dict(zip(speed.COLUMNS, values, strict=True)))
             if not options.quiet:
                 print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
     write_table(options.output, speed.COLUMNS, rows)
@@ -74,22 +78,15 @@ def plot(options: argparse.Namespace) -> None:
     """Draw one figure, or write one table, into every file given."""
     from dpmc.reports import plots, tables
 
-    study = load_study(options.study)
-    if options.figure in tables.TABLES:
+    study, name = load_study(options.study), options.figure
+    if name in tables.TABLES:
         _write_table(study, options)
         return
-    declared_figure(study.path, options.figure)
-    if not options.metrics and plots.models_read(options.figure, study):
-        raise DpmcError(f"--metrics: needed to draw {options.figure}")
-    written = [
-        Output("--output", output, plots.kind_of_output(options.figure, study, output))
-        for output in options.output
-    ]
-    read = plots.chain_files(options.figure, study, options.results)
-    metrics = [("--metrics", file) for file in options.metrics]
-    inputs = [*metrics, *(("--results", file) for file in read)]
-    outputs.check(written, inputs, options.force)
-    plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+    if not options.metrics and plots.models_read(name, study):
+        raise DpmcError(f"--metrics: needed to draw {name}")
+    written = [Output("--output", file, plots.kind_of_output(name, study, file)) for file in options.output]
+    outputs.check(written, _read(options, plots.chain_files(name, study, options.results)), options.force)
+    plots.plot(name, study, options.metrics, options.published, options.output, options.results)
 
 
 def _write_table(study: Study, options: argparse.Namespace) -> None:
@@ -97,13 +94,20 @@ def _write_table(study: Study, options: argparse.Namespace) -> None:
     from dpmc.reports import tables
 
     name = options.figure
-    written = [Output("--output", output, tables.kind_of_output(name, output)) for output in options.output]
-    read = [("--results", file) for file in tables.module(name).inputs(study, options.results)]
-    outputs.check(written, [*(("--metrics", file) for file in options.metrics), *read], options.force)
+    written = [Output("--output", file, tables.kind_of_output(name, file)) for file in options.output]
+    outputs.check(written, _read(options, tables.module(name).inputs(study, options.results)), options.force)
     tables.write(name, study, options.output, options.results)
 
 
-def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any, Any]:
+def _read(options: argparse.Namespace, results: list[Path]) -> Inputs:
+    """Return the files that `plot` reads, each with its option."""
+    return [
+        *(("--metrics", file) for file in options.metrics),
+        *(("--results", file) for file in results),
+    ]
+
+
+def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["ChainFile"], "Problem"]:
     """Return the chains of `--chains`, read one by one, and the problem on which they ran.
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
@@ -112,27 +116,22 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Any,
 
     if not options.chains:
         raise DpmcError("--chains: at least one chain file is needed")
-    files = map(chain_files.read_chain, _chain_files(study, options.chains))
-    first = next(files)
-    problem = problem_of(study, first.attrs["model"], options.data)
-    if problem.dataset != first.attrs["dataset"]:
-        raise DpmcError(
-            f"{options.data}: holds the data set {problem.dataset}, "
-            f"the chains ran on {first.attrs['dataset']}"
-        )
-    return itertools.chain([first], files), datasets.with_exact_posterior(problem)
+    chains = map(chain_files.read_chain, _chain_files(study, options.chains))
+    first = next(chains)
+    problem, dataset = problem_of(study, first.attrs["model"], options.data), first.attrs["dataset"]
+    if problem.dataset != dataset:
+        raise DpmcError(f"{options.data}: holds the data set {problem.dataset}, the chains ran on {dataset}")
+    return itertools.chain([first], chains), datasets.with_exact_posterior(problem)
 
 
-def _evaluated(study: Study, options: argparse.Namespace) -> list[tuple[str, Path | None]]:
+def _inputs(study: Study, options: argparse.Namespace) -> Inputs:
     """Return the files that `evaluate` and `trace` read, each with its option."""
-    chains = _chain_files(study, options.chains)
-    return [("--data", options.data), *(("--chains", file) for file in chains)]
+    return [("--data", options.data), *(("--chains", file) for file in _chain_files(study, options.chains))]
 
 
 def _chain_files(study: Study, names: list[Path]) -> list[Path]:
     """Return the chain files; a folder holds one cell and stands for the files of the study's seeds."""
-    return [
-        file
-        for name in names
-        for file in ([name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name])
-    ]
+    files: list[Path] = []
+    for name in names:
+        files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]
+    return files

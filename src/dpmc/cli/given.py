@@ -1,17 +1,17 @@
-"""Options that several commands share: study, data, hyperparameters and outputs."""
+"""What several commands do with their options: study, problem, hyperparameters, outputs."""
 
 import argparse
 import csv
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dpmc.algorithms.hyperparameters import hyperparameters_in
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.progress import reporter
-from dpmc.common.values import MOST_CHAINS
 from dpmc.data import outputs
-from dpmc.data.outputs import Output
+from dpmc.data.outputs import Kind, Output
 from dpmc.studies import (
     Hyperparameters,
     Study,
@@ -23,31 +23,23 @@ from dpmc.studies import (
     read_yaml,
 )
 
+if TYPE_CHECKING:
+    from dpmc.data.problem import Problem
+
+#: Files that a command reads, each with its option; None if the option is not given.
+Inputs = list[tuple[str, Path | None]]
+
 
 def study_as_asked(options: argparse.Namespace) -> Study:
-    """Read the study; `--chains` and `--delta` replace its own numbers.
-
-    Raises DpmcError for a number out of range.
-    """
+    """Read the study; `--chains` and `--delta` replace its own numbers."""
     study = load_study(options.study)
-    delta, chains = options.delta, at_least(1, "chains", options.chains, study.chains)
-    if delta is not None and not 0.0 < delta < 1.0:
-        raise DpmcError(f"--delta: {delta} must be between 0 and 1, both excluded")
-    if options.chains is not None and options.chains > MOST_CHAINS:
-        raise DpmcError(f"--chains: {options.chains} must be at most {MOST_CHAINS}")
-    return dataclasses.replace(
-        study, chains=chains or study.chains, delta=study.delta if delta is None else delta
-    )
+    given = {"chains": options.chains, "delta": options.delta}
+    return dataclasses.replace(study, **{key: value for key, value in given.items() if value is not None})
 
 
 def problem_of(
-    study: Study,
-    label: str,
-    file: Path | None,
-    dataset: str | None = None,
-    rows: Path | None = None,
-    starts: int = 20,
-) -> Any:
+    study: Study, label: str, file: Path | None = None, dataset: str | None = None, starts: int = 20
+) -> "Problem":
     """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
 
     Raises DpmcError for a file with another model or another number of rows than the study's.
@@ -55,78 +47,54 @@ def problem_of(
     from dpmc.data.problem import read_problem
 
     spec = study.model(label)
-    starts = max(starts, study.start_points)
-    if file is not None and file.suffix in (".csv", ".parquet"):
-        file, rows = None, file
-    elif file is None and rows is None and dataset in (None, spec.data):
-        rows = spec.rows_file
-    if rows is not None or file is None:
-        from dpmc.data import datasets  # slow to import; a job that reads a problem file does not need it
-    if rows is not None:
-        definition = definition_of(study, label)
-        problem = datasets.from_rows(
-            label, spec.model, rows.stem, read_rows(study, label, rows), starts, str(rows), definition
-        )
-        if spec.start == "true":
-            problem.starts[:] = problem.true_theta
+    if file is not None and file.suffix not in (".csv", ".parquet"):
+        problem = read_problem(file)
+        for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
+            if held != wanted:
+                raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
+        if spec.n not in (None, problem.n):
+            raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
         return problem
-    if file is None:
-        name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
-        n = number_of_rows(study, label) if spec.rows_file else spec.n
-        return datasets.build(label, spec.model, name, n, starts, spec.start, definition_of(study, label))
-    problem = read_problem(file)
-    for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
-        if held != wanted:
-            raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
-    if spec.n is not None and spec.n != problem.n:
-        raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+    if file is None and dataset in (None, spec.data):
+        file = spec.rows_file
+    if file is not None:
+        return problem_of_rows(study, label, file, starts)
+    from dpmc.data import datasets  # slow to import; a job that reads a problem file does not need it
+
+    name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
+    n = number_of_rows(study, label) if spec.rows_file else spec.n
+    starts = max(starts, study.start_points)
+    return datasets.build(label, spec.model, name, n, starts, spec.start, definition_of(study, label))
+
+
+def problem_of_rows(study: Study, label: str, file: Path, starts: int = 20) -> "Problem":
+    """Return the problem of a model and a user's rows."""
+    from dpmc.data import datasets
+
+    spec, rows, definition = study.model(label), read_rows(study, label, file), definition_of(study, label)
+    starts = max(starts, study.start_points)
+    problem = datasets.from_rows(label, spec.model, file.stem, rows, starts, str(file), definition)
+    if spec.start == "true":
+        problem.starts[:] = problem.true_theta
     return problem
 
 
-def hyperparameters_of(study: Study, options: argparse.Namespace) -> Hyperparameters:
-    """Return hyperparameters and their source: `--hyperparameters`, or the study's own."""
-    if options.hyperparameters is None:
-        return pinned_hyperparameters(study, options.model, options.method)
-    path = options.hyperparameters
-    content = read_yaml(path)
-    if isinstance(content, dict) and "hyperparameters" in content:
-        for key, wanted in (("model", options.model), ("method", options.method)):
-            if content.get(key, wanted) != wanted:
-                raise DpmcError(f"{path}: {key}: {content[key]!r} is not {wanted!r}")
-        content = content["hyperparameters"]
-    if not isinstance(content, dict):
-        raise DpmcError(f"{path}: must be a mapping of hyperparameters")
-    return Hyperparameters(content, str(path))
+def hyperparameters_of(study: Study, model: str, method: str, file: Path | None) -> Hyperparameters:
+    """Return the hyperparameters of `--hyperparameters`, or the study's own."""
+    if file is None:
+        return pinned_hyperparameters(study, model, method)
+    values = hyperparameters_in(read_yaml(file), str(file), {"model": model, "method": method})
+    return Hyperparameters(values, str(file))
 
 
-def at_least(least: int, key: str, *values: int | None) -> int | None:
-    """Return the first value that is not None; raise DpmcError if it is below `least`."""
-    for value in values:
-        if value is not None:
-            if value < least:
-                raise DpmcError(f"--{key}: {value} must be at least {least}")
-            return value
-    return None
-
-
-def check_output(
-    options: argparse.Namespace, kind: outputs.Kind, inputs: Sequence[tuple[str, Path | None]] = ()
-) -> None:
+def check_output(options: argparse.Namespace, kind: Kind, inputs: Inputs | None = None) -> None:
     """Refuse an `--output` that would overwrite something else; see `outputs.check`."""
-    if options.output is not None:
-        outputs.check([Output("--output", options.output, kind)], inputs, options.force)
+    outputs.check([Output("--output", options.output, kind)], inputs or [], options.force)
 
 
-def write_table(output: Path, columns: tuple[str, ...], rows: Any) -> None:
+def write_table(output: Path, columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows, mappings with these keys, as CSV."""
-    from dpmc.common import files
-
     with files.replacing(output) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-
-
-def progress_of(name: str, quiet: bool, what: str = "iterations") -> Any:
-    """Return a function that reports progress on standard error; None if `quiet`. `what` is counted."""
-    return None if quiet else reporter(name, what)

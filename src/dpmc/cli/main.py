@@ -3,10 +3,11 @@
 import argparse
 import importlib
 import os
+import resource
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dpmc.cli.options import COMMANDS, parser
 from dpmc.common.errors import DpmcError
@@ -19,39 +20,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code, 2 for a user's mistake."""
     began = time.monotonic()
     program = parser()
-    complete(program)
+    if "_ARGCOMPLETE" in os.environ:  # the shell requests completions (TAB)
+        import argcomplete
+
+        argcomplete.autocomplete(program)
     try:
         options = program.parse_args(arguments)
     except SystemExit as leaving:
         if not leaving.code:  # --help
             raise
         return 2
-
-    def run() -> None:
-        module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
-        getattr(module, options.command)(options)
-        if options.command not in AT_ONCE and not options.quiet:
-            print(_used(options.command, time.monotonic() - began), file=sys.stderr)
-
-    return reported(run, options.verbose)
-
-
-def complete(program: argparse.ArgumentParser) -> None:
-    """Print completions and exit if the shell requests them (TAB); otherwise do nothing."""
-    if "_ARGCOMPLETE" in os.environ:
-        import argcomplete
-
-        argcomplete.autocomplete(program)
-
-
-def reported(action: Callable[[], object], verbose: bool = False) -> int:
-    """Run `action`; return the exit code. Print a user's mistake in one line; `verbose`: with traceback."""
     try:
-        action()
+        _run(options, began)
     except BrokenPipeError:
         return 141
     except (DpmcError, OSError, MemoryError) as error:
-        if verbose:
+        if options.verbose:
             traceback.print_exception(error)
         print(f"dpmc: error: {_in_one_line(error)}", file=sys.stderr)
         return 2
@@ -61,24 +45,28 @@ def reported(action: Callable[[], object], verbose: bool = False) -> int:
     return 0
 
 
+def _run(options: argparse.Namespace, began: float) -> None:
+    """Run the command; print time and memory of this process and its children (benchmarks/ parses it)."""
+    module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
+    getattr(module, options.command)(options)
+    if options.command in AT_ONCE or options.quiet:
+        return
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    kilobytes = max(usage.ru_maxrss for usage in usages) / (1024 if sys.platform == "darwin" else 1)
+    print(
+        f"{options.command}: {cpu:.2f} s CPU in {time.monotonic() - began:.2f} s, "
+        f"at most {kilobytes / 1024:.0f} MB in a process",
+        file=sys.stderr,
+    )
+
+
 def _in_one_line(error: Exception) -> str:
     """Format an error as one line of at most `LONGEST` characters."""
+    text = str(error)
     if isinstance(error, OSError):  # mostly about a file
-        where = f"{error.filename}: " if error.filename else ""
-        text = f"{where}{error.strerror or error}"
+        text = f"{error.filename}: " * bool(error.filename) + (error.strerror or text)
     elif isinstance(error, MemoryError):
         text = f"not enough memory ({error})"
-    else:
-        text = str(error)
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-
-
-def _used(command: str, seconds: float) -> str:
-    """Return a line on time and memory of this process and its children; benchmarks/ parses it."""
-    import resource
-
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    cpu = sum(one.ru_utime + one.ru_stime for one in used)
-    kilobytes = max(one.ru_maxrss for one in used) / (1024 if sys.platform == "darwin" else 1)
-    return f"{command}: {cpu:.2f} s CPU in {seconds:.2f} s, at most {kilobytes / 1024:.0f} MB in a process"

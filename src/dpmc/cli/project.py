@@ -1,6 +1,7 @@
 """The command that writes a new project."""
 
 import argparse
+import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,7 @@ from dpmc.common.files import unwritten
 from dpmc.common.shipped import PACKAGE
 
 TEMPLATE = PACKAGE / "template"
-DATA, README = Path("measurements.csv"), Path("README.md")
+DATA = Path("measurements.csv")
 ROWS = 2000
 INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of the template names them
 
@@ -23,18 +24,21 @@ def init(options: argparse.Namespace) -> None:
     Raises DpmcError, and leaves no file, if one exists already or cannot be written.
     """
     folder: Path = options.folder
-    parts = sorted(path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if _belongs(path))
+    files = [path for path in TEMPLATE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    parts = sorted(path.relative_to(TEMPLATE) for path in files)
     for part in (*parts, DATA):
-        if (folder / part).exists() or (folder / part).is_symlink():
+        if os.path.lexists(folder / part):
             raise DpmcError(f"{folder / part}: exists; dpmc init overwrites nothing, name a new folder")
     try:
         for part in parts:
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(TEMPLATE / part, folder / part)
-        readme = folder / README
+        readme = folder / "README.md"
         readme.write_text(readme.read_text().format(seed=options.seed, n=ROWS))
-        rows = _simulated(np.random.default_rng(options.seed))
-        np.savetxt(folder / DATA, rows, "%.6g", delimiter=",", header="x,y", comments="")
+        generator = np.random.default_rng(options.seed)
+        x = generator.standard_normal(ROWS)
+        y = INTERCEPT + SLOPE * x + generator.standard_normal(ROWS)
+        np.savetxt(folder / DATA, np.column_stack([x, y]), "%.6g", ",", header="x,y", comments="")
     except OSError as error:  # for example a full disk
         for part in (*parts, DATA):
             (folder / part).unlink(missing_ok=True)
@@ -43,14 +47,3 @@ def init(options: argparse.Namespace) -> None:
         print(f"{folder}: a project with simulated data; its README.md names the commands")
         if find_spec("snakemake") is None:
             print("for its Snakefile: pip install 'dpmc-….whl[workflow]'")
-
-
-def _belongs(path: Path) -> bool:
-    """Return whether a path of the template is one of its files, not Python's compiled cache."""
-    return path.is_file() and "__pycache__" not in path.parts
-
-
-def _simulated(generator: np.random.Generator) -> np.ndarray:
-    """Return rows (x, y) of a linear regression, (ROWS, 2)."""
-    x = generator.standard_normal(ROWS)
-    return np.column_stack([x, INTERCEPT + SLOPE * x + generator.standard_normal(ROWS)])

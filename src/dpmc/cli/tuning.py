@@ -3,14 +3,19 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpmc.cli.given import at_least, problem_of, progress_of
+from dpmc.cli.given import problem_of
 from dpmc.common.errors import DpmcError
+from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
 from dpmc.studies import Study, load_study
+from dpmc.tuning import LEAK
+
+if TYPE_CHECKING:
+    from dpmc.data.problem import Problem
 
 
 def tune(options: argparse.Namespace) -> None:
@@ -42,7 +47,7 @@ def tune(options: argparse.Namespace) -> None:
         result = pinned.untried(study, options.model, options.method)
     else:
         problem = _tuning_problem(study, options)
-        progress = progress_of(f"tune {options.model} {options.method}", options.quiet)
+        progress = None if options.quiet else reporter(f"tune {options.model} {options.method}")
         result = pinned.pinned(study, options.model, options.method, problem, progress)
     with files.replacing(options.output) as temporary:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
@@ -50,43 +55,35 @@ def tune(options: argparse.Namespace) -> None:
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; draw the search if `--figure` is given. Returns what `tune` writes."""
-    from dpmc.reports.plots import FORMATS
-    from dpmc.tuning import first_setting, search
+    from dpmc.reports import plots
+    from dpmc.reports.plots import search as figure
+    from dpmc.reports.plots import style
+    from dpmc.tuning import first_setting, search, trials
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
-    if options.figure and options.figure.suffix[1:].lower() not in FORMATS:
-        raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(FORMATS)}")
-    problem = _tuning_problem(study, options)
+    if options.figure and options.figure.suffix[1:].lower() not in plots.FORMATS:
+        raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(plots.FORMATS)}")
     name = f"search {options.model} {options.method}"
     result = search.search(
         study,
         options.model,
         options.method,
-        problem,
+        _tuning_problem(study, options),
         table,
-        trials=at_least(1, "trials", options.trials, study.tuning.trials) or 1,
-        seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
+        trials=options.trials or study.tuning.trials,
+        seeds=options.seeds or study.tuning.seeds,
         begin=first_setting.begin,
-        progress=progress_of(name, options.quiet, "trials"),
+        progress=None if options.quiet else reporter(name, "trials"),
     )
     for text in search.warnings(result):
         print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     if options.figure:
-        _draw_search(study, table, result, options.figure)
+        style.save(figure.draw(trials.read(table), result, study), options.figure)
     return result
 
 
-def _draw_search(study: Study, table: Path, result: dict[str, Any], output: Path) -> None:
-    """Write the figure of a search."""
-    from dpmc.reports.plots import search as figure
-    from dpmc.reports.plots import style
-    from dpmc.tuning import trials
-
-    style.save(figure.draw(trials.read(table), result, study), output)
-
-
-def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
+def _tuning_problem(study: Study, options: argparse.Namespace) -> "Problem":
     """Return the problem to tune on.
 
     Raises DpmcError for rows that may be private, unless an option allows them.
@@ -94,16 +91,11 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> Any:
     from dpmc.data import datasets
 
     problem = problem_of(study, options.model, options.data, "tuning")
-    if datasets.is_public(problem.dataset) or options.rows_are_public:
-        return datasets.with_exact_posterior(problem)
-    warning = (
-        f"{options.data}: hyperparameters chosen on private rows reveal information about them that no "
-        "epsilon covers; "
-    )
-    if not options.leak_private_rows_into_hyperparameters:
-        raise DpmcError(
-            warning + "tune on generated rows (no --data), or give --rows-are-public, "
-            "or --leak-private-rows-into-hyperparameters"
-        )
-    print(f"dpmc: warning: {warning}allowed by an option", file=sys.stderr)
+    if not datasets.is_public(problem.dataset) and not options.rows_are_public:
+        if not options.leak_private_rows_into_hyperparameters:
+            raise DpmcError(
+                f"{options.data}: {LEAK}; tune on generated rows (no --data), or give --rows-are-public, "
+                "or --leak-private-rows-into-hyperparameters"
+            )
+        print(f"dpmc: warning: {options.data}: {LEAK}; allowed by an option", file=sys.stderr)
     return datasets.with_exact_posterior(problem)
