@@ -8,8 +8,6 @@ from dpmc.base import Model
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
-CHUNK = MOST_ROWS  #: rows per chunk; bounds the memory of a model's intermediate arrays
-
 
 class GenericEvaluator:
     """Clipped sums over rows (n, d_x) by the model's own `log_likelihood` and `log_likelihood_gradient`."""
@@ -23,7 +21,8 @@ class GenericEvaluator:
         self._rows.flags.writeable = False  # a model must not change them
 
     def _chunks(self) -> Iterator[np.ndarray]:
-        return (self._rows[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+        """Yield the rows in parts, which bound the memory of a model's intermediate arrays."""
+        return (self._rows[i : i + MOST_ROWS] for i in range(0, self.n, MOST_ROWS))
 
     def _drawn(self, chosen: np.ndarray) -> np.ndarray:
         rows = self._rows[chosen]
@@ -61,9 +60,8 @@ class GenericEvaluator:
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
-        chosen = kernels.draw_batches(words, self.n)
-        ratios = [self.row_ratios(*move) for move in zip(theta, proposal, chosen, strict=True)]
-        return kernels.clipped_moments(np.array(ratios), bound)
+        ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
+        return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray
@@ -77,7 +75,13 @@ class GenericEvaluator:
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        return self._ratios(theta, proposal, self._drawn(chosen))
+        ratios: np.ndarray = self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
+        return ratios
+
+    def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
+        rows = [self._drawn(its) for its in chosen]
+        return np.array([self._ratios(*move) for move in zip(theta, proposal, rows, strict=True)])
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:

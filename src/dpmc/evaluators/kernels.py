@@ -491,25 +491,6 @@ def turn_into_factors(squares, rows, bound):
 
 
 @njit(**ROW_SUMS)
-def draw_batch(words, taken, chosen):
-    """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
-
-    `words` (b,) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶. `taken`
-    (n,) is False before and after. Needs n < 2³².
-    """
-    n, b = taken.shape[0], chosen.shape[0]
-    for q in range(b):
-        last = n - b + q
-        pick = below(words[q], last + 1)
-        if taken[pick]:
-            pick = last  # no earlier step could take it
-        taken[pick] = True
-        chosen[q] = pick
-    for q in range(b):
-        taken[chosen[q]] = False
-
-
-@njit(**ROW_SUMS)
 def below(word, m):
     """Return ⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
     half = np.uint64(32)
@@ -521,10 +502,23 @@ def below(word, m):
 
 @njit(**ROW_SUMS)
 def draw_batches(words, n):
-    """Draw a batch of rows for each chain, (chains, b), from words (chains, b)."""
+    """Draw a batch of b different rows for each chain, (chains, b), all equally likely (Floyd's method).
+
+    `words` (chains, b) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶.
+    Needs n < 2³².
+    """
     chosen, taken = np.empty(words.shape, np.int64), np.zeros(n, np.bool_)
-    for c in range(words.shape[0]):
-        draw_batch(words[c], taken, chosen[c])
+    chains, b = words.shape
+    for c in range(chains):
+        for q in range(b):
+            last = n - b + q
+            pick = below(words[c, q], last + 1)
+            if taken[pick]:
+                pick = last  # no earlier step could take it
+            taken[pick] = True
+            chosen[c, q] = pick
+        for q in range(b):
+            taken[chosen[c, q]] = False
     return chosen
 
 
@@ -680,7 +674,6 @@ def softplus_row_ratios(table, chosen, lines, offsets, sign):
     chains, b = chosen.shape
     ratios = np.empty((chains, b))
     change, old, new = np.empty(b), np.empty(b), np.empty(b)
-    bits = power.view(np.int64)
     for c in range(chains):
         for j in range(b):
             row = chosen[c, j]
