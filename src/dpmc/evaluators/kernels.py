@@ -209,7 +209,9 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
     return sums, counts
 
 
-@njit(**ROW_SUMS)
+# Inlined, so that there is one compiled copy: LLVM orders the sum otherwise in a copy of its own, and then code
+# that is just compiled and code from numba's cache give different bits.
+@njit(inline="always", **ROW_SUMS)
 def read_ratios(strips, s, first, end, alpha, gamma, bound):
     """Sum clip(α·(x, y) + γ, ±bound) over rows `first` to `end` − 1 of a strip, and count the clipped.
 
