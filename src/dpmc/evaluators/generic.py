@@ -1,10 +1,11 @@
 """Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
-from dpmc.base import Model
+from dpmc.base import GradientModel, Model
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
 
@@ -32,6 +33,9 @@ class GenericEvaluator:
     def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
 
+    def _gradients(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
+
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +55,7 @@ class GenericEvaluator:
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
-                part, clipped = _clipped_sum(log_likelihood_gradient(self._model, theta[c], rows), bound)
+                part, clipped = _clipped_sum(self._gradients(theta[c], rows), bound)
                 sums[c] += part
                 counts[c] += clipped
         return sums, counts
@@ -69,7 +73,7 @@ class GenericEvaluator:
         """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
-            gradient = log_likelihood_gradient(self._model, theta[c], self._drawn(chosen))
+            gradient = self._gradients(theta[c], self._drawn(chosen))
             sums[c], counts[c] = _clipped_sum(gradient, bound)
         return sums, counts
 

@@ -209,8 +209,8 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
     return sums, counts
 
 
-# Inlined, so that there is one compiled copy: LLVM orders the sum otherwise in a copy of its own, and then code
-# that is just compiled and code from numba's cache give different bits.
+# Inlined, so that there is one compiled copy. LLVM orders the sum otherwise in a copy of its own, and then
+# code from numba's cache did not give the bits of code just compiled.
 @njit(inline="always", **ROW_SUMS)
 def read_ratios(strips, s, first, end, alpha, gamma, bound):
     """Sum clip(α·(x, y) + γ, ±bound) over rows `first` to `end` − 1 of a strip, and count the clipped.

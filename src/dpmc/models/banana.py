@@ -87,7 +87,7 @@ class BananaPosterior(NamedTuple):
 
     mu: np.ndarray
     variance: np.ndarray
-    model: Any
+    model: Banana
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Return exact draws (size, d)."""

@@ -15,7 +15,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive, shown
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
-from dpmc.models.logistic import Logistic
+from dpmc.models.logistic import LogisticForm
 
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
@@ -49,8 +49,11 @@ class GeneralizedLinearModel:
         A guess from public knowledge, like centre and scale; the rows are not compared with it.
     """
 
+    log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
     _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
+    _further: tuple[str, ...] = ()  # parameters other than the coefficients
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class GeneralizedLinearModel:
         if not isinstance(outcome, str) or outcome in names or not (names or intercept):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be the name of a column of its own")
         self.columns = (outcome, *names)
-        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
+        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further)
         self.dimension = len(self.parameters)
         self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
@@ -83,10 +86,6 @@ class GeneralizedLinearModel:
         if binary is not None:
             self._binary = _shares(binary, names, f"{who}: binary")
 
-    def _further(self) -> tuple[str, ...]:
-        """Return the names of parameters other than the coefficients."""
-        return ()
-
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for rows with impossible outcomes; called before any budget is spent."""
 
@@ -95,14 +94,6 @@ class GeneralizedLinearModel:
         for row in np.flatnonzero(wrong)[:1]:
             who = f"{type(self).__name__}: outcome {self.columns[0]}"
             raise DpmcError(f"{who}: {rows[row, 0]:g} in row {row} must be {rule}")
-
-    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return ln p(y|η) (n,), up to a term of y alone."""
-        raise NotImplementedError
-
-    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
-        raise NotImplementedError
 
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Return z (n, coefficients) of rows (n, 1 + predictors)."""
@@ -180,9 +171,17 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else positive(sd, f"{who}: sd")
-        scales: dict[str, Any] = {"prior_sd": prior_sd, "norm": norm, "tempering": tempering}
-        rest: dict[str, Any] = {"intercept": intercept, "true_theta": true_theta, "binary": binary}
-        super().__init__(names[0], predictors, **scales, **rest)
+        self._further = ("log_sd",) if sd is None else ()
+        super().__init__(
+            names[0],
+            predictors,
+            intercept=intercept,
+            prior_sd=prior_sd,
+            norm=norm,
+            true_theta=true_theta,
+            tempering=tempering,
+            binary=binary,
+        )
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
         kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is constant
@@ -190,9 +189,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         if self.sd is not None:
             # Only models with a known exact posterior have this method; their chains are compared with it.
             self.posterior = self._posterior
-
-    def _further(self) -> tuple[str, ...]:
-        return ("log_sd",) if self.sd is None else ()
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return the products zy, then z_i z_j, then y² if the sd is a parameter, (n, k)."""
@@ -259,10 +255,8 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return theta, np.full((len(theta), 1), self.sd**-2.0)
 
 
-class LogisticRegression(GeneralizedLinearModel):
+class LogisticRegression(LogisticForm, GeneralizedLinearModel):
     """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; evaluated by the kernels of softplus models."""
-
-    sign = Logistic.sign
 
     @property
     def lossless_clip(self) -> float | None:
@@ -273,14 +267,6 @@ class LogisticRegression(GeneralizedLinearModel):
         """Raise DpmcError for an outcome that is neither 0 nor 1."""
         y = rows[:, 0]
         self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
-
-    def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return α and γ as `Logistic.line`."""
-        return np.zeros(theta.shape), np.zeros(len(theta))
-
-    def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return β and η as `Logistic.link`."""
-        return -theta, np.zeros(len(theta))
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return t = (2y − 1)z (n, d)."""
