@@ -49,7 +49,20 @@ class SimulatingModel(Model, Protocol):
     """A model that draws its own rows."""
 
     def simulate(self, generator: np.random.Generator, theta: Array, n: int) -> Array:
-        """Draw n rows at parameter θ (d,)."""
+        """Draw n rows (n, columns) at parameter θ (d,)."""
+
+
+class Posterior(Protocol):
+    """The exact posterior of a model, with which chains are compared; `posterior(rows, T)` returns it."""
+
+    def draws(self, generator: np.random.Generator, size: int) -> Array:
+        """Return exact draws (size, d)."""
+
+    def mean(self) -> Array:
+        """Return E θ (d,)."""
+
+    def covariance(self) -> Array:
+        """Return Cov θ (d, d)."""
 
 
 class AffineModel(Model, Protocol):

@@ -5,7 +5,6 @@ values that the name covers. `valid=None` stands for what no rule decides: it ma
 """
 
 import random
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,26 +108,18 @@ def shuffled(case: Case, rng: Rng) -> None:
 
 
 def joined(case: Case, rng: Rng) -> None:
-    """Write --name=value for --name value, where there is one value."""
-    for name in case.names():
-        i = case.argv.index(name)
-        values = case.argv[i + 1 : i + 3]
-        if values and not values[0].startswith("--") and (len(values) == 1 or values[1].startswith("--")):
-            case.argv[i : i + 2] = [f"{name}={values[0]}"]
+    """Write --name=value for the last option, if it has one value."""
+    if len(case.argv) > 2 and case.argv[-2].startswith("--"):
+        case.argv[-2:] = ["=".join(case.argv[-2:])]
 
 
 def lacking(case: Case, rng: Rng) -> None:
-    """Take away an option that is needed."""
-    needed = {"--model", "--method", "--output", "--figure", "--metrics", "--chains"}
-    needed |= {"--epsilon"} if "--json" in case.argv else set()
-    case.without(
-        rng.choice([n for n in case.names() if n in needed and (n, case.command) != ("--figure", "models")])
-    )
-
-
-def without_value(case: Case, rng: Rng) -> None:
-    """Take the values of an option away."""
-    case.option(rng.choice([name for name in case.names() if name not in ("--quiet", "--json")]))
+    """Take away an option that is needed, or its values."""
+    optional = {"--quiet", "--json", "--iterations", "--thin", "--seed", "--study", "--checkpoint-seconds"}
+    optional |= {"--figure"} if case.command == "models" else set()
+    names = sorted({"--model", "--method", "--output", "--metrics", "--chains", "--figure"} - optional)
+    name = rng.choice([name for name in names if name in case.argv])
+    rng.choice([case.without, case.option])(name)
 
 
 def reads(*names: str) -> Change:
@@ -177,13 +168,9 @@ COMMANDS = [
     Mutation("a seed twice", "sample", lambda case, rng: (output("new-{seed}.nc", writes=False)(case, rng),
              case.option("--seed", "0", "0")), word="seed"),
     Mutation("unknown option", ALL, append("--modle", "own")),
-    Mutation("a word too many", "budget cost data rows plot models", append("--study", "tiny", "own")),
-    Mutation("an option's value missing", "budget cost sample mine data rows tune evaluate plot",
-             without_value),
-    Mutation("a needed option missing", ALL.replace(" baselines", ""), lacking),
+    Mutation("a needed option or its value missing", ALL.replace(" baselines", ""), lacking),
     Mutation("unknown command", ALL, lambda case, rng: case.argv.__setitem__(0, rng.choice(["", "sampel",
              "--x", "ü"]))),
-    Mutation("nothing at all", "budget", lambda case, rng: case.argv.clear()),
     Mutation("unknown study", ALL, option("--study", "nope", "nope.yaml", "a/b", "config", "..", "", "/")),
     Mutation("method that does not run there", "budget sample", both(option("--model", "flat-banana-2d"),
              option("--method", "rwmh"))),
@@ -246,22 +233,15 @@ def put(file: str, place: str, *values: Any) -> Change:
             inner = inner[name]
         inner[key] = rng.choice(values)
         if inner[key] is ...:
-            del inner[key]
+            del inner[key]  # a mutation before this one may have done so
         case.path(file).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
     return change
 
 
-def removed(file: str, *places: str) -> Change:
+def put_out(file: str, *places: str) -> Change:
     """Remove one of the places of a YAML file."""
-
-    def change(case: Case, rng: Rng) -> None:
-        try:
-            put(file, rng.choice(places), ...)(case, rng)
-        except KeyError as error:
-            raise Unfit from error
-
-    return change
+    return lambda case, rng: put(file, rng.choice(places), ...)(case, rng)
 
 
 def wrong(file: str, commands: str, table: dict[str, tuple[Any, ...]]) -> Iterable[Mutation]:
@@ -280,11 +260,8 @@ def reordered(content: str, rng: Rng) -> str:
 
 def spaced(content: str, rng: Rng) -> str:
     """YAML with comments, blank lines, and the end of a document."""
-    if content.lstrip().startswith("{"):  # where a line may end within a text
-        raise Unfit
-    lines = [line + rng.choice(["", "", "  # a word"]) for line in content.strip().splitlines()]
     begin, end = rng.choice(["---\n", "# ٣ é\n", "\n\n"]), rng.choice(["\n", "\n...\n", "\n\n# end\n"])
-    return begin + "\n".join(lines) + end
+    return begin + content.strip() + "  # a word" + end
 
 
 def laughs(content: str, rng: Rng) -> str:
@@ -306,8 +283,7 @@ def damaged_yaml(file: str, commands: str) -> list[Mutation]:
         Mutation(f"{file}: no mapping", commands, contents(file, "", "[]\n", "null\n", "5\n", "word\n",
                  "2024-01-01\n", "- a: 1\n", "true\n", "~: 1\n"), word=Path(file).name),
         Mutation(f"{file}: nested 3,000 deep", commands, further(file, f"\nextra: {DEEP}\n",
-                 "\nextra: " + "{a: " * 3000 + "1" + "}" * 3000, "\n- " + "- " * 3000 + "a"),
-                 word=Path(file).name),
+                 "\nextra: " + "{a: " * 3000 + "1" + "}" * 3000), word=Path(file).name),
     ]  # fmt: skip
 
 
@@ -318,10 +294,9 @@ COUNT = (0, -1, 1.5, "x", [1])
 STUDIES = [
     *wrong(S, ASK, {
         "epsilon": (4,),
-        "models/own/epsilon": (4,),
         f"{CELL}/clip": (4,),
-        f"{CELL}/options": ({"nope": 1}, {"clop": 3}, {"": 1}, {"clip": "big"}, {"tau": None}, {"clip": [1]},
-            {"clip": True}, {"proposal_sd": {"a": 1}}, {"clip": -1}, {"clip": NAN}, [1], "clip", 3),
+        f"{CELL}/options": ({"nope": 1}, {"": 1}, {"clip": "big"}, {"tau": None}, {"clip": True},
+            {"clip": -1}, {"clip": NAN}, [1], "clip", 3),
         "methods/rwmh/options": ({"acceptance": "nope"}, {"clip_distance": 3}, {"acceptance": ["barker"]}),
         "settings_of": ("nope", ""),
         "models/own/settings_of": ("nope", ""),
@@ -330,14 +305,12 @@ STUDIES = [
         "models/own/n": COUNT,
         f"{CELL}/most_iterations": (*COUNT, None),
         f"{CELL}/thin": COUNT,
-        "delta": (0, 1, -1, NAN, INF, None, True, [0.1], "0.1/m", "n", "0.1/n/n", "", "1/0", "1.2.3/n",
-            "0/n"),
-        "models/own/epsilons": ([], 4, None, [0], [-1], [NAN], ["four"], ["٣"], [[4]], [True], [None],
-            ["1_0"]),
+        "delta": (0, 1, NAN, None, True, [0.1], "0.1/m", "n", "0.1/n/n", "1/0", "0/n", "50/n"),
+        "models/own/epsilons": ([], 4, None, [0], [NAN], ["four"], ["٣"], [[4]], [True], ["1_0"]),
         "models/own/tuning_epsilon": (0, "x", None, [1], NAN),
         f"{CELL}/algorithm": ("dp-hcm", "", "../x", "RWMH", 5, None, ["rwmh"]),
         f"{CELL}/accountant": ("rpd", "", 5, None, ["tight"]),
-        f"{CELL}/models": (["moon"], [""], [], "own", [5]),
+        f"{CELL}/models": (["moon"], [], "own", [5]),
         "figures": (["mmd"], "mmd-easy", [5], None, {"mmd-easy": 1}),
         "models/own/data": ("nope", "fresh", "fresh--1", "", 5, None),
         "models/own/start": ("nope", True, None),
@@ -345,8 +318,7 @@ STUDIES = [
         "models/own": (None, [], 5, "own"),
         "models": (None, [], {}, 5, "own", ["own"]),
         "methods": (None, [], {}, 5, {"dp-penalty": []}),
-        "tuning": ([], 5, {"mode": "x"}, {"seeds": 0}, {"methods": ["x"]}, {"models": ["moon"]},
-            {"trials": "x"}),
+        "tuning": ([], 5, {"mode": "x"}, {"seeds": 0}, {"methods": ["x"]}, {"trials": "x"}),
         "title": ("", 5, None, ["a"]),
     }),
     *damaged_yaml(S, ASK),
@@ -354,19 +326,15 @@ STUDIES = [
              True),
     Mutation("4.0 for 4", SOME, put(S, "models/own/epsilons", [1.0, 4.0], [4e0]), True, mixes=True),
     Mutation("delta otherwise", SOME, put(S, "delta", 0.005, 1e-3, "0.1 / n", "1e-1/n"), True, mixes=True),
-    Mutation("delta of 50/n for 20 rows", SOME, put(S, "delta", "50/n", "20/n"), word="delta"),
-    Mutation("defaults left out", SOME, removed(S, "chains", "epsilon_kind", "settings_of", "tuning"), True,
-             mixes=True),
+    Mutation("defaults left out", SOME, put_out(S, "chains", "epsilon_kind", "settings_of", "tuning"), True),
     Mutation("a billion values in nine lines", "budget", text(S, laughs)),
-    Mutation("key missing", ASK, removed(S, "title", "delta", "seeds", "models", "methods",
+    Mutation("key missing", ASK, put_out(S, "title", "delta", "seeds", "models", "methods",
              "models/own/epsilons", "models/flat-banana-2d/tuning_epsilon"), word="missing"),
     Mutation("no budget and no iterations", ASK, put(S, f"{CELL}/epsilons", ["inf"]), word="iterations"),
     Mutation("cells of no study", ASK, put(S, "methods/dp-mala", *({"from_study": name} for name in ("nope",
              "tiny", "", "../x", 5))), word="from_study"),
     Mutation("label that is none", ASK, put(S, "models/Own Model", {"epsilons": [1], "tuning_epsilon": 1})),
     Mutation("key twice", ASK, further(S, "\ntitle: b\n", "\nseeds: 3\n"), word="tiny.yaml"),
-    Mutation("value nested 3,000 deep", ASK, swap(S, "{clip: 3, acceptance: barker}", "{clip: " + DEEP + "}"),
-             word="tiny.yaml"),
 ]  # fmt: skip
 
 BAD_NUMBERS = (0, -1, NAN, INF, "big", None, True, [], {}, [1], 1e200, 1e-200, "")
@@ -374,27 +342,23 @@ HYPERPARAMETERS = [
     *wrong(M, OWN, {
         "tau": BAD_NUMBERS,
         "clip": BAD_NUMBERS,
-        "proposal_sd": (0, -1, NAN, INF, "big", None, True, [], {}, [1, 1, 1], [1], [1, "a"], [1, NAN], [1,
-            None], [[1, 1]], [1, True], [0.1, -0.1], "0.1, 0.2"),
+        "proposal_sd": (0, NAN, "big", None, True, [], {}, [1, 1, 1], [1], [1, "a"], [1, NAN], [[1, 1]],
+            [0.1, -0.1], "0.1, 0.2"),
         "mass": (1, None, "x"),  # which the method does not have
         "hyperparameters": (None, [], 5, "x", {}),
     }),
-    *wrong(H, SOME, {"dp-penalty": (None, [], 5, "own", {"own": []}, {"own": 5}),
-    "dp-penalty/own/tau": BAD_NUMBERS}),
+    *wrong(H, SOME, {"dp-penalty": (None, [], 5, "own", {"own": []}), "dp-penalty/own/tau": BAD_NUMBERS}),
     *damaged_yaml(M, OWN),
     *damaged_yaml(H, SOME),
-    Mutation("4.0 for 4", OWN, text(M, lambda t, rng: re.sub(r"(?<![\d.])4(?![\d.])", rng.choice(["4.0",
-             "4e0", "0.4e+1", "+4"]), t)), True, mixes=True),
+    Mutation("4.0 for 4", OWN, put(M, "tau", 4.0, 4e0), True, mixes=True),
     Mutation("one length for all", OWN, put(M, "proposal_sd", 0.1, [0.1, 0.1], 1, [1, 2]), True, mixes=True),
     Mutation("as dpmc tune writes them", OWN, text(M, lambda t, rng: yaml.safe_dump({"model": "own",
              "method": "dp-penalty", "hyperparameters": yaml.safe_load(t), "tried": "no"})), True),
     Mutation("of another model or method", OWN, text(M, lambda t, rng: yaml.safe_dump({rng.choice(["model",
              "method"]): rng.choice(["moon", 5, None, []]), "hyperparameters": yaml.safe_load(t)}))),
-    Mutation("key missing", OWN, removed(M, "tau", "clip", "proposal_sd"), word="missing"),
-    Mutation("key of the wrong kind", OWN, further(M, "\n5: 1\n", "\nnull: 1\n", "\n[a]: 1\n", "\ntrue: x\n",
-             "\n'': 1\n"), word=M),
-    Mutation("key twice", OWN, further(M, "\ntau: 5\n"), word=M),
-    Mutation("value nested 3,000 deep", OWN, swap(M, "[0.1, 0.2]", DEEP), word=M),
+    Mutation("key missing", OWN, put_out(M, "tau", "clip", "proposal_sd"), word="missing"),
+    Mutation("key twice or of the wrong kind", OWN, further(M, "\ntau: 5\n", "\n5: 1\n", "\nnull: 1\n",
+             "\n[a]: 1\n", "\n'': 1\n"), word=M),
 ]  # fmt: skip
 
 
@@ -648,61 +612,47 @@ def renamed(case: Case, rng: Rng) -> None:
 DATA_FILES = [
     *netcdf("sample"),
     *wrong_parts("sample", {
-        "temperature": ("temperature", -1.0, 0.0, NAN, INF, "x", "", [1.0, 2.0], -1e-300),
+        "temperature": ("temperature", -1.0, 0.0, NAN, INF, "x", "", [1.0, 2.0]),
         "label": ("own.nc", 5, "", "moon", [1, 2]),
         "model": ("model", 5, "", "moon", [1.0, 2.0], "nope:Normal", "own:"),
         "dataset": ("dataset", 5, [1.0, 2.0], NAN),
-        "rows": ("rows", *map(one, (NAN, INF, -INF, 1e151, -1e300)), lambda a: a[:, 0], lambda a: a[None],
-            lambda a: a[:0], lambda a: a[:, :0], lambda a: a[:, :1], lambda a: np.tile(a, 2), lambda a: a[0,
-            0], as_text, lambda a: a.astype("U")),
-        "starts": ("start", lambda a: a[:, 0], lambda a: a[:, :1], lambda a: a[:1], lambda a: a[:0],
-            lambda a: np.tile(a, 2), one(NAN), one(INF), as_text),
-        "true_theta": ("true_theta", lambda a: a[:1], lambda a: a[None], lambda a: a[0], lambda a: np.tile(a,
-            2), as_text),
+        "rows": ("rows", *map(one, (NAN, INF, 1e151)), lambda a: a[:, 0], lambda a: a[None],
+            lambda a: a[:0], lambda a: a[:, :1], lambda a: np.tile(a, 2), as_text),
+        "starts": ("start", lambda a: a[:, 0], lambda a: a[:, :1], lambda a: a[:0], one(NAN), as_text),
+        "true_theta": ("true_theta", lambda a: a[:1], lambda a: a[None], lambda a: a[0], as_text),
         "posterior_mean": ("posterior_mean", lambda a: a[:1], lambda a: a[None], as_text),
         "posterior_covariance": ("posterior_covariance", lambda a: a[:1], lambda a: a[0], as_text),
         "baselines": ("baselines", lambda a: np.zeros((2, 3, 1)), lambda a: np.zeros(2)),
     }),
     Mutation("rows of another type", "sample", part("rows", lambda a: a.astype("f4"),
-             lambda a: a.astype(">f8"), lambda a: a.round().astype("i4"), lambda a: a.round().astype("i8")),
-             True, mixes=True),
+             lambda a: a.astype(">f8"), lambda a: a.round().astype("i4")), True, mixes=True),
     Mutation("temperature of another type", "sample", part("temperature", 1, np.float32(1), np.int16(1)),
              True, mixes=True),
     Mutation("attribute or variable missing", "sample", missing("label", "model", "dataset", "temperature",
-             "rows", "starts", "true_theta", "reference", "baselines", "posterior_mean",
-             "posterior_covariance"), word="missing"),
+             "rows", "starts", "true_theta", "reference", "baselines", "posterior_mean"), word="missing"),
     Mutation("of another version", "sample", part("schema", 99, "x", -1, NAN), None),
     Mutation("fewer rows", "sample", part("rows", lambda a: a[:1], lambda a: a[:19]), None),
     # Rows as CSV
-    Mutation("a header", C, text(R, lambda t, rng: rng.choice(["x,y", "x 1,y 1", '"x","y"',
-             "é,ü"]) + "\n" + t), True),
-    Mutation("numbers in other words", C, cell("4", "4.", "+4", "4e0", " 4 ", "-0.0", ".5", "4." + "0" * 30),
-             True, mixes=True),
+    Mutation("a header", C, text(R, lambda t, rng: rng.choice(["x,y", '"x","y"', "é,ü"]) + "\n" + t), True),
+    Mutation("numbers in other words", C, cell("4", "4.", "+4", "4e0", " 4 ", ".5"), True, mixes=True),
     Mutation("no end of the last line", C, text(R, lambda t, rng: t.rstrip("\n")), True),
     Mutation("ends of lines of Windows", C, text(R, lambda t, rng: t.replace("\n", "\r\n").encode()), True),
-    Mutation("rows in another order", C, text(R, lambda t, rng: "".join(rng.sample(t.splitlines(True), 20))),
-             True, mixes=True),
     Mutation("mark of byte order", C, text(R, lambda t, rng: "\ufeff" + t), None),
     Mutation("quoted numbers, or of other scripts", C, cell('"4"', "'4'", "٣", "1_0"), None),
     Mutation("blank lines", C, further(R, "\n", "\n\n\n", "  \n"), word="line 21"),
-    Mutation("header that is a broken number", C, first("1.o,2", "1..0,2", "0,9;-2,0", "1.5,", ",2",
-             "1,-2.0x", "1 0,2"), word="line 1"),
-    Mutation("no number", C, cell("x", "1..0", "1,", "0x4", "1 2", "--1", "None", "1e", "true", "", " "),
-             word="line"),
-    Mutation("numbers too large or not finite", C, cell("nan", "inf", "-inf", "1e999", "NA", "1e151",
-             "-1e300", "1" + "0" * 200), word=R),
+    Mutation("header that is a broken number", C, first("1.o,2", "0,9;-2,0", "1.5,", ",2", "1 0,2"),
+             word="line 1"),
+    Mutation("no number", C, cell("x", "1..0", "1,", "0x4", "1 2", "None", "true", "", " "), word="line"),
+    Mutation("numbers too large or not finite", C, cell("nan", "-inf", "1e999", "NA", "1e151"), word=R),
     Mutation("lines of different lengths", C, further(R, "1\n", "1,2,3\n", "1,2,\n"), word="line 21"),
-    Mutation("other columns than the model's", C, text(R, lambda t, rng: rng.choice([t.replace(",", ",0,"),
-             "".join(line.split(",")[0] + "\n" for line in t.splitlines())])), word="columns"),
-    Mutation("other marks between", C, text(R, lambda t, rng: t.replace(",", rng.choice(";\t |"))), word=R),
-    Mutation("no rows", C, contents(R, "", "\n", "x,y\n", "\n\n", " ", b"\xff\xfe1", b"\0\0", b"PK\3\4\x99",
+    Mutation("other columns than the model's", C, swap(R, ",", ",0,"), word="columns"),
+    Mutation("other marks between", C, swap(R, ",", ";", "\t", " |"), word=R),
+    Mutation("no rows", C, contents(R, "", "\n", "x,y\n", b"\xff\xfe1", b"\0\0", b"PK\3\4\x99",
              "1,2\n".encode("utf-16"), "1," * 200_000 + "1\n"), word=R),
     Mutation("the name of a data set of dpmc", C, renamed, word="name"),
 ]  # fmt: skip
 
 E = "evaluate trace"
-NEEDED = ("study", "model", "method", "epsilon", "dataset", "seed", "iterations", "n", "status",
-          "ratio_evaluations_per_iteration", "gradient_evaluations_per_iteration")  # fmt: skip
 CHAINS = [
     *netcdf(E),
     *wrong_parts(E, {
@@ -712,27 +662,23 @@ CHAINS = [
         "thin": ("thin", "x", 0, -1, 1.5, NAN, [1, 1], LONG),
         "iterations": ("iterations", "many", -1, NAN, [6, 6], LONG, 10**12),
         "sample_stats/accepted_total": ("missing", ...),
+        "posterior/theta": ("theta", lambda a: a[0], lambda a: a[None], lambda a: a[:, :, :1],
+            lambda a: a[:0], lambda a: np.tile(a, (1, 1, 2)), as_text),
     }),
     *wrong_parts("evaluate", {
         "method": ("method", 5, [1.0, 2.0], NAN),
         "seed": ("seed", "x", -1, 1.5, [0, 1], NAN, "", LONG),
-        "iterations": ("iterations", 1.5, ""),
         "ratio_evaluations_per_iteration": ("evaluations", "x", -1, NAN, [1, 1], LONG),
-        "ledger": ("ledger", "{", "", "nan nan", "\0", DEEP, "5", "[]", '{"budget": 1}', '"x"',
-            '{"delta": null}', '{"budget": {"delta": 0.1}, "epsilon_spent": 1}', 5,
+        "ledger": ("ledger", "{", "", "\0", DEEP, "5", "[]", '{"budget": 1}', '{"delta": null}', 5,
             '{"budget": {}, "epsilon_spent": "x", "performed": 5, "forfeited": []}'),
         "private_diagnostics/ratio_clipped_total": ("ratio_clipped", "x", ..., NAN),
     }),
-    *wrong_parts(E, {
-        "posterior/theta": ("theta", lambda a: a[0], lambda a: a[0, 0], lambda a: a[None], lambda a: a[:, :,
-            :1], lambda a: a[:0], lambda a: np.tile(a, (1, 1, 2)), lambda a: a[:, :, :0], as_text),
-    }),
-    Mutation("chains in another order", "evaluate", lambda case, rng: case.option("--chains", "chain-1.nc",
-             "chain-0.nc"), True, mixes=True),
-    Mutation("one chain", "evaluate", option("--chains", "chain-0.nc", "./chain-1.nc"), True),
+    Mutation("chains in another order", "evaluate", option("--chains", "chain-1.nc", "./chain-0.nc"), True),
     Mutation("a chain twice", "evaluate", lambda case, rng: case.option("--chains", "chain-0.nc",
              rng.choice(["chain-0.nc", "./chain-0.nc"])), word="seed"),
-    Mutation("attribute missing", "evaluate", missing(*NEEDED), word="missing"),
+    Mutation("attribute missing", "evaluate", missing("study", "model", "method", "epsilon", "dataset",
+             "seed", "iterations", "n", "status", "ratio_evaluations_per_iteration",
+             "gradient_evaluations_per_iteration"), word="missing"),
     Mutation("attribute that is not needed missing", E, missing("mode", "thin", "rows_per_evaluation",
              "ledger", "delta"), None),
     Mutation("variable or group missing", E, missing("posterior/theta", "constant_data/theta_0", "posterior",

@@ -209,6 +209,10 @@ def test_simulated_rows_follow_their_laws() -> None:
     rows = CIRCLE.simulate(np.random.default_rng(10), np.zeros(2), 20_000)
     assert rows.shape == (20_000, 1)
     assert stats.kstest(rows[:, 0] - 3.0, "norm").pvalue > 1e-4
+    rows = MIXTURE.simulate(np.random.default_rng(6), np.array([0.5, 2.0]), 20_000)
+    sd = np.sqrt(2.0)
+    law = lambda x: 0.5 * stats.norm.cdf(x, 0.5, sd) + 0.5 * stats.norm.cdf(x, 2.5, sd)  # noqa: E731
+    assert stats.kstest(rows[:, 0], law).pvalue > 1e-4
     theta = np.array([0.5, -0.2, 1.0])
     rows = BANANA.simulate(np.random.default_rng(11), theta, 20_000)
     mean = np.array([0.5, -0.2 + 0.7 * 0.8**2 + 0.4, 1.0])
@@ -234,10 +238,9 @@ def test_rows_count_as_at_most_as_many_as_they_are() -> None:
 
 
 def test_unknown_models_are_named() -> None:
-    with pytest.raises(DpmcError, match="'bananna' is unknown; known: .*circle"):
-        models.definition("bananna")
-    with pytest.raises(DpmcError, match="no_such_module_of_mine:Model.*cannot be loaded"):
-        models.definition("no_such_module_of_mine:Model")
+    for name, words in {"bananna": "unknown; known: .*circle", "no_such:Model": "cannot be loaded"}.items():
+        with pytest.raises(DpmcError, match=f"{name}.*{words}"):
+            models.definition(name)
 
 
 def test_a_model_of_ones_own_is_loaded(tmp_path: Any, monkeypatch: Any) -> None:

@@ -86,7 +86,6 @@ class AffineEvaluator(GenericEvaluator):
         return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
@@ -133,7 +132,6 @@ class AffineEvaluator(GenericEvaluator):
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         linear, constant = _plain(self._model.gradient_form(theta))
         k = linear.shape[2]
         if bound == np.inf:
@@ -163,7 +161,6 @@ class AffineEvaluator(GenericEvaluator):
         return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen, form = kernels.draw_batches(words, self.n), _plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 

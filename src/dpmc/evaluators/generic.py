@@ -39,7 +39,6 @@ class GenericEvaluator:
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -51,7 +50,6 @@ class GenericEvaluator:
         return sums, counts
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -63,14 +61,12 @@ class GenericEvaluator:
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
         return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
             gradient = self._gradients(theta[c], self._drawn(chosen))
@@ -78,7 +74,6 @@ class GenericEvaluator:
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
         ratios: np.ndarray = self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
         return ratios
 

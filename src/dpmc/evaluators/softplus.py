@@ -45,7 +45,6 @@ class SoftplusEvaluator(GenericEvaluator):
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta, proposal)
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 

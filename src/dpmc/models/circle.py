@@ -31,7 +31,6 @@ class Circle(FlatPrior):
         return rows**2
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(r_j|θ) of each row (n,), up to a constant."""
         return -self.a * (theta[0] ** 2 + theta[1] ** 2 - rows[:, 0] ** 2) ** 2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:

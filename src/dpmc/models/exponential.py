@@ -41,6 +41,5 @@ class ExponentialFamily:
         return self.statistics(rows) @ self.slopes(theta[None])[0] + self.offset(theta[None])[0]
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """Return ∇ ln p(x_j|θ), (n, d)."""
         linear, constant = self.gradient_form(theta[None])
         return self.statistics(rows) @ linear[0].T + constant[0]

@@ -36,11 +36,9 @@ class Logistic(LogisticForm, FlatPrior):
         return (2.0 * rows[:, :1] - 1.0) * rows[:, 1:]
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(y_j|x_j, θ) of each row (n,)."""
         return -np.logaddexp(0.0, (1.0 - 2.0 * rows[:, 0]) * (rows[:, 1:] @ theta))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(y_j|x_j, θ), (n, d)."""
         from scipy.special import expit
 
         statistics = self.statistics(rows)

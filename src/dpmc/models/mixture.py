@@ -47,13 +47,11 @@ class Mixture(FlatPrior):
         return rows
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         centred = rows[:, 0] - theta[0]
         ends = -0.5 * centred**2, -0.5 * (centred - theta[1]) ** 2
         return np.logaddexp(ends[0] / self.variance, ends[1] / self.variance)
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(x_j|θ), (n, 2)."""
         from scipy.special import expit
 
         first = (rows[:, 0] - theta[0]) / self.variance
@@ -67,7 +65,6 @@ class Mixture(FlatPrior):
         return np.hypot(2.0 * size + 3.0 * limit, size + 2.0 * limit) / self.variance
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows (n, 1) at parameter θ."""
         mean = theta[0] + theta[1] * generator.integers(0, 2, n)
         return (mean + np.sqrt(self.variance) * generator.standard_normal(n))[:, None]
 
@@ -120,7 +117,6 @@ class GridPosterior(NamedTuple):
         )
 
     def mean(self) -> np.ndarray:
-        """Return E θ (2,)."""
         first, second = self._centres()
         return np.array([self.weight.sum(axis=1) @ first, self.weight.sum(axis=0) @ second])
 

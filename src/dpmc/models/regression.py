@@ -53,7 +53,6 @@ class GeneralizedLinearModel:
     score: Callable[[np.ndarray, np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
     _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
-    _further: tuple[str, ...] = ()  # parameters other than the coefficients
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class GeneralizedLinearModel:
         if not isinstance(outcome, str) or outcome in names or not (names or intercept):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be the name of a column of its own")
         self.columns = (outcome, *names)
-        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further)
+        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
         self.dimension = len(self.parameters)
         self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
@@ -85,6 +84,10 @@ class GeneralizedLinearModel:
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
         if binary is not None:
             self._binary = _shares(binary, names, f"{who}: binary")
+
+    def _further(self) -> tuple[str, ...]:
+        """Return the names of parameters other than the coefficients."""
+        return ()
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for rows with impossible outcomes; called before any budget is spent."""
@@ -104,20 +107,16 @@ class GeneralizedLinearModel:
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(y_j|z_j, θ) of each row (n,)."""
         return self.log_density(self.design(rows) @ theta, rows[:, 0])
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(y_j|z_j, θ), (n, d)."""
         design = self.design(rows)
         return self.score(design @ theta, rows[:, 0])[:, None] * design
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_sd**2
 
     @property
@@ -171,7 +170,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else positive(sd, f"{who}: sd")
-        self._further = ("log_sd",) if sd is None else ()
         super().__init__(
             names[0],
             predictors,
@@ -190,6 +188,9 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             # Only models with a known exact posterior have this method; their chains are compared with it.
             self.posterior = self._posterior
 
+    def _further(self) -> tuple[str, ...]:
+        return ("log_sd",) if self.sd is None else ()
+
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return the products zy, then z_i z_j, then y² if the sd is a parameter, (n, k)."""
         z, y = self.design(rows), self._outcome(rows)
@@ -197,7 +198,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Return the coefficients (chains, k) of the statistics."""
         beta, precision = self._split(theta)
         i, j = self._pairs
         halves = np.where(i == j, -0.5, -1.0)  # a product of two different predictors counts twice
@@ -205,7 +205,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return np.concatenate([beta, halves * beta[:, i] * beta[:, j], *squares], axis=1) * precision
 
     def offset(self, theta: np.ndarray) -> np.ndarray:
-        """Return the part that does not depend on the row, (chains,)."""
         beta, precision = self._split(theta)
         constant = -0.5 * beta[:, 0] ** 2 * precision[:, 0] if self._intercept else np.zeros(len(theta))
         return constant - theta[:, -1] if self.sd is None else constant
@@ -273,11 +272,9 @@ class LogisticRegression(LogisticForm, GeneralizedLinearModel):
         return (2.0 * rows[:, :1] - 1.0) * self.design(rows)
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return ln p(y|η) (n,)."""
         return -np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         from scipy.special import expit
 
         label = 2.0 * y - 1.0
@@ -288,7 +285,6 @@ class LogisticRegression(LogisticForm, GeneralizedLinearModel):
         return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Draw outcomes (n,) at η (n,)."""
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
 
@@ -305,11 +301,9 @@ class PoissonRegression(GeneralizedLinearModel):
         return y * eta - np.exp(eta)
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         return y - np.exp(eta)
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Draw outcomes (n,) at η (n,)."""
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 
