@@ -94,11 +94,6 @@ def existing(case: Case, rng: Rng) -> None:
         case.path(name).write_bytes(case.path(made).read_bytes())
 
 
-def foreign_output(case: Case, rng: Rng) -> None:
-    """Put a file that dpmc did not write at the place of the result."""
-    case.path(case.outputs[0]).write_text(rng.choice(["my thesis\n", "a,b\n1,2\n", "", "\0\0"]))
-
-
 def shuffled(case: Case, rng: Rng) -> None:
     """Put the options in another order."""
     places = [i for i, word in enumerate(case.argv) if word.startswith("--")]
@@ -180,7 +175,8 @@ COMMANDS = [
     Mutation("output that is no file", WRITE, output("", "/", ".", "..", "config", "own.py/new.nc",
              "rows.csv/a/new.csv", "n" * 300 + ".nc", "n/" * 3000 + "new.nc")),
     Mutation("output over an input", WRITE, over_input),
-    Mutation("a foreign file where the output goes", WRITE, foreign_output),
+    Mutation("a foreign file where the output goes", WRITE, lambda case, rng:
+             case.path(case.outputs[0]).write_text(rng.choice(["my thesis\n", "a,b\n1,2\n", "", "\0\0"]))),
     Mutation("one output for two seeds", "sample", lambda case, rng: (case.option("--output", "new.nc",
              rng.choice(["new.nc", "./new.nc", f"{case.folder}/new.nc"])), case.outputs.clear()),
              word="output"),
@@ -541,12 +537,9 @@ def as_text(values: np.ndarray) -> np.ndarray:
 
 def bytes_of(change: Callable[[bytes, Rng], bytes]) -> Change:
     """Change the bytes of the command's file."""
-
-    def mutate(case: Case, rng: Rng) -> None:
-        path = case.path(file_of(case))
-        path.write_bytes(change(path.read_bytes(), rng))
-
-    return mutate
+    return lambda case, rng: case.path(file_of(case)).write_bytes(
+        change(case.path(file_of(case)).read_bytes(), rng)
+    )
 
 
 def damaged(content: bytes, rng: Rng) -> bytes:
@@ -557,13 +550,6 @@ def damaged(content: bytes, rng: Rng) -> bytes:
     return bytes(changed)
 
 
-def foreign(content: bytes, rng: Rng) -> bytes:
-    """Return a file that is not NetCDF."""
-    return rng.choice(
-        [b"", b"CDF", b"\x89HDF\r\n\x1a\n", b"\x89PNG\r\n", b"1,2\n", content[512:], b"\0" * 4096]
-    )
-
-
 def wrong_parts(commands: str, table: dict[str, tuple[Any, ...]]) -> Iterable[Mutation]:
     """Return a mutation for each attribute or variable; the refusal names the word that comes first."""
     for place, (word, *values) in table.items():
@@ -572,14 +558,13 @@ def wrong_parts(commands: str, table: dict[str, tuple[Any, ...]]) -> Iterable[Mu
 
 def netcdf(commands: str) -> list[Mutation]:
     """Return mutations of any NetCDF file."""
-    about = part("history", "by hand", 5, [1.0, 2.0])
     return [
-        Mutation("further attribute", commands, about, True, mixes=True),
+        Mutation("further attribute", commands, part("history", "by hand", 5, [1.0, 2.0]), True, mixes=True),
         Mutation("damaged bytes", commands, bytes_of(damaged), None),
-        Mutation("damaged bytes, more often", commands, bytes_of(damaged), None),
         Mutation("cut off", commands, bytes_of(lambda b, rng: b[: rng.randrange(len(b) - 1)]), word=".nc"),
-        Mutation("no NetCDF", commands, bytes_of(foreign), word=".nc"),
-    ]
+        Mutation("no NetCDF", commands, bytes_of(lambda b, rng: rng.choice([b"", b"CDF", b"\x89HDF\r\n\x1a\n",
+                 b"1,2\n", b[512:], b"\0" * 4096])), word=".nc"),
+    ]  # fmt: skip
 
 
 R = "rows.csv"
@@ -595,18 +580,6 @@ def cell(*values: str) -> Change:
         return "\n".join(map(",".join, lines)) + "\n"
 
     return text(R, edit)
-
-
-def first(*lines: str) -> Change:
-    """Put one of the lines in the place of the first."""
-    return text(R, lambda t, rng: rng.choice(lines) + "\n" + t.split("\n", 1)[1])
-
-
-def renamed(case: Case, rng: Rng) -> None:
-    """Give own rows the name of a data set of dpmc."""
-    name = rng.choice(["published.csv", "tuning.csv", "fresh-0.csv", "fresh-12.csv"])
-    case.path(R).rename(case.path(name))
-    case.option("--rows" if "--rows" in case.argv else "--data", name)
 
 
 DATA_FILES = [
@@ -640,8 +613,8 @@ DATA_FILES = [
     Mutation("mark of byte order", C, text(R, lambda t, rng: "\ufeff" + t), None),
     Mutation("quoted numbers, or of other scripts", C, cell('"4"', "'4'", "٣", "1_0"), None),
     Mutation("blank lines", C, further(R, "\n", "\n\n\n", "  \n"), word="line 21"),
-    Mutation("header that is a broken number", C, first("1.o,2", "0,9;-2,0", "1.5,", ",2", "1 0,2"),
-             word="line 1"),
+    Mutation("header that is a broken number", C, text(R, lambda t, rng: rng.choice(["1.o,2",
+             "0,9;-2,0", "1.5,", ",2", "1 0,2"]) + "\n" + t.split("\n", 1)[1]), word="line 1"),
     Mutation("no number", C, cell("x", "1..0", "1,", "0x4", "1 2", "None", "true", "", " "), word="line"),
     Mutation("numbers too large or not finite", C, cell("nan", "-inf", "1e999", "NA", "1e151"), word=R),
     Mutation("lines of different lengths", C, further(R, "1\n", "1,2,3\n", "1,2,\n"), word="line 21"),
@@ -649,7 +622,8 @@ DATA_FILES = [
     Mutation("other marks between", C, swap(R, ",", ";", "\t", " |"), word=R),
     Mutation("no rows", C, contents(R, "", "\n", "x,y\n", b"\xff\xfe1", b"\0\0", b"PK\3\4\x99",
              "1,2\n".encode("utf-16"), "1," * 200_000 + "1\n"), word=R),
-    Mutation("the name of a data set of dpmc", C, renamed, word="name"),
+    Mutation("the name of a data set of dpmc", "mine", lambda case, rng: (case.path(R).rename(
+             case.path("fresh-12.csv")), case.option("--data", "fresh-12.csv")), word="name"),
 ]  # fmt: skip
 
 E = "evaluate trace"

@@ -57,38 +57,38 @@ def fingerprint(model: Model, rows: np.ndarray) -> str:
 
 
 def _values(model: Model, rows: np.ndarray) -> list[Any]:
-    """Return the model's rounded values at public positions."""
+    """Return the model's values at public positions, each number to `BITS` bits.
+
+    None for a missing method. The error's type where a method fails, since the trial before sampling reports
+    errors.
+    """
     generator, d = np.random.default_rng(0), int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
-    positions: list[np.ndarray] = [
-        centre,
-        centre + 0.5 * generator.standard_normal(d),
-        0.5 + generator.random(d),
-    ]
+    positions = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
     two = np.stack(positions[1:])
-    values = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
-    values += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
-    values += [_rounded(model, "ratio_form", two, two[::-1]), _rounded(model, "statistics", rows)]
-    for name in ("log_likelihood", "log_likelihood_gradient"):
-        values += [_rounded(model, name, theta, rows) for theta in positions]
+    densities = ("log_likelihood", "log_likelihood_gradient")
+    calls: list[tuple[str, tuple[np.ndarray, ...]]] = [
+        *((name, (two[0],)) for name in ("log_prior", "log_prior_gradient")),
+        *((name, (two,)) for name in ("gradient_form", "line", "link")),
+        *(("ratio_form", (two, two[::-1])), ("statistics", (rows,))),
+        *((name, (theta, rows)) for name in densities for theta in positions),
+    ]
+    values: list[Any] = []
+    for name, arguments in calls:
+        if not hasattr(model, name):
+            values.append(None)
+            continue
+        with without_warnings():
+            try:
+                result = getattr(model, name)(*(argument.copy() for argument in arguments))
+                parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
+            except Exception as error:
+                values.append(type(error).__name__)
+                continue
+            mantissas = [np.frexp(part) for part in parts]
+            # Adding 0 makes one zero of two.
+            values.append([np.ldexp(np.round(m * 2.0**BITS), e - BITS) + 0.0 for m, e in mantissas])
     return values
-
-
-def _rounded(model: Model, name: str, *arguments: np.ndarray) -> Any:
-    """Return the result of a method, each number to `BITS` bits.
-
-    The error's type where it fails, since the trial before sampling reports errors; None for no such method.
-    """
-    if not hasattr(model, name):
-        return None
-    with without_warnings():
-        try:
-            result = getattr(model, name)(*(argument.copy() for argument in arguments))
-            parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
-        except Exception as error:
-            return type(error).__name__
-        mantissas = [np.frexp(part) for part in parts]
-        return [np.ldexp(np.round(m * 2.0**BITS), e - BITS) + 0.0 for m, e in mantissas]  # + 0: one zero
 
 
 class _Walk:
