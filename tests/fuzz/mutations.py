@@ -490,7 +490,7 @@ def part(place: str, *values: Any) -> Change:
             at = file[group] if group else file
             if name in at.variables:
                 array = at[name][:]
-                at.renameVariable(name, f"old_{name}")
+                at.renameVariable(name, f"{name}_{len(at.variables)}")  # another name at each change
                 if value is not ...:
                     add_variable(at, name, np.asarray(value(array)))
             elif value is ... and name in file.groups:
@@ -505,7 +505,7 @@ def part(place: str, *values: Any) -> Change:
 
 def add_variable(at: Any, name: str, array: np.ndarray) -> None:
     """Add a variable with dimensions of its own to a file or group."""
-    dimensions = [f"{name}_{axis}" for axis in range(array.ndim)]
+    dimensions = [f"{name}_{len(at.variables)}_{axis}" for axis in range(array.ndim)]
     for dimension, size in zip(dimensions, array.shape, strict=True):
         at.createDimension(dimension, size)
     kind = str if array.dtype.kind in "UO" else array.dtype
@@ -714,7 +714,8 @@ OF_TABLES: dict[str, tuple[Change, bool | None, str]] = {
     "no table": (contents(T, "", "a", '"', "a,b\n1,2\n", b"\xff\xfe", b"\0" * 99), False, T),
     "broken quotes": (text(T, lambda t, rng: t.replace("mmd", '"mmd', 1)), False, T),
 }
+MIXING = ("numbers in other words", "rows of another study")
 TABLES = [
-    Mutation(name, "plot", change, valid, word, bool(valid))
+    Mutation(name, "plot", change, valid, word, name in MIXING)
     for name, (change, valid, word) in OF_TABLES.items()
 ]
