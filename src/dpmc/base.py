@@ -24,7 +24,9 @@ Array = np.ndarray
 class Model(Protocol):
     """A likelihood and a prior; `dimension` and `log_likelihood` are enough (docs/how-to/own-model.md)."""
 
-    dimension: int  # d
+    @property
+    def dimension(self) -> int:
+        """Return the number of parameters d."""
 
     def log_likelihood(self, theta: Array, rows: Array) -> Array:
         """Return ln p(x_j|θ) of each row (n,) at one θ (d,), up to a constant."""
@@ -35,8 +37,32 @@ class Model(Protocol):
     def log_prior_gradient(self, theta: Array) -> Array:
         """Return ∇ ln p(θ) in θ's shape (..., d)."""
 
+
+class GradientModel(Model, Protocol):
+    """A model for algorithms with gradients; not needed if there is a `gradient_form`."""
+
     def log_likelihood_gradient(self, theta: Array, rows: Array) -> Array:
-        """Return ∇ ln p(x_j|θ), (n, d). For algorithms with gradients, unless there is a `gradient_form`."""
+        """Return ∇ ln p(x_j|θ), (n, d)."""
+
+
+class SimulatingModel(Model, Protocol):
+    """A model that draws its own rows."""
+
+    def simulate(self, generator: np.random.Generator, theta: Array, n: int) -> Array:
+        """Draw n rows (n, columns) at parameter θ (d,)."""
+
+
+class Posterior(Protocol):
+    """The exact posterior of a model, with which chains are compared; `posterior(rows, T)` returns it."""
+
+    def draws(self, generator: np.random.Generator, size: int) -> Array:
+        """Return exact draws (size, d)."""
+
+    def mean(self) -> Array:
+        """Return E θ (d,)."""
+
+    def covariance(self) -> Array:
+        """Return Cov θ (d, d)."""
 
 
 class AffineModel(Model, Protocol):
@@ -55,7 +81,9 @@ class AffineModel(Model, Protocol):
 class SoftplusModel(Model, Protocol):
     """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1."""
 
-    sign: float  # s
+    @property
+    def sign(self) -> float:
+        """Return s."""
 
     def statistics(self, rows: Array) -> Array:
         """Return t(x_j) of each row, (n, k)."""

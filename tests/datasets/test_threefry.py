@@ -150,27 +150,11 @@ def test_draws_are_float64_of_the_given_shape():
     assert threefry.multivariate_normal(key, [0.0], [[2.0]], 5).shape == (5, 1)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64])
-def test_key_refuses_impossible_seeds(seed):
-    with pytest.raises(ValueError, match=r"seed must lie in \[0, 2\*\*64\)"):
-        threefry.key(seed)
-
-
-def test_impossible_sizes_are_refused_before_allocation():
-    key = threefry.key(1)
-    with pytest.raises(ValueError, match="at least 1 key"):
-        threefry.split(key, 0)
-    with pytest.raises(ValueError, match="no negative length"):
-        threefry.uniform(key, (2, -1))
+def test_more_numbers_than_one_key_gives_are_refused():
     with pytest.raises(ValueError, match=r"fewer than 2\*\*31 numbers"):
-        threefry.normal(key, (2**31,))
-    with pytest.raises(ValueError, match=r"fewer than 2\*\*31 numbers"):
-        threefry.split(key, 2**31)
+        threefry.split(threefry.key(1), 2**31)
 
 
 def test_multivariate_normal_refuses_wrong_covariances():
-    key = threefry.key(1)
-    with pytest.raises(ValueError, match="covariance must be square"):
-        threefry.multivariate_normal(key, [0, 0], [[1.0]], 3)
     with pytest.raises(linalg.LinAlgError):
-        threefry.multivariate_normal(key, [0, 0], [[1, 2], [2, 1]], 3)
+        threefry.multivariate_normal(threefry.key(1), [0, 0], [[1, 2], [2, 1]], 3)

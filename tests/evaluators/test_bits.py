@@ -1,5 +1,9 @@
 """A chain's sums have the same bits whichever chains are beside it, in whatever order."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,3 +56,26 @@ def test_earlier_calls_do_not_change_results(name: str) -> None:
     other.gradient_sums(asked.theta, 0.1)
     for one, two in zip(first, answers(other, asked, chosen), strict=True):
         assert one.tobytes() == two.tobytes()
+
+
+CODE = """
+import hashlib
+import numpy as np
+from dpmc import evaluators
+from evaluators.cases import problem
+
+asked, digest = problem("gaussian, 2", 5000), hashlib.sha256()
+evaluator = evaluators.build(asked.model, asked.rows)
+for bound in (1e-3, 0.3, 2.0):
+    digest.update(evaluator.ratio_sums(asked.theta, asked.proposal, np.full(9, bound))[0].tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_code_from_numbas_cache_gives_the_bits_of_code_just_compiled(tmp_path: Path) -> None:
+    """It did not where one copy of a called function was optimised alone, and another within its caller."""
+    tests = str(Path(__file__).parents[1])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": tests}
+    command = [sys.executable, "-c", CODE]
+    compiled, cached = (subprocess.check_output(command, env=environment) for _ in range(2))
+    assert list(tmp_path.rglob("*.nbc")) and compiled == cached

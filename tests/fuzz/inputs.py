@@ -4,7 +4,7 @@ The model is the user's own, so that nothing is compiled; there are 20 rows, and
 """
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz.running import run
@@ -98,7 +98,6 @@ class Case:
     command: str  # of CASES
     argv: list[str]
     outputs: list[str]  # that a success writes
-    told: list[str] = field(default_factory=list)  # what was done to files that are no text
 
     def path(self, name: str) -> Path:
         """Return a file of the folder."""
@@ -167,14 +166,3 @@ def _metrics() -> str:
         lines.append(f"tiny,flat-banana-2d,dp-penalty,{epsilon},,status,rhat_max: too few chains")
     lines += [f"tiny,flat-banana-2d,baseline,,{seed},mmd,0.0{seed + 2}" for seed in range(3)]
     return "\n".join(lines) + "\n"
-
-
-def changed_files(case: Case, template: Path) -> dict[str, bytes | None]:
-    """Return the files that a mutation changed: name -> content, None if removed."""
-    found: dict[str, bytes | None] = {}
-    folders = (template, case.folder)
-    for name in sorted({path.relative_to(at) for at in folders for path in at.rglob("*") if path.is_file()}):
-        before, now = (((at / name).read_bytes() if (at / name).is_file() else None) for at in folders)
-        if now != before:
-            found[str(name)] = now
-    return found

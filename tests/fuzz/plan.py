@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz import mutations
-from fuzz.inputs import Case, case, changed_files, write_template
+from fuzz.inputs import Case, case, write_template
 from fuzz.mutations import Mutation, Unfit
 from fuzz.running import TIME_OUT, Ended, judge
 
@@ -36,7 +36,6 @@ class Verdict:
     case: Case
     ended: Ended
     faults: list[str]
-    changed: dict[str, bytes | None]
 
     def __str__(self) -> str:
         lines = [
@@ -44,13 +43,8 @@ class Verdict:
             + EXPECTED[self.mutation.valid],
             *(f"  WRONG: {fault}" for fault in self.faults),
             f"  dpmc {shlex.join(self.case.argv)}",
-            *(f"  {told}" for told in self.case.told),
+            f"  again: python tests/fuzz {self.seed} {self.index} FOLDER",
         ]
-        for name, content in self.changed.items():
-            lines.append(f"  --- {name}" if content is not None else f"  --- {name}: gone")
-            if content is not None and not name.endswith(".nc"):
-                lines += [f"  | {line}" for line in content[:1500].decode(errors="replace").splitlines()]
-        lines.append(f"  again: python tests/fuzz {self.seed} {self.index} FOLDER")
         return "\n".join(lines)
 
 
@@ -102,6 +96,5 @@ _kept: list[tempfile.TemporaryDirectory[str]] = []
 def check(seed: int, index: int, folder: Path, time_out: float = TIME_OUT) -> Verdict:
     """Make an input in a new folder, run it and judge."""
     category, mutation, made = make(seed, index, template(), folder)
-    changed = changed_files(made, template())
     ended, faults = judge(made.argv, folder, made.outputs, mutation.valid, mutation.word, time_out)
-    return Verdict(seed, index, category, mutation, made, ended, faults, changed)
+    return Verdict(seed, index, category, mutation, made, ended, faults)

@@ -119,7 +119,7 @@ def judge(
     exit code 2 and one line, which holds `word`, writes none of `outputs`, and no command changes a file
     other than them.
     """
-    before = _hashes(folder)
+    before = hashes(folder)
     ended = run(argv, folder, time_out)
     faults = []
     if ended.code is None:
@@ -137,7 +137,7 @@ def judge(
         if valid:
             faults.append(f"refused, though it is valid: {ended.errors.strip()[:200]}")
     mine = set(outputs) if ended.code == 0 else set()
-    after = _hashes(folder)
+    after = hashes(folder)
     faults += [
         f"changed or lost {name}" for name in before if name not in mine and after.get(name) != before[name]
     ]
@@ -159,7 +159,8 @@ def _manner(ended: Ended, word: str) -> list[str]:
     return faults
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def hashes(folder: Path) -> dict[str, str]:
+    """Return a hash of each file of a folder, by name."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))

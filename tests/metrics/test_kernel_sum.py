@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from dpmc.metrics import mmd
-from dpmc.metrics.mmd import BLOCK, exponential, pair_sum, squared_mmd
+from dpmc.evaluators import kernels
+from dpmc.evaluators.kernels import BLOCK, exponential, pair_sum
+from dpmc.metrics.mmd import squared_mmd
 
 Sum = Callable[..., Any]
 SMALLEST_NORMAL = float(np.finfo(float).tiny)
@@ -73,7 +74,7 @@ def test_mistakes_in_the_exponential_are_detected(
     points = arguments()[::5]
     values = np.array([exponential.py_func(point) for point in points])
     assert exponential_error(values, points) < 3e-16
-    monkeypatch.setattr(mmd, constant, fault)
+    monkeypatch.setattr(kernels, constant, fault)
     values = np.array([exponential.py_func(point) for point in points])
     assert exponential_error(values, points) > 1e-15
 

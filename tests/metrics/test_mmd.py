@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpmc.metrics.mmd import BLOCK, bandwidth, equally_spaced, published_mmd, squared_mmd
+from dpmc.evaluators.kernels import BLOCK
+from dpmc.metrics.mmd import bandwidth, equally_spaced, published_mmd, squared_mmd
 
 
 def brute_force(x: np.ndarray, y: np.ndarray, width: float) -> float:

@@ -61,12 +61,6 @@ def log_sum_exp_with_one_maximum(theta: np.ndarray, rows: np.ndarray) -> np.ndar
     return most + np.log(np.exp(a - most).sum(axis=1))
 
 
-def winsorised_far_out(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """At eight standard deviations: no row of most samples is changed."""
-    y = rows[:, 0]
-    return -np.abs(np.clip(y, y.mean() - 8.0 * y.std(), y.mean() + 8.0 * y.std()) - theta[0])
-
-
 def whole_numbers_after_an_outlier(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The first row sets the type of all results."""
     return np.vectorize(lambda y: 0 if y > 100.0 else -0.5 * (y - theta[0]) ** 2)(rows[:, 0])
@@ -85,7 +79,6 @@ DEPENDENT: dict[str, Callable[..., np.ndarray]] = {
     "neighbour": lambda theta, rows: regression(theta, rows[:, 0], np.roll(rows[:, 0], 1)),
     "slightly": lambda theta, rows: regression(theta, *rows.T) + 1e-3 * theta[0] * np.tanh(rows[:, 0]).mean(),
     "log-sum-exp with one maximum": log_sum_exp_with_one_maximum,
-    "winsorised far out": winsorised_far_out,
     "whole numbers after an outlier": whole_numbers_after_an_outlier,
 }
 

@@ -17,7 +17,6 @@ Comments, docstrings and what only type checkers read count for nothing.
 import ast
 import functools
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,18 +57,9 @@ def version(*roots: str | Path, without: tuple[str, ...] = ()) -> str:
 def modules(*roots: str | Path, without: tuple[str, ...] = ()) -> set[str]:
     """Return the names of the modules that `roots` import, with theirs.
 
-    Parameters
-    ----------
-    roots
-        Modules of the package ("dpmc.tuning.search"); functions of one ("dpmc.tuning.search:search"), with
-        what they call in their own module; files, which may also import modules beside them.
-    without
-        Modules and packages at which the walk stops.
-
-    Raises
-    ------
-    OSError
-        For a module or a file that does not exist.
+    Roots are modules of the package ("dpmc.tuning.search"), functions of one ("dpmc.tuning.search:search"),
+    with what they call in their own module, or files, which may also import modules beside them. The walk
+    stops at the modules and packages `without`. Raises OSError for a root that does not exist.
     """
     return {name.partition(":")[0] for name, _ in _walked(roots, without)}
 
@@ -94,21 +84,21 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> set[tupl
         if path is None:
             raise FileNotFoundError(f"{module}: no such module")
         todo.append((module, path, function, True))
-    found: set[tuple[str, str]] = set()
+    sources: set[tuple[str, str]] = set()
     seen: set[tuple[str, str, bool]] = set()
     while todo:
         module, path, function, whole = todo.pop()
-        stop = any(module == one or module.startswith(f"{one}.") for one in without)
+        stop = any(f"{module}.".startswith(f"{name}.") for name in without)
         if path is None or stop or (module, function, whole) in seen:
             continue
         seen.add((module, function, whole))
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         text = path.read_bytes()
         source = _read(text, package, function)
-        found.add((f"{module}:{function}" if function else module, source.digest))
-        if b"__file__" in text and module in _package():
+        sources.add((f"{module}:{function}" if function else module, source.digest))
+        if b"__file__" in text and module in _package():  # it may read tables beside it
             tables = path.parent.glob("*.yaml")
-            found |= {(f"{module}:{file.name}", _digest(file.read_bytes())) for file in tables}
+            sources |= {(f"{module}:{file.name}", _digest(file.read_bytes())) for file in tables}
         for names in source.at_all if whole else source.at_once:
             for name in _meant(names, folders):
                 # What `dpmc` itself loads late is its interface for others: no module of the package uses it.
@@ -116,7 +106,7 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> set[tupl
                 todo.append((name, _file(name, folders), "", not interface))
         parents = (module[: dot.start()] for dot in re.finditer(r"\.", module))
         todo += [(parent, _file(parent, folders), "", False) for parent in parents]
-    return found
+    return sources
 
 
 def _digest(content: bytes) -> str:
@@ -129,8 +119,8 @@ def _meant(names: tuple[str, ...], folders: tuple[Path, ...]) -> Iterator[str]:
         package = name.removesuffix(".*")
         file = _file(package, folders)
         if file is not None and package != name:
-            inside = [*file.parent.glob("*.py"), *(one.parent for one in file.parent.glob("*/__init__.py"))]
-            yield from (f"{package}.{one.stem}" for one in inside if one.stem != "__init__")
+            inside = [*file.parent.glob("*.py"), *(init.parent for init in file.parent.glob("*/__init__.py"))]
+            yield from (f"{package}.{path.stem}" for path in inside if path.stem != "__init__")
         elif file is not None:
             yield name
             return
@@ -148,12 +138,9 @@ def _file(module: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the file of a module of the package, or of one in `folders`; None for any other."""
     if module.partition(".")[0] == PACKAGE.name:
         return _package().get(module)
-    path = module.replace(".", os.sep)
-    for folder in folders:
-        for file in (f"{folder}/{path}.py", f"{folder}/{path}/__init__.py"):
-            if os.path.isfile(file):  # thousands of names: without the cost of Path
-                return Path(file)
-    return None
+    path = module.replace(".", "/")
+    files = (Path(f"{folder}/{path}{end}") for folder in folders for end in (".py", "/__init__.py"))
+    return next((file for file in files if file.is_file()), None)
 
 
 @functools.lru_cache(maxsize=512)
@@ -170,11 +157,10 @@ def _read(text: bytes, package: str, function: str) -> _Source:
     todo: list[tuple[ast.AST, bool]] = [(tree, False)]
     while todo:
         node, late = todo.pop()
-        body = getattr(node, "body", None)
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             node.body = []
-        elif isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Module | Definition | ast.If | ast.For | ast.While | ast.With | ast.Try):
+            node.body = [part for part in node.body if not _is_text(part)]
         imports = set(_imports(node, package))
         at_all |= imports
         if isinstance(node, ast.Import | ast.ImportFrom) and not late:
@@ -185,34 +171,25 @@ def _read(text: bytes, package: str, function: str) -> _Source:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Return whether a statement is a docstring, or another text that does nothing."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+    """Return whether a statement is a docstring, or another constant that does nothing."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _imports(node: ast.AST, package: str) -> Iterator[tuple[str, ...]]:
     """Yield what a node imports, or names in a text for a later import."""
-    if isinstance(node, ast.Import):
-        yield from ((alias.name,) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        base = node.module or ""
-        if node.level:
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            base = ".".join([*above, *([base] if base else [])])
-        yield from ((f"{base}.{alias.name}", base) for alias in node.names)
-    elif isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
-        start = str(node.values[0].value)  # as in f"dpmc.cli.{name}"
-        if start.endswith("."):
-            yield (f"{start}*",)
-    elif (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and (named := NAMED.fullmatch(node.value))
-    ):
-        yield (named[1] or named[2],)
+    match node:
+        case ast.Import():
+            yield from ((alias.name,) for alias in node.names)
+        case ast.ImportFrom():
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            yield from ((f"{base}.{alias.name}", base) for alias in node.names)
+        case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if start.endswith("."):
+            yield (f"{start}*",)  # as in f"dpmc.cli.{name}"
+        case ast.Constant(value=str(text)) if named := NAMED.fullmatch(text):
+            yield (named[1] or named[2],)
 
 
 def _used_by(function: str, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -223,9 +200,8 @@ def _used_by(function: str, body: list[ast.stmt]) -> list[ast.stmt]:
     defined = {part.name: part for part in body if isinstance(part, Definition)}
     if function not in defined:
         raise FileNotFoundError(f"{function}: no such function")
-    used: set[str] = set()
-    todo: list[ast.AST] = [defined[function], *(part for part in body if part not in defined.values())]
-    used.add(function)
+    used = {function}
+    todo: list[ast.AST] = [defined[function], *(part for part in body if not isinstance(part, Definition))]
     while todo:
         names = {node.id for node in ast.walk(todo.pop()) if isinstance(node, ast.Name)}
         fresh = (names & defined.keys()) - used

@@ -14,7 +14,6 @@ used here, is accurate to the last one or two digits.
 """
 
 import math
-import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,98 +33,43 @@ _WORD_MASK = 0xFFFFFFFF
 # Counters hashed at a time, so that the working arrays (three of 128 KiB) stay in a core's cache.
 _CHUNK = 1 << 15
 
-# One key has counters for at most this many 32-bit words.
-_MAX_WORDS = 1 << 32
-
 
 def key(seed: int) -> Key:
-    """Return the key of an integer seed: its upper and its lower 32 bits.
-
-    Parameters
-    ----------
-    seed : int, 0 <= seed < 2**64.
-
-    Returns
-    -------
-    (2,) uint32 array.
-
-    Raises
-    ------
-    ValueError : the seed is outside [0, 2**64).
-    """
-    seed = operator.index(seed)
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"seed must lie in [0, 2**64), got {seed}")
+    """Return the key (2,) of a seed below 2**64: its upper and its lower 32 bits."""
     return np.array([seed >> 32, seed & _WORD_MASK], dtype=np.uint32)
 
 
 def split(key: Key, count: int = 2) -> Words:
-    """Return ``count`` new keys, a function of ``key`` and of ``count`` together.
+    """Return ``count`` new keys (count, 2), a function of ``key`` and of ``count`` together.
 
     In the original layout the first keys of a longer split are not those of a shorter one.
-
-    Parameters
-    ----------
-    key : (2,) uint32 key.
-    count : number of keys, at least 1.
-
-    Returns
-    -------
-    (count, 2) uint32 array, one key a row.
-
-    Raises
-    ------
-    ValueError : the count is below 1 or too large for one key.
     """
-    if operator.index(count) < 1:
-        raise ValueError(f"a key is split into at least 1 key, got {count}")
-    _require_counters(count)
-    first, second = _hash_counters(key, 0, count, count)
-    return np.concatenate([first, second]).reshape(count, 2)
+    return np.concatenate(_hash_counters(key, 0, count, count)).reshape(count, 2)
 
 
 def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
-    """Draw independent uniforms on [low, high), 52 random bits each.
+    """Draw independent uniforms on [low, high), 52 random bits each, of the given shape.
 
-    Parameters
-    ----------
-    key : (2,) uint32 key.
-    shape : shape of the result; an int for a vector.
-    low, high : ends of the interval.
-
-    Returns
-    -------
-    float64 array of the given shape.
-
-    Raises
-    ------
-    ValueError : the shape has a negative length or asks for 2**31 numbers or more.
+    Raises ValueError if the shape asks for 2**31 numbers or more, which one key does not give.
     """
-    lengths = _lengths(shape)
-    fractions = _fractions(key, math.prod(lengths))
-    fractions *= np.float64(high) - np.float64(low)
-    fractions += low
+    draws = np.empty(shape)
+    fractions, size = draws.reshape(-1), draws.size
+    for start in range(0, size, _CHUNK):
+        # The layout's high words are the first halves of the hashes, its low words the second.
+        high_words, low_words = _hash_counters(key, start, min(start + _CHUNK, size), size)
+        # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
+        chunk = fractions[start : start + _CHUNK]
+        np.multiply(high_words, 2.0**20, out=chunk)
+        chunk += low_words >> np.uint32(12)
+        chunk *= 2.0**-52
+    draws *= np.float64(high) - np.float64(low)
+    draws += low
     # Rounding in the scaling may fall below the lower end.
-    np.maximum(fractions, low, out=fractions)
-    return fractions.reshape(lengths)
+    return np.maximum(draws, low, out=draws)
 
 
 def normal(key: Key, shape: int | Sequence[int]) -> Floats:
-    """Draw independent standard normals by inversion, sqrt(2) erfinv(u) with u on (-1, 1).
-
-    Parameters
-    ----------
-    key : (2,) uint32 key.
-    shape : shape of the result; an int for a vector.
-
-    Returns
-    -------
-    float64 array of the given shape.
-
-    Raises
-    ------
-    ValueError : the shape has a negative length or asks for 2**31 numbers or more.
-    """
+    """Draw independent standard normals of the given shape by inversion, sqrt(2) erfinv(u), u on (-1, 1)."""
     # The open lower end excludes erfinv(-1) = -inf.
     draws = uniform(key, shape, low=np.nextafter(-1.0, 0.0), high=1.0)
     special.erfinv(draws, out=draws)
@@ -134,31 +78,12 @@ def normal(key: Key, shape: int | Sequence[int]) -> Floats:
 
 
 def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike, size: int) -> Floats:
-    """Draw ``size`` rows of N(mean, covariance): mean + z L^T, L the lower Cholesky factor.
+    """Draw rows (size, d) of N(mean, covariance): mean + z L^T, L the lower Cholesky factor.
 
-    Parameters
-    ----------
-    key : (2,) uint32 key.
-    mean : (d,) mean.
-    covariance : (d, d) symmetric positive definite covariance.
-    size : number of rows.
-
-    Returns
-    -------
-    (size, d) float64 array.
-
-    Raises
-    ------
-    ValueError : the shapes of mean and covariance do not match, or the size is impossible.
-    scipy.linalg.LinAlgError : the covariance is not positive definite.
+    Raises scipy.linalg.LinAlgError if the covariance (d, d) is not positive definite.
     """
     mean = np.asarray(mean, dtype=np.float64)
-    covariance = np.asarray(covariance, dtype=np.float64)
-    if mean.ndim != 1 or covariance.shape != (mean.size, mean.size):
-        raise ValueError(
-            f"covariance must be square of the mean's length, got shapes {covariance.shape} and {mean.shape}"
-        )
-    factor = linalg.cholesky(covariance, lower=True)
+    factor = linalg.cholesky(np.asarray(covariance, dtype=np.float64), lower=True)
     standard = normal(key, (size, mean.size))
     rows = np.empty_like(standard)
     # Summed column by column: a threaded matrix product may change its last bits with the
@@ -174,14 +99,8 @@ def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike
 def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
     """Hash counter pairs with Threefry-2x32, 20 rounds (Salmon et al. 2011, Section 4).
 
-    Parameters
-    ----------
-    key : (2,) uint32 key.
-    first, second : uint32 arrays of one shape, the two words of each counter; left as they are.
-
-    Returns
-    -------
-    Two uint32 arrays of the same shape, the two words of each hash.
+    ``first`` and ``second`` are the two words of each counter, uint32 arrays of one shape, which stay as
+    they are. Returns the two words of each hash.
     """
     words = [int(word) for word in key]
     schedule = [*words, words[0] ^ words[1] ^ _PARITY]
@@ -206,38 +125,7 @@ def _hash_counters(key: Key, start: int, stop: int, total: int) -> tuple[Words, 
     The original layout hashes the counters 0 .. 2 total - 1 by pairing their first half with
     their second; all the first words of the hashes come before all the second words.
     """
+    if total >= 1 << 31:
+        raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
     first = np.arange(start, stop, dtype=np.uint32)
     return threefry_2x32(key, first, first + np.uint32(total))
-
-
-def _require_counters(total: int) -> None:
-    """Raise ValueError if one key cannot give ``total`` 64-bit numbers in this layout."""
-    if 2 * total >= _MAX_WORDS:
-        raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
-
-
-def _fractions(key: Key, size: int) -> Floats:
-    """Draw ``size`` multiples of 2**-52 in [0, 1): the top 52 bits of a 64-bit draw each.
-
-    The layout's high words are the first halves of the hashes, its low words the second.
-    """
-    _require_counters(size)
-    fractions = np.empty(size)
-    for start in range(0, size, _CHUNK):
-        stop = min(start + _CHUNK, size)
-        high, low = _hash_counters(key, start, stop, size)
-        # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
-        chunk = fractions[start:stop]
-        np.multiply(high, 2.0**20, out=chunk)
-        chunk += low >> np.uint32(12)
-        chunk *= 2.0**-52
-    return fractions
-
-
-def _lengths(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a shape as a tuple of lengths, none of them negative."""
-    given = shape if isinstance(shape, Sequence) else (shape,)
-    lengths = tuple(operator.index(length) for length in given)
-    if any(length < 0 for length in lengths):
-        raise ValueError(f"a shape has no negative length, got {lengths}")
-    return lengths

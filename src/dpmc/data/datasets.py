@@ -7,11 +7,12 @@ evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by 
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dpmc import models
+from dpmc.base import SimulatingModel
 from dpmc.common import threefry
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
@@ -147,7 +148,7 @@ def _simulated_rows(
 ) -> np.ndarray:
     """Return rows (n, d_x) simulated by a model at its true θ; raise DpmcError if they are not valid."""
     theta = np.array(definition.true_theta)
-    rows = definition.model.simulate(generator, theta, n)
+    rows = cast(SimulatingModel, definition.model).simulate(generator, theta, n)
     found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
     if ":" in model_id:  # a user's model: check that its likelihood accepts its simulated rows
         calls.log_likelihood(definition.model, theta, found[:LEAST_DUMMIES])

@@ -6,20 +6,20 @@ gradient whose squared norm is not finite counts as 0. In every sum, a row with 
 counts as 0.
 """
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from dpmc.base import Evaluator
+from dpmc.base import AffineModel, Evaluator, Model, SoftplusModel
 from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.evaluators.generic import GenericEvaluator
 from dpmc.evaluators.softplus import SoftplusEvaluator
 
 
-def build(model: Any, rows: np.ndarray) -> Evaluator:
+def build(model: Model, rows: np.ndarray) -> Evaluator:
     """Return the evaluator for a model and its rows (n, d_x), by the form that the model offers."""
     if hasattr(model, "statistics") and hasattr(model, "ratio_form") and hasattr(model, "gradient_form"):
-        return AffineEvaluator(model, rows)
+        return AffineEvaluator(cast(AffineModel, model), rows)
     if hasattr(model, "statistics") and hasattr(model, "line") and hasattr(model, "link"):
-        return SoftplusEvaluator(model, rows)
+        return SoftplusEvaluator(cast(SoftplusModel, model), rows)
     return GenericEvaluator(model, rows)

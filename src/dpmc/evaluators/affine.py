@@ -19,27 +19,9 @@ import numpy as np
 from dpmc.base import AffineModel
 from dpmc.evaluators import kernels, layout
 from dpmc.evaluators.calls import statistics
+from dpmc.evaluators.generic import GenericEvaluator
 
 Sums = tuple[np.ndarray, np.ndarray]
-
-
-class Sorted(NamedTuple):
-    """Each statistic in ascending order (k, n), with prefix sums and medians."""
-
-    ordered: np.ndarray
-    prefix: np.ndarray
-    median: np.ndarray
-
-
-class Strips(NamedTuple):
-    """Two statistics in strips, as `kernels.strip_ratio_sums` takes them."""
-
-    strips: np.ndarray
-    prefix: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    middle: float
-    n: int
 
 
 class Blocks(NamedTuple):
@@ -53,15 +35,16 @@ class Blocks(NamedTuple):
     scale: np.ndarray  # (k,)
 
 
-class AffineEvaluator:
+class AffineEvaluator(GenericEvaluator):
     """Clipped sums over rows (n, d_x) of a model with `statistics`, `ratio_form` and `gradient_form`."""
 
     name = "affine"
 
+    _model: AffineModel
+
     def __init__(self, model: AffineModel, rows: np.ndarray) -> None:
-        self._model = model
+        super().__init__(model, rows)
         self._statistics = statistics(model, rows)  # (n, k)
-        self.n = len(rows)
 
     @functools.cached_property
     def _finite(self) -> np.ndarray:
@@ -76,16 +59,18 @@ class AffineEvaluator:
         return self._finite.sum(axis=0)
 
     @functools.cached_property
-    def _sorted(self) -> Sorted:
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Each statistic in ascending order (k, n), with prefix sums and medians (k,)."""
         ordered = np.sort(np.ascontiguousarray(self._finite.T), axis=1)
         median = ordered[:, ordered.shape[1] // 2].copy()
-        return Sorted(ordered, kernels.sorted_prefix(ordered, median), median)
+        return ordered, kernels.sorted_prefix(ordered, median), median
 
     @functools.cached_property
-    def _strips(self) -> Strips:
+    def _strips(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int]:
+        """Two statistics in strips, as `kernels.strip_ratio_sums` takes them."""
         strips, low, high = layout.strips(self._finite)
         middle, n = float(np.median(self._finite[:, 1])), len(self._finite)
-        return Strips(strips, kernels.strip_prefix(strips, n, middle), low, high, middle, n)
+        return strips, kernels.strip_prefix(strips, n, middle), low, high, middle, n
 
     @functools.cached_property
     def _blocks(self) -> Blocks:
@@ -101,7 +86,6 @@ class AffineEvaluator:
         return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
@@ -117,15 +101,13 @@ class AffineEvaluator:
             left &= ~unbounded
         if left.any():
             move = alpha[left], gamma[left], bound[left]
-            strips = k == 2
+            by_strips = k == 2
             sums[left], counts[left] = (
-                kernels.strip_ratio_sums(tuple(self._strips), *move)
-                if strips
-                else self._ratios_by_blocks(*move)
+                kernels.strip_ratio_sums(self._strips, *move) if by_strips else self._by_blocks(*move)
             )
         return sums, counts
 
-    def _ratios_by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
+    def _by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
         by = self._blocks
         offset = gamma + (alpha * by.centre).sum(axis=1)
         largest = np.abs(gamma) + np.abs(alpha * by.centre).sum(axis=1)
@@ -150,7 +132,6 @@ class AffineEvaluator:
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         linear, constant = _plain(self._model.gradient_form(theta))
         k = linear.shape[2]
         if bound == np.inf:
@@ -158,7 +139,7 @@ class AffineEvaluator:
             return whole, np.zeros(len(theta), np.int64)
         if k == 2:  # by the QR decomposition of (G, h), ‖G t + h‖ is the norm of three numbers
             basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
-            sums, counts = kernels.strip_gradient_sums(tuple(self._strips), triangular, bound)
+            sums, counts = kernels.strip_gradient_sums(self._strips, triangular, bound)
             return (basis * sums[:, None, :]).sum(axis=2), counts
         if k > 1:
             return self._gradients_by_blocks(linear, constant, bound)
@@ -179,24 +160,14 @@ class AffineEvaluator:
         settled = (linear * by.sums[first][:, None, :]).sum(axis=2) + middle * unread
         return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
-    def batch_ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
-        chosen = kernels.draw_batches(words, self.n)
-        form = _plain(self._model.ratio_form(theta, proposal))
-        ratios = kernels.affine_row_ratios(self._table, chosen, *form)
-        return kernels.clipped_moments(ratios, bound)
-
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         chosen, form = kernels.draw_batches(words, self.n), _plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
-    def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        form = _plain(self._model.ratio_form(theta[None], proposal[None]))
-        ratios: np.ndarray = kernels.affine_row_ratios(self._table, chosen[None], *form)[0]
+    def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
+        form = _plain(self._model.ratio_form(theta, proposal))
+        ratios: np.ndarray = kernels.affine_row_ratios(self._table, chosen, *form)
         return ratios
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
 from dpmc.common.errors import DpmcError
 
 MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
@@ -52,31 +53,31 @@ def real_array(result: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
     return array.astype(float, copy=False)
 
 
-def name_of(model: Any) -> str:
+def name_of(model: Model) -> str:
     """Return a model's name for messages."""
     return str(getattr(model, "__dict__", {}).get("_name", type(model).__name__))
 
 
-def log_likelihood(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def log_likelihood(model: Model, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the model's log-likelihood of each row, (n,); raise WrongResult for a wrong shape or type."""
     where = f"model: {name_of(model)}: log_likelihood"
     return real_array(model.log_likelihood(theta, rows), (len(rows),), where)
 
 
-def log_likelihood_gradient(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def log_likelihood_gradient(model: GradientModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the gradients of the rows (n, d); raise WrongResult for a wrong shape or type."""
     where = f"model: {name_of(model)}: log_likelihood_gradient"
     return real_array(model.log_likelihood_gradient(theta, rows), (len(rows), len(theta)), where)
 
 
-def statistics(model: Any, rows: np.ndarray) -> np.ndarray:
+def statistics(model: AffineModel | SoftplusModel, rows: np.ndarray) -> np.ndarray:
     """Return the model's statistics of each row, (n, k); raise WrongResult for a wrong shape or type."""
     result = model.statistics(rows)
     k = np.shape(result)[1] if np.ndim(result) == 2 else 1
     return real_array(result, (len(rows), k), f"model: {name_of(model)}: statistics")
 
 
-def gradient_by_form(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
     gradient: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]

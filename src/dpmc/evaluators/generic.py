@@ -1,14 +1,13 @@
 """Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
-from dpmc.base import Model
+from dpmc.base import GradientModel, Model
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
-
-CHUNK = MOST_ROWS  #: rows per chunk; bounds the memory of a model's intermediate arrays
 
 
 class GenericEvaluator:
@@ -23,7 +22,8 @@ class GenericEvaluator:
         self._rows.flags.writeable = False  # a model must not change them
 
     def _chunks(self) -> Iterator[np.ndarray]:
-        return (self._rows[i : i + CHUNK] for i in range(0, self.n, CHUNK))
+        """Yield the rows in parts, which bound the memory of a model's intermediate arrays."""
+        return (self._rows[i : i + MOST_ROWS] for i in range(0, self.n, MOST_ROWS))
 
     def _drawn(self, chosen: np.ndarray) -> np.ndarray:
         rows = self._rows[chosen]
@@ -33,10 +33,12 @@ class GenericEvaluator:
     def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
 
+    def _gradients(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
+
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -48,11 +50,10 @@ class GenericEvaluator:
         return sums, counts
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(∇) (chains, d) and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
-                part, clipped = _clipped_sum(log_likelihood_gradient(self._model, theta[c], rows), bound)
+                part, clipped = _clipped_sum(self._gradients(theta[c], rows), bound)
                 sums[c] += part
                 counts[c] += clipped
         return sums, counts
@@ -60,24 +61,26 @@ class GenericEvaluator:
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
-        chosen = kernels.draw_batches(words, self.n)
-        ratios = [self.row_ratios(*move) for move in zip(theta, proposal, chosen, strict=True)]
-        return kernels.clipped_moments(np.array(ratios), bound)
+        ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
+        return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(∇) (chains, d) over a batch and numbers clipped; see `dpmc.base.Evaluator`."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
-            gradient = log_likelihood_gradient(self._model, theta[c], self._drawn(chosen))
+            gradient = self._gradients(theta[c], self._drawn(chosen))
             sums[c], counts[c] = _clipped_sum(gradient, bound)
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        return self._ratios(theta, proposal, self._drawn(chosen))
+        ratios: np.ndarray = self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
+        return ratios
+
+    def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
+        rows = [self._drawn(its) for its in chosen]
+        return np.array([self._ratios(*move) for move in zip(theta, proposal, rows, strict=True)])
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:

@@ -209,7 +209,9 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
     return sums, counts
 
 
-@njit(**ROW_SUMS)
+# Inlined, so that there is one compiled copy. LLVM orders the sum otherwise in a copy of its own, and then
+# code from numba's cache did not give the bits of code just compiled.
+@njit(inline="always", **ROW_SUMS)
 def read_ratios(strips, s, first, end, alpha, gamma, bound):
     """Sum clip(α·(x, y) + γ, ±bound) over rows `first` to `end` − 1 of a strip, and count the clipped.
 
@@ -491,25 +493,6 @@ def turn_into_factors(squares, rows, bound):
 
 
 @njit(**ROW_SUMS)
-def draw_batch(words, taken, chosen):
-    """Draw len(chosen) different rows of len(taken), all batches equally likely (Floyd's method).
-
-    `words` (b,) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶. `taken`
-    (n,) is False before and after. Needs n < 2³².
-    """
-    n, b = taken.shape[0], chosen.shape[0]
-    for q in range(b):
-        last = n - b + q
-        pick = below(words[q], last + 1)
-        if taken[pick]:
-            pick = last  # no earlier step could take it
-        taken[pick] = True
-        chosen[q] = pick
-    for q in range(b):
-        taken[chosen[q]] = False
-
-
-@njit(**ROW_SUMS)
 def below(word, m):
     """Return ⌊word · m / 2⁶⁴⌋ for a 64-bit word and m < 2³², by two products of 32 bits."""
     half = np.uint64(32)
@@ -521,10 +504,23 @@ def below(word, m):
 
 @njit(**ROW_SUMS)
 def draw_batches(words, n):
-    """Draw a batch of rows for each chain, (chains, b), from words (chains, b)."""
+    """Draw a batch of b different rows for each chain, (chains, b), all equally likely (Floyd's method).
+
+    `words` (chains, b) are uniform 64-bit numbers. The bias is n / 2⁶⁴ per row, below 1e-13 for n < 10⁶.
+    Needs n < 2³².
+    """
     chosen, taken = np.empty(words.shape, np.int64), np.zeros(n, np.bool_)
-    for c in range(words.shape[0]):
-        draw_batch(words[c], taken, chosen[c])
+    chains, b = words.shape
+    for c in range(chains):
+        for q in range(b):
+            last = n - b + q
+            pick = below(words[c, q], last + 1)
+            if taken[pick]:
+                pick = last  # no earlier step could take it
+            taken[pick] = True
+            chosen[c, q] = pick
+        for q in range(b):
+            taken[chosen[c, q]] = False
     return chosen
 
 
@@ -585,28 +581,42 @@ def clipped_moments(ratios, bound):
     return sums, squares, counts
 
 
+# --- the exponential function, for softplus models and the kernel sum ----------------------------------
+
+LOWEST = -746.0  #: its exp rounds to 0
+TO_BINARY = 1.0 / math.log(2.0)
+#: log 2 in two pieces; the first has 21 zero bits at its end, so that a multiple up to 1077 is exact.
+LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
+LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+WHOLE = 1.5 * 2.0**52  #: adding it rounds to a whole number, which is in the last bits of the sum
+# Taylor series of exp at 0: the terms after r^13 / 13! are below 5e-18 for |r| <= log(2) / 2.
+(C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13) = (1.0 / math.factorial(k) for k in range(2, 14))
+
+
+@njit(**EXACT_ORDER)
+def exponential(argument):
+    """Return e^argument for an argument of at most 0, −∞ included, to within one unit in the last place.
+
+    It has no branch or call, so that a loop over it is vectorised (a loop over `math.exp` needs Intel's
+    vector library for that). e^a = 2ⁿ e^r, with n the whole number nearest a / ln 2 and |r| ≤ ½ ln 2. NaN
+    gives NaN.
+    """
+    bounded = LOWEST if argument < LOWEST else argument
+    shifted = bounded * TO_BINARY + WHOLE
+    n = shifted - WHOLE
+    r = (bounded - n * LOG_2_HIGH) - n * LOG_2_LOW
+    series = C11 + r * (C12 + r * C13)
+    series = C8 + r * (C9 + r * (C10 + r * series))
+    series = C5 + r * (C6 + r * (C7 + r * series))
+    series = 1.0 + r * (1.0 + r * (C2 + r * (C3 + r * (C4 + r * series))))
+    # The power of 2 is written into the exponent's bits, 2^128 too large, so that it is a normal number even
+    # if the result is subnormal; the last product removes this factor and rounds.
+    power = np.int64((np.float64(shifted).view(np.int64) + (1023 + 128)) << 52).view(np.float64)
+    return series * power * 2.0**-128
+
+
 # --- softplus models ---------------------------------------------------------------------------------
 
-#: Adding 1.5 · 2⁵² rounds to an integer, which is also in the lowest bits of the sum.
-ROUNDER = 1.5 * 2.0**52
-PER_LN_2 = 1.4426950408889634  # 1 / ln 2
-LN_2_HIGH, LN_2_LOW = 0.6931471805582987, 1.6465949582897082e-12  # the first times an exponent is exact
-LEAST = -746.0  # e^x is 0 in double precision for x ≤ LEAST
-#: Powers of 2 are written 2⁶⁴ too large, so that they are normal numbers even if results are subnormal.
-BIAS, FRACTION_BITS, TOO_LARGE = 1023 + 64, 52, 2.0**-64
-#: e^r = 1 + r + r² Σ_i EXP_i r^i for |r| ≤ ½ ln 2, relative error 2e-17 (Chebyshev interpolation).
-EXP = (
-    0.5000000000000001,
-    0.16666666666666669,
-    0.04166666666662404,
-    0.008333333333330055,
-    0.0013888888917258759,
-    0.00019841269863088255,
-    2.4801521225986432e-05,
-    2.7557268406190795e-06,
-    2.7620121717381933e-07,
-    2.51004110820149e-08,
-)
 #: artanh u = u + u³ Σ_i ARTANH_i u^{2i} for |u| ≤ 1/3, relative error 1e-17 (Chebyshev interpolation).
 ARTANH = (
     0.3333333333333333,
@@ -632,8 +642,7 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
     tiles = (chains + TILE - 1) // TILE
     slopes, values = np.zeros((tiles, 3 * TILE, k)), np.empty((3 * TILE, BLOCK))
-    ratios, old, new, power = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    bits = power.view(np.int64)
+    ratios, old, new = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for c in range(chains):
         for m in range(3):
             slopes[c // TILE, 3 * (c % TILE) + m] = lines[c, m]
@@ -647,7 +656,7 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
                     ratios[j] = values[place, j] + offsets[c, 0]
                     old[j] = values[place + 1, j] + offsets[c, 1]
                     new[j] = values[place + 2, j] + offsets[c, 2]
-                add_softplus_change(old, new, sign, power, bits, ratios)
+                add_softplus_change(old, new, sign, ratios)
                 total, clipped = 0.0, 0
                 for j in range(rows):
                     kept = clip(ratios[j], bound[c])
@@ -666,8 +675,7 @@ def softplus_row_ratios(table, chosen, lines, offsets, sign):
     """
     chains, b = chosen.shape
     ratios = np.empty((chains, b))
-    change, old, new, power = np.empty(b), np.empty(b), np.empty(b), np.empty(b)
-    bits = power.view(np.int64)
+    change, old, new = np.empty(b), np.empty(b), np.empty(b)
     for c in range(chains):
         for j in range(b):
             row = chosen[c, j]
@@ -679,28 +687,25 @@ def softplus_row_ratios(table, chosen, lines, offsets, sign):
             if np.isnan(table[row, 0]):
                 x, y, z = 0.0, 0.0, 0.0
             change[j], old[j], new[j] = x, y, z
-        add_softplus_change(old, new, sign, power, bits, change)
+        add_softplus_change(old, new, sign, change)
         for j in range(b):
             ratios[c, j] = change[j]
     return ratios
 
 
 @njit(**EXACT_ORDER)
-def add_softplus_change(old, new, sign, power, bits, out):
-    """Add sign · (softplus(new) − softplus(old)) to `out` (rows,); `old` and `new` are overwritten.
+def add_softplus_change(old, new, sign, out):
+    """Add sign · (softplus(new) − softplus(old)) to `out` (rows,).
 
     softplus(z) = max(z, 0) + ln(1 + e), e = e^−|z|, and ln(1 + e') − ln(1 + e) = 2 artanh u with
     u = (e' − e)/(2 + e + e'), |u| ≤ 1/3: one series for both logarithms, accurate for short moves too.
-    `power` (rows,) is scratch, `bits` the same memory as integers. NaN gives NaN.
+    NaN gives NaN.
     """
     for j in range(out.shape[0]):
         above = new[j] if new[j] > 0.0 else 0.0
         below_ = old[j] if old[j] > 0.0 else 0.0
-        out[j] += sign * (above - below_)
-    exponentials(old, power, bits)
-    exponentials(new, power, bits)
-    for j in range(out.shape[0]):
-        twice = 2.0 * (new[j] - old[j]) / (2.0 + (new[j] + old[j]))
+        before, after = exponential(-abs(old[j])), exponential(-abs(new[j]))
+        twice = 2.0 * (after - before) / (2.0 + (after + before))
         v = 0.25 * twice * twice
         w = v * v
         tail = ARTANH[8] + v * ARTANH[9]
@@ -708,33 +713,8 @@ def add_softplus_change(old, new, sign, power, bits, out):
         tail = (ARTANH[4] + v * ARTANH[5]) + w * tail
         tail = (ARTANH[2] + v * ARTANH[3]) + w * tail
         tail = (ARTANH[0] + v * ARTANH[1]) + w * tail
+        out[j] += sign * (above - below_)
         out[j] += sign * (twice + twice * v * tail)
-
-
-@njit(**EXACT_ORDER)
-def exponentials(z, power, bits):
-    """Replace z (rows,) by e^−|z| to a few units in the last place, subnormal results included.
-
-    −|z| = k ln 2 + r: e^r is computed by a series, and 2^k from the bits of its exponent. NaN gives NaN.
-    """
-    for j in range(z.shape[0]):
-        x = -abs(z[j])
-        x = LEAST if x < LEAST else x
-        rounded = x * PER_LN_2 + ROUNDER
-        power[j] = rounded
-        k = rounded - ROUNDER
-        r = (x - k * LN_2_HIGH) - k * LN_2_LOW
-        s = r * r
-        tail = EXP[8] + r * EXP[9]
-        tail = (EXP[6] + r * EXP[7]) + s * tail
-        tail = (EXP[4] + r * EXP[5]) + s * tail
-        tail = (EXP[2] + r * EXP[3]) + s * tail
-        tail = (EXP[0] + r * EXP[1]) + s * tail
-        z[j] = 1.0 + (r + s * tail)
-    for j in range(bits.shape[0]):
-        bits[j] = (bits[j] + BIAS) << FRACTION_BITS
-    for j in range(z.shape[0]):
-        z[j] = z[j] * power[j] * TOO_LARGE
 
 
 # --- Poisson minibatches of TunaMH and DP-Fast MH ------------------------------------------------------
@@ -812,3 +792,39 @@ def thinned_log_ratio(word, ratios, reach, h):
         if uniform(word, THINNING + j) * (1.0 + h) < 1.0 - h * v:
             total += math.log((1.0 + h * v) / (1.0 - h * v))
     return total, clipped
+
+
+# --- pairs of draws, for the maximum mean discrepancy (`metrics/mmd.py`) ---------------------------------
+
+
+@njit(**EXACT_ORDER)
+def pair_sum(rows, row_weights, columns, column_weights, scale, later):
+    """Return the sum of v_i w_j exp(scale ||x_i - y_j||^2) over all pairs, or those with j > i if `later`.
+
+    `rows` is (n, d) and holds the x_i, `row_weights` (n,) the v_i, `columns` is (d, m) and holds the y_j,
+    `column_weights` (m,) the w_j, scale < 0. Each column has a sum of its own, over i, and the columns' sums
+    are added in order. Vector instructions work on neighbouring columns, so the order of a sum does not
+    depend on their width.
+    """
+    # Direct differences: ||x||^2 + ||y||^2 - 2xy loses all digits for tight posteriors far from the origin.
+    squares, sums = np.empty(BLOCK), np.empty(BLOCK)
+    total = 0.0
+    for begin in range(0, columns.shape[1], BLOCK):
+        end = min(begin + BLOCK, columns.shape[1])
+        sums[:] = 0.0
+        for i in range(rows.shape[0]):
+            first = max(begin, i + 1) if later else begin
+            if first >= end:
+                break
+            weight, here, its_sums = row_weights[i], squares[: end - first], sums[first - begin : end - begin]
+            here[:] = 0.0
+            for k in range(rows.shape[1]):
+                value, column = rows[i, k], columns[k, first:end]
+                for j in range(end - first):
+                    difference = value - column[j]
+                    here[j] += difference * difference
+            for j in range(end - first):
+                its_sums[j] += weight * exponential(scale * here[j])
+        for j in range(end - begin):
+            total += column_weights[begin + j] * sums[j]
+    return total

@@ -1,10 +1,10 @@
 """Rows drawn with replacement, a Poisson number of them: the minibatches of TunaMH."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
+from dpmc.base import Model
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import name_of, real_array
@@ -28,7 +28,7 @@ class BoundedRows:
         return chosen
 
 
-def bounded_rows(model: Any, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:
+def bounded_rows(model: Model, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:
     """Return rows (n, d_x) bounded by T · clip, or by T times the model's `row_bounds` if clip is ∞.
 
     Raises DpmcError if the model has no `row_bounds`, or if one of them is not a finite number ≥ 0.

@@ -45,20 +45,10 @@ class SoftplusEvaluator(GenericEvaluator):
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Σ clip(r_j) (chains,) and numbers clipped; see `dpmc.base.Evaluator`."""
         form = self._move(theta, proposal)
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
-    def batch_ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the clipped moments of a batch and numbers clipped; see `dpmc.base.Evaluator`."""
-        chosen = kernels.draw_batches(words, self.n)
-        ratios = kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
-        return kernels.clipped_moments(ratios, bound)
-
-    def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (b,) of one chain and rows `chosen` (b,), not clipped; see `dpmc.base.Evaluator`."""
-        form = self._move(theta[None], proposal[None])
-        ratios: np.ndarray = kernels.softplus_row_ratios(self._table, chosen[None], *form)[0]
+    def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
+        ratios: np.ndarray = kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
         return ratios

@@ -23,7 +23,6 @@ class Banana:
 
     @property
     def dimension(self) -> int:
-        """Return the number of parameters d."""
         return len(self.variance)
 
     def bend(self, theta: np.ndarray) -> Any:
@@ -37,11 +36,9 @@ class Banana:
         return phi
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * (self.natural(theta) ** 2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d)."""
         gradient = -self.natural(theta) / self.prior_variance
         gradient[..., 0] += 2.0 * self.a * (theta[..., 0] - self.m) * gradient[..., 1]
         return gradient
@@ -68,11 +65,9 @@ class Banana:
         return rows / self.variance
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         return -0.5 * ((rows - self.natural(theta)) ** 2 / self.variance).sum(axis=1)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows (n, d) at parameter θ."""
         return self.natural(theta) + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "BananaPosterior":
@@ -87,17 +82,15 @@ class BananaPosterior(NamedTuple):
 
     mu: np.ndarray
     variance: np.ndarray
-    model: Any
+    model: Banana
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Return exact draws (size, d)."""
         normal = generator.standard_normal((size, len(self.mu)))
         theta = self.mu + np.sqrt(self.variance) * normal
         theta[:, 1] -= self.model.a * (theta[:, 0] - self.model.m) ** 2 + self.model.b
         return theta
 
     def mean(self) -> np.ndarray:
-        """Return E θ (d,)."""
         mean = np.array(self.mu)
         offset = self.mu[0] - self.model.m
         mean[1] -= self.model.a * (self.variance[0] + offset**2) + self.model.b

@@ -13,11 +13,7 @@ class Circle(FlatPrior):
     """ln p(r|θ) = −a(θ_1² + θ_2² − r²)², flat prior. Sufficient statistic: t(r) = r²."""
 
     a: float
-
-    @property
-    def dimension(self) -> int:
-        """Return the number of parameters d = 2."""
-        return 2
+    dimension = 2
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""
@@ -35,7 +31,6 @@ class Circle(FlatPrior):
         return rows**2
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(r_j|θ) of each row (n,), up to a constant."""
         return -self.a * (theta[0] ** 2 + theta[1] ** 2 - rows[:, 0] ** 2) ** 2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
@@ -56,17 +51,14 @@ class CirclePosterior(NamedTuple):
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Return exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has density ∝ f."""
-        sd = np.sqrt(self.square_variance)
-        radius = np.sqrt(self._cut_normal(generator.random(size), sd))
-        angle = 2.0 * np.pi * generator.random(size)
-        return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-
-    def _cut_normal(self, uniform: np.ndarray, sd: float) -> np.ndarray:
-        """Return quantiles of the normal distribution truncated to positive values, from its upper tail."""
         from scipy.special import ndtr, ndtri
 
+        sd = np.sqrt(self.square_variance)
+        # Quantiles of the normal distribution truncated to positive values, from its upper tail.
         tail = ndtr(self.square_mean / sd)
-        return np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - uniform)), 0.0)
+        squares = np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - generator.random(size))), 0.0)
+        radius, angle = np.sqrt(squares), 2.0 * np.pi * generator.random(size)
+        return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
     def mean(self) -> np.ndarray:
         """Return E θ = (0, 0), by symmetry."""

@@ -1,8 +1,8 @@
 """The definition of a model in a study: its formulas and the parameters of its data."""
 
 from dataclasses import dataclass
-from typing import Any
 
+from dpmc.base import Model
 from dpmc.common.errors import DpmcError
 
 
@@ -10,7 +10,7 @@ from dpmc.common.errors import DpmcError
 class Definition:
     """A model with the size, tempering and true parameters of its data (Table 5.1 of the thesis)."""
 
-    model: Any
+    model: Model
     n: int  # rows of the published data set
     tempering: float | None  # n_0: T = n_0 / n; None: T = 1
     true_theta: tuple[float, ...]

@@ -1,5 +1,6 @@
 """Bases of models: a flat prior, and exponential families."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,10 @@ class ExponentialFamily:
     fast kernels compute the sums over rows.
     """
 
-    def statistics(self, rows: np.ndarray) -> np.ndarray:
-        """Return t(x) of each row, (n, k)."""
-        raise NotImplementedError
-
-    def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Return the coefficients (chains, k) of the statistics."""
-        raise NotImplementedError
-
-    def offset(self, theta: np.ndarray) -> np.ndarray:
-        """Return the part that does not depend on the row, (chains,)."""
-        raise NotImplementedError
-
-    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return G (chains, d, k), h (chains, d): the gradient of ln p(x|θ) is G t(x) + h."""
-        raise NotImplementedError
+    statistics: Callable[[np.ndarray], np.ndarray]
+    slopes: Callable[[np.ndarray], np.ndarray]
+    offset: Callable[[np.ndarray], np.ndarray]
+    gradient_form: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, k), γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
@@ -51,6 +41,5 @@ class ExponentialFamily:
         return self.statistics(rows) @ self.slopes(theta[None])[0] + self.offset(theta[None])[0]
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """Return ∇ ln p(x_j|θ), (n, d)."""
         linear, constant = self.gradient_form(theta[None])
         return self.statistics(rows) @ linear[0].T + constant[0]

@@ -14,7 +14,6 @@ import random
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ _HEAP_TYPE = 1 << 9  # a flag of classes that Python code has made
 
 def digest(*values: Any) -> str:
     """Return a SHA-256 hash of Python values, in hexadecimal; equal in any process for equal values."""
-    return _Walk("").of(values).hex()
+    return _Walk().of(values).hex()
 
 
 @one_blas_thread()
@@ -51,53 +50,51 @@ def fingerprint(model: Model, rows: np.ndarray) -> str:
     Raises DpmcError for a model that is nested too deeply.
     """
     given: Any = getattr(model, "given", model)  # of an adapted model, the user's object
-    package = (getattr(model, "module", "") or type(given).__module__).partition(".")[0]
     try:
-        return digest(_Walk(package).of(given), _values(model, rows))
+        return digest(_Walk().of(given), _values(model, rows))
     except RecursionError:
         raise DpmcError("model: its attributes are nested too deeply to recognise the model again") from None
 
 
 def _values(model: Model, rows: np.ndarray) -> list[Any]:
-    """Return the model's rounded values at public positions."""
+    """Return the model's values at public positions, each number to `BITS` bits.
+
+    None for a missing method. The error's type where a method fails, since the trial before sampling reports
+    errors.
+    """
     generator, d = np.random.default_rng(0), int(model.dimension)
     centre = np.asarray(getattr(model, "start", np.zeros(d)), dtype=float)
-    positions: list[np.ndarray] = [
-        centre,
-        centre + 0.5 * generator.standard_normal(d),
-        0.5 + generator.random(d),
-    ]
+    positions = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
     two = np.stack(positions[1:])
-    values = [_rounded(model, name, two[0]) for name in ("log_prior", "log_prior_gradient")]
-    values += [_rounded(model, name, two) for name in ("gradient_form", "line", "link")]
-    values += [_rounded(model, "ratio_form", two, two[::-1]), _rounded(model, "statistics", rows)]
-    for name in ("log_likelihood", "log_likelihood_gradient"):
-        values += [_rounded(model, name, theta, rows) for theta in positions]
+    densities = ("log_likelihood", "log_likelihood_gradient")
+    calls: list[tuple[str, tuple[np.ndarray, ...]]] = [
+        *((name, (two[0],)) for name in ("log_prior", "log_prior_gradient")),
+        *((name, (two,)) for name in ("gradient_form", "line", "link")),
+        *(("ratio_form", (two, two[::-1])), ("statistics", (rows,))),
+        *((name, (theta, rows)) for name in densities for theta in positions),
+    ]
+    values: list[Any] = []
+    for name, arguments in calls:
+        if not hasattr(model, name):
+            values.append(None)
+            continue
+        with without_warnings():
+            try:
+                result = getattr(model, name)(*(argument.copy() for argument in arguments))
+                parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
+            except Exception as error:
+                values.append(type(error).__name__)
+                continue
+            mantissas = [np.frexp(part) for part in parts]
+            # Adding 0 makes one zero of two.
+            values.append([np.ldexp(np.round(m * 2.0**BITS), e - BITS) + 0.0 for m, e in mantissas])
     return values
 
 
-def _rounded(model: Model, name: str, *arguments: np.ndarray) -> Any:
-    """Return the result of a method, each number to `BITS` bits.
-
-    The error's type where it fails, since the trial before sampling reports errors; None for no such method.
-    """
-    if not hasattr(model, name):
-        return None
-    with without_warnings():
-        try:
-            result = getattr(model, name)(*(argument.copy() for argument in arguments))
-            parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
-        except Exception as error:
-            return type(error).__name__
-        mantissas = [np.frexp(part) for part in parts]
-        return [np.ldexp(np.round(m * 2.0**BITS), e - BITS) + 0.0 for m, e in mantissas]  # + 0: one zero
-
-
 class _Walk:
-    """A walk through a value and what it refers to; `own`: a package whose code counts though installed."""
+    """A walk through a value and what it refers to."""
 
-    def __init__(self, own: str) -> None:
-        self.own = own
+    def __init__(self) -> None:
         self.open: list[int] = []  # identities on the way from the first value to this one
         self.known: dict[int, tuple[Any, bytes]] = {}  # identity -> value (which keeps it alive), digest
 
@@ -115,29 +112,27 @@ class _Walk:
 
     def parts(self, value: Any) -> tuple[Any, ...]:
         """Return the kind of a value, then the digests of its parts in an order that does not vary."""
+        kind = type(value)
         if isinstance(value, np.ndarray | np.generic):
-            about = type(value).__name__, str((value.dtype, value.shape)).encode()
-            if value.dtype.hasobject:
-                return *about, self.of(value.ravel().tolist())
-            return *about, value.tobytes()
-        if type(value) in (tuple, list):
-            return type(value).__name__, *map(self.of, value)
-        if type(value) in (dict, types.MappingProxyType):
+            content = self.of(value.ravel().tolist()) if value.dtype.hasobject else value.tobytes()
+            return kind.__name__, str((value.dtype, value.shape)).encode(), content
+        if kind in (tuple, list):
+            return kind.__name__, *map(self.of, value)
+        if kind in (dict, types.MappingProxyType):
             return "dict", *(self.of(part) for pair in value.items() for part in pair)
-        if type(value) in (set, frozenset):
+        if kind in (set, frozenset):
             return "set", *sorted(map(self.of, value))
         if isinstance(value, GENERATORS):
             return ("generator",)
         if isinstance(value, type):
-            if self.is_installed(value):
+            if _is_installed_class(value):
                 return "class", value.__qualname__.encode()
             attributes = {name: part for name, part in vars(value).items() if name not in IGNORED}
             return "class", self.of(attributes), *map(self.of, value.__bases__)
         if isinstance(value, types.ModuleType):
             file = getattr(value, "__file__", None)
-            if file is None or self.counts_by_name(file, None):
-                return "module", value.__name__.encode()
-            return "module", Path(file).read_bytes()
+            installed = file is None or _is_installed(file)
+            return "module", value.__name__.encode() if installed else Path(str(file)).read_bytes()
         if isinstance(value, types.CodeType):
             # Without the names of files and the numbers of lines.
             names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
@@ -147,27 +142,36 @@ class _Walk:
             return "function", *self.function(value)
         if isinstance(value, property | functools.cached_property):
             return "property", self.of(getattr(value, "fget", None) or getattr(value, "func", None))
-        return self.object_(value)
+        return self.instance(value)
 
     def function(self, function: types.FunctionType) -> list[bytes]:
         """Digest a function: its code, or its name if it is installed, and what it carries."""
-        code, cells = function.__code__, function.__closure__ or ()
-        carried = [
-            self.of((function.__defaults__, function.__kwdefaults__, vars(function))),
-            *(self.of(_content(cell)) for cell in cells),
-        ]
-        if code.co_filename.startswith("<frozen") or self.counts_by_name(code.co_filename, function):
+        code = function.__code__
+        carried = [self.of((function.__defaults__, function.__kwdefaults__, vars(function)))]
+        for cell in function.__closure__ or ():
+            try:
+                carried.append(self.of(cell.cell_contents))
+            except ValueError:  # a name that is not bound yet
+                carried.append(self.of(...))
+        if code.co_filename.startswith("<frozen") or _is_installed(code.co_filename):
             return [function.__qualname__.encode(), *carried]
         names = sorted(_names(code) & function.__globals__.keys())
         return [self.of(code), self.of(names), *(self.of(function.__globals__[n]) for n in names), *carried]
 
-    def object_(self, value: Any) -> tuple[Any, ...]:
+    def instance(self, value: Any) -> tuple[Any, ...]:
         """Digest an instance: what it wraps; else its attributes, or if installed what pickle would store."""
         cls = type(value)
-        if not self.is_installed(cls) or _top(cls.__module__) == "dpmc":
+        if not _is_installed_class(cls) or _top(cls) == "dpmc":
+            state = object.__getstate__(value)  # attributes; a pair if some are in slots
+            parts = state if isinstance(state, tuple) else (state,)
+            attributes = {
+                name: part
+                for held in parts
+                for name, part in (held or {}).items()
+                if not isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
+            }
             is_container = isinstance(value, tuple | list | dict | set | frozenset)
-            content = self.of(list(value)) if is_container else b""
-            return "object", self.of(cls), content, self.of(_attributes(value))
+            return "object", self.of(cls), self.of(list(value)) if is_container else b"", self.of(attributes)
         for wrapped in ("__func__", "py_func", "__wrapped__"):  # methods, numba's functions, decorators
             if inspect.getattr_static(value, wrapped, None) is not None:
                 return "wrapped", self.of(getattr(value, wrapped)), self.of(getattr(value, "__self__", None))
@@ -182,20 +186,15 @@ class _Walk:
         stored = [list(part) if hasattr(part, "__next__") else part for part in reduced[1:5]]
         return "object", self.of(cls), self.of(stored)
 
-    def is_installed(self, cls: type) -> bool:
-        """Return whether a class counts by its name."""
-        if cls.__module__ == "builtins" or not cls.__flags__ & _HEAP_TYPE:
-            return not cls.__flags__ & _HEAP_TYPE  # a class made by `exec` says builtins, too
-        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if file is None:
-            return _top(cls.__module__) in sys.stdlib_module_names and cls.__module__ != "__main__"
-        return self.counts_by_name(file, cls)
 
-    def counts_by_name(self, file: str, code: types.FunctionType | type | None) -> bool:
-        """Return whether code in this file is Python's, dpmc's or of a package other than the model's own."""
-        if _top(getattr(code, "__module__", None)) == self.own != "dpmc":
-            return False
-        return _is_installed(file)
+def _is_installed_class(cls: type) -> bool:
+    """Return whether a class counts by its name: it is Python's, dpmc's, or of an installed package."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return True
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    if file is None:
+        return _top(cls) in sys.stdlib_module_names - {"__main__", "builtins"}  # builtins: made by `exec`
+    return _is_installed(file)
 
 
 @functools.cache
@@ -206,41 +205,14 @@ def _is_installed(file: str) -> bool:
     return any(Path(file).is_relative_to(folder) for folder in (*folders, Path(__file__).parents[1]))
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an instance, in slots too; without cached properties."""
-    cls = type(value)
-    names = [name for base in cls.__mro__ for name in _slots(base) if hasattr(value, name)]
-    attributes = {**getattr(value, "__dict__", {}), **{name: getattr(value, name) for name in names}}
-    cached = functools.cached_property
-    return {
-        k: v for k, v in attributes.items() if not isinstance(inspect.getattr_static(cls, k, None), cached)
-    }
-
-
-def _slots(cls: type) -> Iterable[str]:
-    slots = vars(cls).get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    own = f"_{cls.__name__.lstrip('_')}"  # Python's mangling of private names
-    mangled = (own + name if name[:2] == "__" and name[-2:] != "__" else name for name in names)
-    return [name for name in mangled if name not in ("__dict__", "__weakref__")]
-
-
 def _names(code: types.CodeType) -> set[str]:
     """Return the names that compiled code and the functions inside it refer to."""
     inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
     return set(code.co_names).union(*map(_names, inner))
 
 
-def _content(cell: Any) -> Any:
-    """Return the content of a closure's cell; ... if it is empty."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ...
-
-
-def _top(module: str | None) -> str:
-    return (module or "").partition(".")[0]
+def _top(cls: type) -> str:
+    return (cls.__module__ or "").partition(".")[0]
 
 
 def _hash(kind: str, *parts: bytes) -> bytes:

@@ -34,15 +34,12 @@ class Gaussian:
 
     @property
     def dimension(self) -> int:
-        """Return the number of parameters d."""
         return len(self.precision)
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_variance
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,12 +62,10 @@ class Gaussian:
         return np.stack([(rows * weights).sum(axis=1) for weights in self.precision], axis=1)
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(x_j|θ) of each row (n,), up to a constant."""
         centred = rows - theta
         return -0.5 * ((centred @ self.precision) * centred).sum(axis=1)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows (n, d) at parameter θ."""
         root = np.linalg.cholesky(np.linalg.inv(self.precision))
         return theta + generator.standard_normal((n, self.dimension)) @ root.T
 
@@ -88,16 +83,13 @@ class GaussianPosterior(NamedTuple):
     spread: np.ndarray
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Return exact draws (size, d)."""
         normal = generator.standard_normal((size, len(self.centre)))
         return self.centre + normal @ np.linalg.cholesky(self.spread).T
 
     def mean(self) -> np.ndarray:
-        """Return E θ (d,)."""
         return self.centre
 
     def covariance(self) -> np.ndarray:
-        """Return Cov θ (d, d)."""
         return self.spread
 
 

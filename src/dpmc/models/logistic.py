@@ -7,16 +7,9 @@ import numpy as np
 from dpmc.models.exponential import FlatPrior
 
 
-@dataclass(frozen=True)
-class Logistic(FlatPrior):
-    """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
+class LogisticForm:
+    """The softplus form (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t)."""
 
-    A softplus model (`dpmc.evaluators.softplus`) in t = (2y − 1)x: ln p(y|x, θ) = −softplus(−θ·t). Rows must
-    have ‖x‖ at most `norm`, a public number; clip them before they are given to the model.
-    """
-
-    dimension: int  # number of parameters d
-    norm: float
     sign = -1.0  # s
 
     def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -27,16 +20,25 @@ class Logistic(FlatPrior):
         """Return β = −θ (chains, d) and η = 0 (chains,): the log odds of the other label, −θ·t."""
         return -theta, np.zeros(len(theta))
 
+
+@dataclass(frozen=True)
+class Logistic(LogisticForm, FlatPrior):
+    """p(y = 1|x, θ) = 1/(1 + e^{−θ·x}), flat prior; a row is (y, x_1, …, x_d) with y = 0 or 1.
+
+    Rows must have ‖x‖ at most `norm`, a public number; clip them before they are given to the model.
+    """
+
+    dimension: int  # number of parameters d
+    norm: float
+
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return t = (2y − 1)x (n, d) of rows (n, 1 + d)."""
         return (2.0 * rows[:, :1] - 1.0) * rows[:, 1:]
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(y_j|x_j, θ) of each row (n,)."""
         return -np.logaddexp(0.0, (1.0 - 2.0 * rows[:, 0]) * (rows[:, 1:] @ theta))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(y_j|x_j, θ), (n, d)."""
         from scipy.special import expit
 
         statistics = self.statistics(rows)

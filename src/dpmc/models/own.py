@@ -42,7 +42,7 @@ def given_model(model: Any) -> tuple[str, Definition]:
     of = vars(model)["log_likelihood"] if isinstance(model, Model) else model
     of = of if hasattr(of, "__qualname__") else type(of)
     name = f"{of.__module__}:{of.__qualname__}"
-    with _one_line(f"model: {shown(name)} cannot be made", name.partition(":")[0]):
+    with _one_line(f"model: {shown(name)} cannot be made", name):
         own = model() if isinstance(model, type) else model
     return name, _checked(own, name)
 
@@ -58,7 +58,7 @@ def own_model(name: str) -> Definition:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    with _one_line(f"model: {shown(name)} cannot be loaded", module):
+    with _one_line(f"model: {shown(name)} cannot be loaded", name):
         own = getattr(importlib.import_module(module), attribute)
         own = own if hasattr(own, "log_likelihood") and not isinstance(own, type) else own()
     return _checked(own, name)
@@ -67,34 +67,33 @@ def own_model(name: str) -> Definition:
 def _checked(own: Any, name: str) -> Definition:
     """Return the definition of a user's model; raise DpmcError for a missing or wrong attribute."""
     where = f"model: {shown(name)}"
-    with _one_line(f"{where}: its attributes cannot be read", name.partition(":")[0]):
+    with _one_line(f"{where}: its attributes cannot be read", name):
         given = {key: getattr(own, key) for key in (*ATTRIBUTES, *METHODS) if hasattr(own, key)}
     for needed in ("dimension", "log_likelihood"):
         if needed not in given:
             raise DpmcError(f"{where} has no {needed}, which every model needs")
+
+    def number(key: str, most: int) -> int:
+        try:
+            return count(given[key], most=most)
+        except ValueError as error:
+            raise DpmcError(f"{where}: {key}: {error}") from None
+
+    d = number("dimension", MOST_PARAMETERS)
+    n = 0 if given.get("n") is None else number("n", MOST)
+    columns, parameters = given.get("columns"), given.get("parameters", ())
+    if not isinstance(columns, list | tuple | None):
+        number("columns", MOST)
+    elif columns is not None and not (columns and _are_names(columns)):
+        raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
+    if "parameters" in given and not (_are_names(parameters) and len(parameters) == d):
+        names = shown(parameters)
+        raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
     if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
         raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
-
-    columns = given.get("columns")
-    if isinstance(columns, list | tuple):
-        if not columns or not _are_names(columns, len(columns)):
-            raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
-        given["columns"] = len(columns)
-    counts = {}
-    for key, most in (("dimension", MOST_PARAMETERS), ("n", MOST), ("columns", MOST)):
-        try:
-            counts[key] = None if given.get(key) is None else count(given[key], most=most)
-        except ValueError as error:
-            raise DpmcError(f"{where}: {key}: {error}") from None
-    d = counts["dimension"]
-    if d is None:
-        raise DpmcError(f"{where}: dimension: None must be a whole number")
-    if "parameters" in given and not _are_names(given["parameters"], d):
-        names = shown(given["parameters"])
-        raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
     for key in ("true_theta", "start"):
         if key in given:
             given[key] = array(given[key], (d,), f"{where}: {key}")
@@ -103,15 +102,14 @@ def _checked(own: Any, name: str) -> Definition:
         tempering = positive(tempering, f"{where}: tempering")
     if not isinstance(given.get("histogram_truth", False), bool):
         raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
-    true_theta = tuple(given.get("true_theta", np.zeros(d)))
-    return Definition(OwnModel(own, name), counts["n"] or 0, tempering, true_theta)
+    return Definition(OwnModel(own, name), n, tempering, tuple(given.get("true_theta", np.zeros(d))))
 
 
-def _are_names(value: Any, d: int) -> bool:
-    """Return whether a value is a tuple or list of d different printable texts."""
+def _are_names(value: Any) -> bool:
+    """Return whether a value is a tuple or list of different printable texts."""
     if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
         return False
-    return len(set(value)) == len(value) == d and all(name and name.isprintable() for name in value)
+    return len(set(value)) == len(value) and all(name and name.isprintable() for name in value)
 
 
 def _takes_one(method: Callable[..., Any]) -> bool:
@@ -124,16 +122,17 @@ def _takes_one(method: Callable[..., Any]) -> bool:
 
 
 @contextmanager
-def _one_line(failure: str, module: str) -> Iterator[None]:
-    """Turn any exception of a user's code, also `sys.exit`, into a DpmcError with its text and line.
+def _one_line(failure: str, name: str) -> Iterator[None]:
+    """Turn any exception of the code of `module:Class`, also `sys.exit`, into a DpmcError of one line.
 
-    The line is the last one of the user's module in the traceback, if any.
+    It names the error, and the last line of the user's module in the traceback, if any.
     """
     try:
         yield
     except (DpmcError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        module = name.partition(":")[0]
         file = getattr(sys.modules.get(module), "__file__", None) or f"{module.replace('.', '/')}.py"
         lines = [
             frame.lineno
@@ -164,8 +163,14 @@ class _Reported:
 
         def method(*arguments: Any) -> Any:
             where = f"model: {shown(self._name)}: {key}"
-            with _one_line(f"{where} failed", self._name.partition(":")[0]):
-                result = value(*(_guarded(a, ROWS_AT.get(key) == i) for i, a in enumerate(arguments)))
+            guarded = list(arguments)
+            for i, argument in enumerate(arguments):
+                if isinstance(argument, np.ndarray):
+                    is_rows = ROWS_AT.get(key) == i
+                    guarded[i] = argument.view() if is_rows else argument.copy()
+                    guarded[i].flags.writeable = not is_rows
+            with _one_line(f"{where} failed", self._name):
+                result = value(*guarded)
             if isinstance(result, np.ndarray):
                 return result.copy()
             if key != "posterior":
@@ -175,15 +180,6 @@ class _Reported:
             return _Reported(result, self._name)
 
         return method
-
-
-def _guarded(argument: Any, is_rows: bool) -> Any:
-    """Return an array as a read-only view if it holds rows, else as a copy; other arguments as they are."""
-    if not isinstance(argument, np.ndarray):
-        return argument
-    guarded = argument.view() if is_rows else argument.copy()
-    guarded.flags.writeable = not is_rows
-    return guarded
 
 
 class OwnModel(_Reported):
@@ -196,11 +192,6 @@ class OwnModel(_Reported):
     def given(self) -> Any:
         """Return the user's object."""
         return self._own
-
-    @property
-    def module(self) -> str:
-        """Return the module of the user's class or functions."""
-        return self._name.partition(":")[0]
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
@@ -228,22 +219,23 @@ class OwnModel(_Reported):
         """Return ∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape)
-        self._require("log_prior_gradient")
         return self._at_each("log_prior_gradient", theta, np.full(theta.shape, np.nan))
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+        """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
+        return self._needed("log_likelihood_gradient")(theta, rows)
 
     def _at_each(self, key: str, theta: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Put the results of a method of one position into `values`, where θ (..., d) has not diverged."""
-        method, where = self.__getattr__(key), f"model: {name_of(self)}: {key}"
+        method, where = self._needed(key), f"model: {name_of(self)}: {key}"
         for index in np.ndindex(theta.shape[:-1]):
             if not has_diverged(theta[index]):
                 values[index] = real_array(method(theta[index]), np.shape(values[index]), where)
         return values
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
-        """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
-        self._require("log_likelihood_gradient")
-        return self.__getattr__("log_likelihood_gradient")(theta, rows)
-
-    def _require(self, method: str) -> None:
-        if not self.offers(method):
-            raise DpmcError(f"model: {name_of(self)} has no {method}; this algorithm needs it")
+    def _needed(self, key: str) -> Callable[..., Any]:
+        """Return a method of the user's class; raise DpmcError if it has none."""
+        if not self.offers(key):
+            raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")
+        method: Callable[..., Any] = self.__getattr__(key)
+        return method

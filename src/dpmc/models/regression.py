@@ -15,7 +15,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive, shown
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
-from dpmc.models.logistic import Logistic
+from dpmc.models.logistic import LogisticForm
 
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
@@ -49,6 +49,8 @@ class GeneralizedLinearModel:
         A guess from public knowledge, like centre and scale; the rows are not compared with it.
     """
 
+    log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
     _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
 
@@ -96,14 +98,6 @@ class GeneralizedLinearModel:
             who = f"{type(self).__name__}: outcome {self.columns[0]}"
             raise DpmcError(f"{who}: {rows[row, 0]:g} in row {row} must be {rule}")
 
-    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return ln p(y|η) (n,), up to a term of y alone."""
-        raise NotImplementedError
-
-    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
-        raise NotImplementedError
-
     def design(self, rows: np.ndarray) -> np.ndarray:
         """Return z (n, coefficients) of rows (n, 1 + predictors)."""
         z = (rows[:, 1:] - self._centre) / self._scale
@@ -113,20 +107,16 @@ class GeneralizedLinearModel:
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ln p(y_j|z_j, θ) of each row (n,)."""
         return self.log_density(self.design(rows) @ theta, rows[:, 0])
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(y_j|z_j, θ), (n, d)."""
         design = self.design(rows)
         return self.score(design @ theta, rows[:, 0])[:, None] * design
 
     def log_prior(self, theta: np.ndarray) -> Any:
-        """Return ln p(θ) (...) of θ (..., d), up to a constant."""
         return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d)."""
         return -theta / self.prior_sd**2
 
     @property
@@ -180,9 +170,16 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else positive(sd, f"{who}: sd")
-        scales: dict[str, Any] = {"prior_sd": prior_sd, "norm": norm, "tempering": tempering}
-        rest: dict[str, Any] = {"intercept": intercept, "true_theta": true_theta, "binary": binary}
-        super().__init__(names[0], predictors, **scales, **rest)
+        super().__init__(
+            names[0],
+            predictors,
+            intercept=intercept,
+            prior_sd=prior_sd,
+            norm=norm,
+            true_theta=true_theta,
+            tempering=tempering,
+            binary=binary,
+        )
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
         kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is constant
@@ -201,7 +198,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Return the coefficients (chains, k) of the statistics."""
         beta, precision = self._split(theta)
         i, j = self._pairs
         halves = np.where(i == j, -0.5, -1.0)  # a product of two different predictors counts twice
@@ -209,7 +205,6 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return np.concatenate([beta, halves * beta[:, i] * beta[:, j], *squares], axis=1) * precision
 
     def offset(self, theta: np.ndarray) -> np.ndarray:
-        """Return the part that does not depend on the row, (chains,)."""
         beta, precision = self._split(theta)
         constant = -0.5 * beta[:, 0] ** 2 * precision[:, 0] if self._intercept else np.zeros(len(theta))
         return constant - theta[:, -1] if self.sd is None else constant
@@ -259,10 +254,8 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return theta, np.full((len(theta), 1), self.sd**-2.0)
 
 
-class LogisticRegression(GeneralizedLinearModel):
+class LogisticRegression(LogisticForm, GeneralizedLinearModel):
     """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; evaluated by the kernels of softplus models."""
-
-    sign = Logistic.sign
 
     @property
     def lossless_clip(self) -> float | None:
@@ -274,24 +267,14 @@ class LogisticRegression(GeneralizedLinearModel):
         y = rows[:, 0]
         self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
 
-    def line(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return α and γ as `Logistic.line`."""
-        return np.zeros(theta.shape), np.zeros(len(theta))
-
-    def link(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return β and η as `Logistic.link`."""
-        return -theta, np.zeros(len(theta))
-
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return t = (2y − 1)z (n, d)."""
         return (2.0 * rows[:, :1] - 1.0) * self.design(rows)
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return ln p(y|η) (n,)."""
         return -np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         from scipy.special import expit
 
         label = 2.0 * y - 1.0
@@ -302,7 +285,6 @@ class LogisticRegression(GeneralizedLinearModel):
         return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Draw outcomes (n,) at η (n,)."""
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
 
@@ -319,11 +301,9 @@ class PoissonRegression(GeneralizedLinearModel):
         return y * eta - np.exp(eta)
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        """Return the derivative of ln p(y|η) with respect to η, (n,)."""
         return y - np.exp(eta)
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Draw outcomes (n,) at η (n,)."""
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 

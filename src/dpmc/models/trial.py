@@ -8,12 +8,11 @@ the sampler passes at a time.
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, cast
+from contextlib import contextmanager
 
 import numpy as np
 
-from dpmc.base import AffineModel, Model
+from dpmc.base import Model
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.evaluators.calls import (
@@ -27,6 +26,7 @@ from dpmc.evaluators.calls import (
     statistics,
     without_warnings,
 )
+from dpmc.models.own import OwnModel
 
 LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differences, at least
 DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
@@ -42,14 +42,7 @@ SOME = 50  #: components of a gradient that are compared away from the start poi
 STEP = 1e-4  #: of finite differences, for parameters up to 1
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
-Function = Callable[[np.ndarray], np.ndarray]  # of θ
-Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
-
-
-def _offers(model: Model, method: str) -> bool:
-    """Return whether a user's model defines a method itself."""
-    offers = getattr(model, "offers", None)  # of `dpmc.models.own.OwnModel`, which supplies missing methods
-    return bool(offers(method)) if offers else hasattr(model, method)
+Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
 
 
 def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients: bool) -> None:
@@ -60,24 +53,35 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
     changes from call to call, or if there are too few finite values to tell. Models of this package are not
     checked.
     """
-    if type(model).__module__.startswith("dpmc.models.") and not hasattr(model, "offers"):
-        return
+    if not isinstance(model, OwnModel):
+        if type(model).__module__.startswith("dpmc.models."):
+            return
+        model = OwnModel(model, type(model).__name__)
     start, positions = starts[0], _positions(starts)
     with without_warnings():
         model.log_prior(start)
-        if gradients or _offers(model, "log_prior_gradient"):
+        if gradients or model.offers("log_prior_gradient"):
             model.log_prior_gradient(start)
-        _try_forms(model, start)
+        _check_shapes(model, start)
         before = _without_rows(model, positions)
         simulated, made_up = _dummies(model, shape[1], start)
-        for method, ask in _asked(model, gradients):
-            where = f"model: {name_of(model)}: {method}"
-            at = positions[:1] if method == "statistics" else positions
-            _try_method(where, ask, at, simulated + made_up, min(shape[0], MOST_ROWS))
-        for method, values in _without_rows(model, positions).items():
-            if _differ(values, before.get(method, values), np.abs(values)):
+
+        methods: dict[str, Method] = {"log_likelihood": functools.partial(log_likelihood, model)}
+        affine = model.offers("statistics")
+        if affine:
+            methods["statistics"] = lambda theta, rows: statistics(model, rows)
+        used = not model.offers("gradient_form")  # which replaces it
+        if (gradients and not affine) or (used and model.offers("log_likelihood_gradient")):
+            methods["log_likelihood_gradient"] = functools.partial(log_likelihood_gradient, model)
+        for name, method in methods.items():
+            at = positions[:1] if name == "statistics" else positions
+            where = f"model: {name_of(model)}: {name}"
+            _try_method(where, method, at, simulated + made_up, min(shape[0], MOST_ROWS))
+
+        for name, values in _without_rows(model, positions).items():
+            if _differ(values, before.get(name, values), np.abs(values)):
                 raise DpmcError(
-                    f"model: {name_of(model)}: {method}: changes once other methods have seen rows, must "
+                    f"model: {name_of(model)}: {name}: changes once other methods have seen rows, must "
                     "depend on θ alone (else no sensitivity bound holds)"
                 )
         few = [rows[: LEAST_DUMMIES + 1] for rows in simulated[:1] or made_up]
@@ -85,22 +89,8 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
             d = len(start)
             _check_gradients(model, start, few, range(d))
             _check_gradients(model, positions[1], few, range(0, d, 1 + d // SOME))
-        if _offers(model, "ratio_form") and hasattr(model, "statistics"):
-            _check_ratio_form(cast(AffineModel, model), positions[:2], few)
-
-
-def _asked(model: Model, gradients: bool) -> list[tuple[str, Ask]]:
-    """Return the methods to try that take rows; `gradients`: they are needed."""
-    asked: list[tuple[str, Ask]] = []
-    if hasattr(model, "statistics"):
-        asked.append(("statistics", lambda theta, rows: statistics(model, rows)))
-    if hasattr(model, "log_likelihood"):
-        asked.append(("log_likelihood", functools.partial(log_likelihood, model)))
-        needed = gradients and not hasattr(model, "statistics")
-        used = not hasattr(model, "gradient_form")  # which replaces it
-        if needed or (used and _offers(model, "log_likelihood_gradient")):
-            asked.append(("log_likelihood_gradient", functools.partial(log_likelihood_gradient, model)))
-    return asked
+        if affine and model.offers("ratio_form"):
+            _check_ratio_form(model, positions[:2], few)
 
 
 def _positions(starts: np.ndarray) -> list[np.ndarray]:
@@ -117,62 +107,21 @@ def _positions(starts: np.ndarray) -> list[np.ndarray]:
     return list({theta.tobytes(): theta for theta in positions}.values())
 
 
-def _try_forms(model: Model, theta: np.ndarray) -> None:
-    """Raise WrongResult if an affine or softplus form has a wrong shape."""
-    two = np.stack([theta, theta])
-    for method, arguments in _forms(two, two).items():
-        if hasattr(model, "statistics") and hasattr(model, method):
-            slopes, offsets = getattr(model, method)(*arguments)
-            shape = two.shape if method == "gradient_form" else (2,)
-            where = f"model: {name_of(model)}: {method}"
-            real_array(offsets, shape, where)
-            real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
-
-
 def _forms(theta: np.ndarray, proposal: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Return the arguments of the methods of affine and softplus forms."""
     return {"ratio_form": (theta, proposal), "gradient_form": (theta,), "line": (theta,), "link": (theta,)}
 
 
-def _without_rows(model: Model, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values (m,) of the methods that take no rows; without those that fail far from the start."""
-    theta = np.stack(positions)
-    methods = {"log_prior": (theta,), "log_prior_gradient": (theta,), **_forms(theta, theta[::-1])}
-    values = {}
-    for method, arguments in methods.items():
-        with _failing_elsewhere():  # there is no such method, or it is not defined everywhere
-            result = getattr(model, method)(*arguments)
-            parts = result if isinstance(result, tuple) else (result,)
-            values[method] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
-    return values
-
-
-def _check_gradients(
-    model: Model, theta: np.ndarray, dummies: list[np.ndarray], components: Sequence[int]
-) -> None:
-    """Compare components of gradients with finite differences, at a public position θ (d,), on public rows.
-
-    Raises WrongResult naming the first component that differs.
-    """
-    densities: list[tuple[str, Function, Function]] = []  # gradient's name, θ -> values (m,), θ -> (m, d)
-    if _offers(model, "log_prior_gradient"):
-        prior = lambda at: np.atleast_1d(model.log_prior(at))  # noqa: E731
-        densities.append(
-            ("log_prior_gradient", prior, lambda at: np.asarray(model.log_prior_gradient(at))[None])
-        )
-    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
-    for method, gradient in known.items():
-        for rows in dummies if _offers(model, method) else ():
-            of = functools.partial(_at, model=model, rows=rows)
-            densities.append((method, of(log_likelihood), of(gradient)))
-    for method, values, slopes in densities:
-        with _failing_elsewhere():
-            _compare(f"model: {name_of(model)}: {method}", values, slopes(theta), theta, components)
-
-
-def _at(method: Callable[..., np.ndarray], model: Model, rows: np.ndarray) -> Function:
-    """Return a method of the model on these rows as a function of θ."""
-    return lambda theta: method(model, theta, rows)
+def _check_shapes(model: OwnModel, theta: np.ndarray) -> None:
+    """Raise WrongResult if an affine or softplus form has a wrong shape, which compiled code cannot check."""
+    two = np.stack([theta, theta])
+    for name, arguments in _forms(two, two).items():
+        if model.offers("statistics") and model.offers(name):
+            slopes, offsets = getattr(model, name)(*arguments)
+            shape = two.shape if name == "gradient_form" else (2,)
+            where = f"model: {name_of(model)}: {name}"
+            real_array(offsets, shape, where)
+            real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
 
 
 @contextmanager
@@ -189,7 +138,57 @@ def _failing_elsewhere() -> Iterator[None]:
         return
 
 
-def _check_ratio_form(model: AffineModel, positions: Sequence[np.ndarray], dummies: list[np.ndarray]) -> None:
+def _without_rows(model: OwnModel, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the values (m,) of the methods that take no rows; without those that fail far from the start."""
+    theta = np.stack(positions)
+    methods = {"log_prior": (theta,), "log_prior_gradient": (theta,), **_forms(theta, theta[::-1])}
+    values = {}
+    for name, arguments in methods.items():
+        with _failing_elsewhere():  # there is no such method, or it is not defined everywhere
+            result = getattr(model, name)(*arguments)
+            parts = result if isinstance(result, tuple) else (result,)
+            values[name] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
+    return values
+
+
+def _check_gradients(
+    model: OwnModel, theta: np.ndarray, dummies: list[np.ndarray], components: Sequence[int]
+) -> None:
+    """Compare components of gradients with finite differences, at a public position θ (d,), on public rows.
+
+    Central differences are taken with one step and with twice that step. Their difference bounds their error,
+    also for single precision and at kinks. Raises WrongResult naming the first component that differs.
+    """
+    densities: list[tuple[str, Callable[[np.ndarray], np.ndarray], np.ndarray]] = []
+    if model.offers("log_prior_gradient"):
+        with _failing_elsewhere():
+            prior = lambda at: np.atleast_1d(model.log_prior(at))  # noqa: E731
+            densities.append(("log_prior_gradient", prior, model.log_prior_gradient(theta)[None]))
+    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
+    for (name, gradient), rows in itertools.product(known.items(), dummies):
+        with _failing_elsewhere():
+            if model.offers(name):
+                density = functools.partial(log_likelihood, model, rows=rows)
+                densities.append((name, density, gradient(model, theta, rows)))
+    for (name, density, slopes), i in itertools.product(densities, components):
+        step = np.zeros(len(theta))
+        step[i] = STEP * max(1.0, abs(theta[i]))
+        with _failing_elsewhere():
+            near, far = (
+                (density(theta + k * step) - density(theta - k * step)) / (2.0 * k * step[i]) for k in (1, 2)
+            )
+            finite = np.isfinite(near) & np.isfinite(far) & np.isfinite(slopes[:, i])
+            size = np.maximum(np.abs(near), np.abs(slopes[:, i]))[finite].max(initial=0.0)
+            error = np.abs(near - far)[finite].max(initial=0.0)
+            differs = finite & (np.abs(slopes[:, i] - near) > 10.0 * error + TOLERANCE * size)
+            for row in np.flatnonzero(differs)[:1]:
+                raise WrongResult(
+                    f"model: {name_of(model)}: {name}: component {i} is {slopes[row, i]:.6g} at theta = "
+                    f"{shown(theta.tolist())}, finite differences give {near[row]:.6g}"
+                )
+
+
+def _check_ratio_form(model: OwnModel, positions: Sequence[np.ndarray], dummies: list[np.ndarray]) -> None:
     """Raise WrongResult if log ratios by the model's affine form differ from those of its log-likelihood."""
     for rows, theta, proposal in itertools.product(dummies, positions, positions):
         with _failing_elsewhere():
@@ -206,32 +205,7 @@ def _check_ratio_form(model: AffineModel, positions: Sequence[np.ndarray], dummi
                 )
 
 
-def _compare(
-    where: str, function: Function, gradient: np.ndarray, theta: np.ndarray, components: Sequence[int]
-) -> None:
-    """Raise WrongResult if components of `gradient` (m, d) are not those of `function`, θ (d,) -> (m,).
-
-    Central differences are taken with one step and with twice that step. Their difference bounds their error,
-    also for single precision and at kinks.
-    """
-    for i in components:
-        step = np.zeros(len(theta))
-        step[i] = STEP * max(1.0, abs(theta[i]))
-        near, far = (
-            (function(theta + k * step) - function(theta - k * step)) / (2.0 * k * step[i]) for k in (1, 2)
-        )
-        known = np.isfinite(near) & np.isfinite(far) & np.isfinite(gradient[:, i])
-        size = np.maximum(np.abs(near), np.abs(gradient[:, i]))[known].max(initial=0.0)
-        error = np.abs(near - far)[known].max(initial=0.0)
-        differs = known & (np.abs(gradient[:, i] - near) > 10.0 * error + TOLERANCE * size)
-        for row in np.flatnonzero(differs)[:1]:
-            raise WrongResult(
-                f"{where}: component {i} is {gradient[row, i]:.6g} at theta = {shown(theta.tolist())}, "
-                f"finite differences give {near[row]:.6g}"
-            )
-
-
-def _dummies(model: Model, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _dummies(model: OwnModel, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return public rows (m, columns) of several kinds: simulated ones if the model can, and made-up ones.
 
     Rows that the model's `check_rows` refuses are left out, for private rows are never like these.
@@ -252,7 +226,7 @@ def _dummies(model: Model, columns: int, theta: np.ndarray) -> tuple[list[np.nda
         np.where(generator.random((m, columns)) < 0.5, tame, normal > 0.0),
     ]
     simulated: list[np.ndarray] = []
-    if hasattr(model, "simulate"):
+    if model.offers("simulate"):
         rows = np.asarray(model.simulate(np.random.default_rng(0), theta.copy(), m), dtype=float)
         if rows.shape != (m, columns):
             raise DpmcError(
@@ -260,9 +234,9 @@ def _dummies(model: Model, columns: int, theta: np.ndarray) -> tuple[list[np.nda
                 "n rows with as many columns as the data"
             )
         simulated = [rows, _with_outliers(rows), _with_outliers(rows, 1e3)]
-    if hasattr(model, "check_rows"):
-        kept = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
-        enough = [[rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in kept]
+    if model.offers("check_rows"):
+        allowed = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
+        enough = [[rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in allowed]
         if any(enough):
             return enough[0], enough[1]
     return simulated, made_up
@@ -273,44 +247,51 @@ def _with_outliers(rows: np.ndarray, most: float = np.inf) -> np.ndarray:
 
     Beside giants, moderate outliers would seem usual to a rule that reads all rows.
     """
-    sizes = [size for size in OUTLIERS if size <= most]
-    factors = np.array([sign * size for size in sizes for sign in (1.0, -1.0)])
+    factors = np.array([sign * size for size in OUTLIERS if size <= most for sign in (1.0, -1.0)])
     larger, at = rows.copy(), np.linspace(len(rows) // 2, len(rows) - 1, len(factors)).astype(int)
     larger[at] *= factors[:, None]
     return larger
 
 
-def _allowed(model: Model, rows: np.ndarray) -> np.ndarray:
+def _allowed(model: OwnModel, rows: np.ndarray) -> np.ndarray:
     """Return the rows that the model's `check_rows` accepts."""
-    given: Any = getattr(model, "given", model)  # the user's object: to put errors into words takes long
 
     def accepts(some: np.ndarray) -> bool:
-        with suppress(Exception):  # ValueError, or whatever a user's code raises
-            given.check_rows(some.copy())
-            return True
-        return False
+        try:  # of the user's own object: to put its errors into words takes long
+            model.given.check_rows(some.copy())
+        except Exception:
+            return False
+        return True
 
     return rows if accepts(rows) else rows[[accepts(rows[j : j + 1]) for j in range(len(rows))]]
 
 
 def _try_method(
-    where: str, ask: Ask, positions: Sequence[np.ndarray], dummies: Sequence[np.ndarray], most: int
+    where: str, method: Method, positions: Sequence[np.ndarray], dummies: Sequence[np.ndarray], most: int
 ) -> None:
     """Compute rows together, again, in halves, alone, and `most` at a time; raise DpmcError if they differ.
 
     Likewise if all calls fail, or if hardly a value is finite at more than one position.
     """
+    depends = DpmcError(
+        f"{where}: the value of a row changes with the other rows, must depend on that row alone "
+        "(else no sensitivity bound holds)"
+    )
+    advice = "give the model simulate(generator, theta, n), whose rows are then used"
     failed: list[Exception] = []
     finite: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # number of the position -> rows, values
     for rows in dummies:
-        chosen, half = _alone(rows), len(rows) // 2
+        # A sample of the rows, and the outliers, are evaluated alone, too.
+        largest = np.argsort(np.abs(rows).max(axis=1), kind="stable")[-2 * len(OUTLIERS) :]
+        chosen = np.union1d(np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1), largest)
+        half = len(rows) // 2
         for p, theta in enumerate(positions):
             try:
-                together = ask(theta, rows)
-                halves = np.concatenate([ask(theta, rows[:half]), ask(theta, rows[half:])])
-                alone = np.concatenate([ask(theta, rows[j : j + 1]) for j in chosen])
-                turned = ask(theta, rows[::-1])[::-1]  # the last row, an outlier, comes first
-                again = ask(theta, rows.copy())  # last, so that a memory of other rows shows
+                together = method(theta, rows)
+                halves = np.concatenate([method(theta, rows[:half]), method(theta, rows[half:])])
+                alone = np.concatenate([method(theta, rows[j : j + 1]) for j in chosen])
+                turned = method(theta, rows[::-1])[::-1]  # the last row, an outlier, comes first
+                again = method(theta, rows.copy())  # last, so that a memory of other rows shows
             except WrongResult:
                 raise
             except Exception as error:  # a user's code may raise anything, and made-up rows may be the reason
@@ -323,41 +304,25 @@ def _try_method(
                 )
             apart = _differ(together, halves, sizes) or _differ(together, turned, sizes)
             if apart or _differ(together[chosen], alone, sizes[chosen]):
-                raise _depends_on_others(where)
+                raise depends
             if np.isfinite(together).reshape(len(rows), -1).all(axis=1).mean() >= LEAST_FINITE:
                 finite[p] = rows, together
     if len(failed) == len(dummies) * len(positions):
         raise DpmcError(
-            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the cause, give the model "
-            "simulate(generator, theta, n), whose rows are then used"
+            f"{where}: failed on dummy rows ({failed[0]}); if only such rows are the cause, {advice}"
         )
     if len(finite) < min(2, len(positions)):
         at = " but at one position" if finite else ""
         raise DpmcError(
-            f"{where}: hardly a value on dummy rows is finite{at}, so that it cannot be tried; give the "
-            "model simulate(generator, theta, n), whose rows are then used too, and a start around which "
-            "they have finite values"
+            f"{where}: hardly a value on dummy rows is finite{at}, so that it cannot be tried; {advice} too, "
+            "and a start around which they have finite values"
         )
     p = max(finite)  # not the start point, where terms may vanish
     rows, together = finite[p]
     if most > len(rows):
         turn = np.arange(most) % len(rows)
-        if _differ(together[turn], ask(positions[p], rows[turn]), _sizes(rows, together)[turn]):
-            raise _depends_on_others(where)
-
-
-def _alone(rows: np.ndarray) -> np.ndarray:
-    """Return the numbers of the rows that are also evaluated alone: a sample, and the outliers."""
-    sample = np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1)
-    largest = np.argsort(np.abs(rows).max(axis=1), kind="stable")[-2 * len(OUTLIERS) :]
-    return np.union1d(sample, largest)
-
-
-def _depends_on_others(where: str) -> DpmcError:
-    return DpmcError(
-        f"{where}: the value of a row changes with the other rows, must depend on that row alone "
-        "(else no sensitivity bound holds)"
-    )
+        if _differ(together[turn], method(positions[p], rows[turn]), _sizes(rows, together)[turn]):
+            raise depends
 
 
 def _sizes(rows: np.ndarray, values: np.ndarray) -> np.ndarray:

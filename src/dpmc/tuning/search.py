@@ -71,7 +71,10 @@ MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of a
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
-DECLARED = ("dpmc.algorithms", "dpmc.data.datasets", "dpmc.models", "dpmc.sampling.loop", "dpmc.studies")
+DECLARED = (
+    *("dpmc.algorithms", "dpmc.data.datasets", "dpmc.evaluators", "dpmc.models"),
+    *("dpmc.sampling.loop", "dpmc.studies"),
+)
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
