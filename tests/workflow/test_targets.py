@@ -98,10 +98,10 @@ def test_the_rules_pass_the_lint(folder):
 )
 def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
     of = load_study(ROOT / f"config/studies/{study}.yaml")
-    read = plots.models_read(figure, of)
+    read = plots.reads(figure, of)[0]
     assert set(read) == set(models) if models is not None else set(read) < set(of.models)
 
 
 def test_models_beside_those_drawn_are_read_too():
     of = load_study(ROOT / "config/studies/dp-hmc.yaml")
-    assert set(plots.models_read("paper-prior", of)) == {"paper-banana-wide", "paper-banana"}
+    assert set(plots.reads("paper-prior", of)[0]) == {"paper-banana-wide", "paper-banana"}

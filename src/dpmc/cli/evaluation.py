@@ -79,13 +79,13 @@ def plot(options: argparse.Namespace) -> None:
         _write_table(study, options)
         return
     declared_figure(study.path, options.figure)
-    if not options.metrics and plots.models_read(options.figure, study):
+    models, read = plots.reads(options.figure, study, options.results)
+    if models and not options.metrics:
         raise DpmcError(f"--metrics: needed to draw {options.figure}")
     written = [
         Output("--output", output, plots.kind_of_output(options.figure, study, output))
         for output in options.output
     ]
-    read = plots.chain_files(options.figure, study, options.results)
     metrics = [("--metrics", file) for file in options.metrics]
     inputs = [*metrics, *(("--results", file) for file in read)]
     outputs.check(written, inputs, options.force)

@@ -1,14 +1,14 @@
 """The one style of all figures: size, type, and one colour and name for methods, models and variants."""
 
+import functools
 import io
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import matplotlib.style
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
@@ -137,24 +137,21 @@ MODEL_TITLES = {
     "logistic-digits": "logistic regression, digits",
 }
 
-#: metric -> its name at an axis
-LABELS = {
-    "mmd": "MMD",
-    "mean_error": "distance from the true mean",
-    "ratio_clip_fraction": "fraction clipped",
-    "gradient_clip_fraction": "fraction clipped",
-    "symmetric_kl": "symmetric KL",
-    "noise_fraction": "iterations with noise",
-    "budget_iterations": "iterations allowed",
-    "epsilon_spent_tight": "ε spent (tight accounting)",
-    "most_rows": "bound K on a minibatch",
-}
-#: metric -> its name above a panel
-METRIC_TITLES = {
-    "mmd": "MMD",
-    "mean_error": "error of the mean",
-    "ratio_clip_fraction": "clipped log ratios",
-    "gradient_clip_fraction": "clipped gradients",
+#: metric -> its name at an axis, and above a panel where that is another
+METRIC_NAMES: dict[str, tuple[str, ...]] = {
+    "mmd": ("MMD",),
+    "mean_error": ("distance from the true mean", "error of the mean"),
+    "ratio_clip_fraction": ("fraction clipped", "clipped log ratios"),
+    "gradient_clip_fraction": ("fraction clipped", "clipped gradients"),
+    "symmetric_kl": ("symmetric KL",),
+    "noise_fraction": ("iterations with noise",),
+    "budget_iterations": ("iterations allowed",),
+    "epsilon_spent_tight": ("ε spent (tight accounting)",),
+    "most_rows": ("bound K on a minibatch",),
+    # along chains
+    "seconds": ("seconds, as measured",),
+    "rows_used": ("rows looked at",),
+    "epsilon_total": ("total ε spent",),
 }
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
@@ -205,6 +202,21 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
     return styles
 
 
+def of_pairs(
+    study: Study, pairs: Mapping[tuple[str, str], tuple[str, str]], titles: Mapping[str, str]
+) -> dict[str, MethodStyle]:
+    """Return method -> style for the boxes of a figure (`selection.pairs_of`), named by its titles first.
+
+    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`.
+    """
+    looks = method_styles(study.methods)
+    shorter = {method: min(method, other, key=len) for (_, method), (_, other) in pairs.items()}
+    return {
+        method: replace(looks[label], title=titles.get(method) or looks[label].title)
+        for method, label in shorter.items()
+    }
+
+
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
 
@@ -242,12 +254,12 @@ def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None
 
 def metric_label(metric: str) -> str:
     """Return a metric's name at an axis."""
-    return LABELS.get(metric) or metric.replace("_", " ")
+    return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[0]
 
 
 def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
     """Return a metric's name above a panel, which a figure's own titles overrule."""
-    return (titles or {}).get(metric) or METRIC_TITLES.get(metric) or metric.replace("_", " ")
+    return (titles or {}).get(metric) or METRIC_NAMES.get(metric, (metric.replace("_", " "),))[-1]
 
 
 def budget_label(study: Study) -> str:
@@ -286,15 +298,8 @@ def mixed(colour: str, other: str, share: float) -> str:
     return str(to_hex((keep * r + share * x, keep * g + share * y, keep * b + share * z))).upper()
 
 
-@contextmanager
-def context() -> Iterator[None]:
-    """Draw and save figures in this style, with nothing of the user's; also a decorator."""
-    # The defaults too, so that a user's matplotlibrc changes nothing; the backend stays as it is,
-    # setting it would load one.
-    defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if k != "backend"}
-    settings: Any = defaults | SETTINGS
-    with matplotlib.rc_context(settings):
-        yield
+#: Draw and save figures in this style, with nothing of the user's; a context or a decorator.
+context = functools.partial(matplotlib.style.context, SETTINGS, after_reset=True)
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:
@@ -305,7 +310,7 @@ def save(figure: Figure, path: Path, mark: str = "") -> None:
     from dpmc.common.files import replacing
 
     kind = path.suffix[1:].lower()
-    # without the time and, in PNG, the version of the library
+    # neither the time nor, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"Creator": CREATOR, "CreationDate": None},
         "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),

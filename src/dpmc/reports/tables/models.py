@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmc.models import definition
-from dpmc.reports.plots.frame import private_models
+from dpmc.reports.plots.selection import private_models
 from dpmc.reports.plots.style import model_title
 from dpmc.reports.tables.formats import Part, Table
 
