@@ -9,7 +9,7 @@ import pytest
 from dpmc.common import threefry
 from dpmc.data import published
 from dpmc.metrics.mmd import published_mmd
-from dpmc.reports.plots.frame import read_published
+from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.plots.style import MODEL_TITLES, STYLES
 from dpmc.studies import load_study
 from dpmc.studies.figures import declared_figure
@@ -87,7 +87,9 @@ def test_clipping_experiment_is_complete() -> None:
 
 def test_every_published_box_has_a_cell_of_the_thesis() -> None:
     study = load_study(FOLDER.parents[1] / "config" / "studies" / "thesis.yaml")
-    boxes = [(metric, *cell) for metric in BOXES for cell in read_published(FOLDER, metric, study) if cell[2]]
+    boxes = [
+        (metric, *cell) for metric in BOXES for cell in published_boxes(FOLDER, metric, study) if cell[2]
+    ]
     assert len(boxes) == sum(BOXES.values()) == 649
     assert {cell[1:] for cell in boxes} <= set(study.cells())
 
