@@ -146,6 +146,11 @@ def plot(
         style.save(figure, output, mark)
 
 
+def reads_nothing(study: Study, declared: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no models and no files: the `reads` of a module that draws from the study alone."""
+    return [], []
+
+
 def draw(given: Given) -> Figure:
     """Return a figure; DpmcError where the study cannot have it."""
     module, function = _drawing(given.declared, given.study)

@@ -1,6 +1,5 @@
 """Iterations that each accountant allows, against epsilon (Figure 6.1)."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots import Given, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study
-from dpmc.studies.figures import FigureKeys
 
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
@@ -32,9 +30,7 @@ LOOKS: dict[str, tuple[Any, str, str]] = {
 PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
 
-def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return nothing: the figure follows from the study's settings."""
-    return [], []
+reads = reads_nothing  # the figure follows from the study's settings
 
 
 @style.context()

@@ -6,8 +6,7 @@ against the fraction of its log ratios that was clipped. Chains of the thesis's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,21 +28,13 @@ from dpmc.studies.pairs import WITHOUT_PRIVACY, clip_bounds, clipping_models
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
+_Methods = Mapping[str, Mapping[float, str]]  # algorithm -> clip bound -> method
+
 EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
 EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
-
-
-@dataclass(frozen=True)
-class _Experiment:
-    """What a figure shows of one model: (algorithm, clip bound) -> a row for each chain, with its metrics."""
-
-    label: str
-    chains: Mapping[tuple[str, float], DataFrame]
-    published: Mapping[tuple[str, float], DataFrame]
-    exact: Sequence[float]  # MMD of published exact samples
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -64,27 +55,37 @@ def draw(given: Given) -> Figure:
     Raises DpmcError where the study has no such model, and for a file that is no table of published chains.
     """
     how, study = given.declared, given.study
+    models, _ = reads(study, how, given.results)
     results = Results.of_study(given.metrics, study)
-    experiments = [_experiment(given, label, results) for label in reads(study, how, given.results)[0]]
+    algorithms = [name for name in WITHOUT_PRIVACY if name in (how.methods or WITHOUT_PRIVACY)]
     first, *others = how.metric
     shown = [(first, False), (first, True), *((metric, False) for metric in others)]
-    panels = [(experiment, *panel) for experiment in experiments for panel in shown]
+    panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
+    methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
+    tables = {model: _chains(given, results, model, methods[model]) for model in models}
     figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
     shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
-    for axes, (experiment, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
-        if by_fraction:
-            _draw_fractions(axes, experiment, metric)
-            axes.set_title("by the fraction clipped")
+    for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
+        chains, exact = tables[model]
+        if by_fraction:  # one point a chain
+            both = chains.dropna(subset=[CLIPPED, metric])
+            for (published, algorithm), rows in both.groupby(["published", "algorithm"]):
+                axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
+            axes.set(title="by the fraction clipped", xlabel=style.metric_label(CLIPPED))
         else:
-            _draw_bounds(axes, experiment, metric, given, results)
-        marks.draw_baselines(axes, results.baselines(experiment.label, metric))
+            _draw_boxes(axes, chains, methods[model], model, metric, results)
+            name = style.model_name(study, model, how.titles)
+            if len(how.metric) > 1:
+                name = f"{name.partition(',')[0]}: {style.metric_title(metric, how.titles)}"
+            axes.set(title=name, xlabel="clip bound")
+        marks.draw_baselines(axes, results.baselines(model, metric))
         if metric == "mmd":  # published exact samples at the right edge
-            edge, transform = [1.008] * len(experiment.exact), axes.get_yaxis_transform()
-            (line,) = axes.plot(edge, experiment.exact, **EXACT, transform=transform, clip_on=False)
+            edge, transform = [1.008] * len(exact), axes.get_yaxis_transform()
+            (line,) = axes.plot(edge, exact, **EXACT, transform=transform, clip_on=False)
             line.set_in_layout(False)
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
-        shared.setdefault((metric, "" if how.y.share else experiment.label), []).append(axes)
+        shared.setdefault((metric, "" if how.y.share else model), []).append(axes)
         for guide in how.lines:
             if by_fraction and guide.metric == CLIPPED:
                 axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
@@ -94,13 +95,12 @@ def draw(given: Given) -> Figure:
         layout.alike(group, "y")
     layout.alike([axes for axes, panel in zip(axes_of_panels, panels, strict=True) if panel[2]], "x")
 
-    drawn = {algorithm for experiment in experiments for algorithm, _ in experiment.chains}
-    looks = [style.STYLES[algorithm] for algorithm in WITHOUT_PRIVACY if algorithm in drawn]
+    looks = [style.STYLES[algorithm] for algorithm in algorithms]
     entries: layout.Entries = {
         look.title: (marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})) for look in looks
     }
-    entries |= marks.exact_samples(max(len(results.baselines(part.label, "mmd")) for part in experiments))
-    if any(experiment.published for experiment in experiments):
+    entries |= marks.exact_samples(max(len(results.baselines(model, "mmd")) for model in models))
+    if any(chains["published"].any() for chains, _ in tables.values()):
         hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
         entries[f"published: {how.published}"] = (Line2D([], [], **marks.SLIM_BAR), *hollow)
         entries["exact samples, published"] = EXACT
@@ -109,86 +109,60 @@ def draw(given: Given) -> Figure:
     return figure
 
 
-def _methods(study: Study, how: FigureKeys, label: str) -> dict[tuple[str, float], str]:
-    """Return (algorithm, clip bound) -> the method of a model that has it."""
-    return {
-        (algorithm, bound): method
-        for algorithm, by_bound in clip_bounds(study, label).items()
-        for bound, method in by_bound.items()
-        if algorithm in (how.methods or WITHOUT_PRIVACY)
-    }
+def _chains(given: Given, results: Results, model: str, methods: _Methods) -> tuple[DataFrame, list[float]]:
+    """Return the chains of a model, and the MMD of published exact samples.
 
-
-def _experiment(given: Given, label: str, results: Results) -> _Experiment:
-    """Return the chains of a model, and the published ones unless the study runs something else."""
+    A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
+    what the study runs otherwise.
+    """
     import pandas as pd
 
-    how, study = given.declared, given.study
-    methods, spec = _methods(study, how, label), study.models[label]
+    how, study, spec = given.declared, given.study, given.study.models[model]
     metrics = dict.fromkeys([*how.metric, CLIPPED])
-    chains = {
-        key: pd.DataFrame({metric: results.by_seed(label, method, EPSILON, metric) for metric in metrics})
-        for key, method in methods.items()
-    }
-    as_coded = all(
-        study.methods[label].options.get("clip_distance") == AS_CODED for label in methods.values()
-    )
+    tables, as_coded = [], True
+    for algorithm, by_bound in methods.items():
+        for bound, method in by_bound.items():
+            columns = {metric: results.by_seed(model, method, EPSILON, metric) for metric in metrics}
+            table = pd.DataFrame(columns, dtype=float)
+            tables.append(table.assign(algorithm=algorithm, bound=bound, published=False))
+            as_coded &= study.methods[method].options.get("clip_distance") == AS_CODED
     path = given.published / "clipping_experiment.csv"
     if not how.published or not as_coded or spec.n != PUBLISHED_ROWS or not path.is_file():
-        return _Experiment(label, chains, {}, [])
+        return pd.concat(tables), []
 
-    columns = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
-    rows = read_table(path, columns, "a table of chains", {"clip_bound": float, "value": float})
+    needed = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
+    rows = read_table(path, needed, "a table of chains", {"clip_bound": float, "value": float})
+    rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": CLIPPED}})
     rows = rows[
         (rows["clip_distance"] == AS_CODED) & ("flat-banana-" + rows["dimension"] + "d" == spec.model)
     ]
-    wide = rows.pivot(index=["algorithm", "clip_bound", "seed"], columns="metric", values="value")
-    known = wide.rename(columns={"clip_fraction": CLIPPED}).groupby(["algorithm", "clip_bound"])
+    rows = rows[rows["algorithm"].isin(methods)]
+    known = rows.pivot(index=["algorithm", "bound", "seed"], columns="metric", values="value").reset_index()
     path = path.with_stem(f"{path.stem}_baselines")
     exact = read_table(path, ["dimension", "metric", "value"], "a table of samples", {"value": float})
     exact = exact[(exact["metric"] == "mmd") & exact["dimension"].isin(rows["dimension"])]
-    return _Experiment(label, chains, dict(iter(known)), exact["value"].tolist())
+    return pd.concat([*tables, known.assign(published=True)]), exact["value"].tolist()
 
 
-def _draw_bounds(axes: Axes, experiment: _Experiment, metric: str, given: Given, results: Results) -> None:
+def _draw_boxes(
+    axes: Axes, chains: DataFrame, methods: _Methods, model: str, metric: str, results: Results
+) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
-    how, study, label = given.declared, given.study, experiment.label
-    bounds = sorted({bound for _, bound in experiment.chains})
+    rows = chains.dropna(subset=metric).groupby(["published", "algorithm", "bound"])[metric]
+    values = {key: its.tolist() for key, its in rows}
+    bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
-    published = {key: chains[metric] for key, chains in experiment.published.items() if metric in chains}
-    algorithms = list(dict.fromkeys(algorithm for algorithm, _ in experiment.chains))
-    methods = _methods(study, how, label)
-    for index, algorithm in enumerate(algorithms):
-        keys = {group: (algorithm, bound) for group, bound in enumerate(bounds)}
-        values = {
-            group: experiment.chains[key][metric].dropna().tolist()
-            for group, key in keys.items()
-            if key in experiment.chains
-        }
-        bars = {group: quartiles(published[key]) for group, key in keys.items() if key in published}
-        slot, look = (index, len(algorithms)), style.STYLES[algorithm]
-        places = marks.draw_boxes(axes, slot, values, bars, look, shifted=bool(published))
-        for group in values:
-            if not values[group]:
-                remark = results.remark(label, methods[keys[group]], EPSILON, metric)
-                marks.draw_note(axes, places[group], remark)
-    name = style.model_name(study, label, how.titles)
-    if len(how.metric) > 1:
-        name = f"{name.partition(',')[0]}: {style.metric_title(metric, how.titles)}"
-    axes.set(title=name, xlabel="clip bound")
-
-
-def _draw_fractions(axes: Axes, experiment: _Experiment, metric: str) -> None:
-    """Draw one point a chain: its metric against the fraction of its log ratios that was clipped."""
-    for (algorithm, bound), chains in experiment.chains.items():
-        look = style.STYLES[algorithm]
-        known = experiment.published.get((algorithm, bound))
-        if known is not None and metric in known:
-            axes.plot(known[CLIPPED], known[metric], **_point(look, published=True))
-        both = chains.dropna(subset=[CLIPPED, metric])
-        axes.plot(both[CLIPPED], both[metric], **_point(look))
-    axes.set_xlabel(style.metric_label(CLIPPED))
+    for index, (algorithm, by_bound) in enumerate(methods.items()):
+        boxes = {bounds.index(bound): values.get((False, algorithm, bound), []) for bound in by_bound}
+        published = {bounds.index(bound): values.get((True, algorithm, bound)) for bound in by_bound}
+        bars = {group: quartiles(its) for group, its in published.items() if its}
+        slot, shifted = (index, len(methods)), any(published for published, *_ in values)
+        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], shifted)
+        for bound, method in by_bound.items():
+            if not boxes[bounds.index(bound)]:
+                remark = results.remark(model, method, EPSILON, metric)
+                marks.draw_note(axes, places[bounds.index(bound)], remark)
 
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:

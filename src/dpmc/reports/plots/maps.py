@@ -1,7 +1,6 @@
 """Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +10,9 @@ from matplotlib.patches import Patch
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
-from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots import Given, layout, reads_nothing, style
 from dpmc.reports.plots.chains import Floats, problem_of
 from dpmc.reports.plots.selection import models_of
-from dpmc.studies import Study
-from dpmc.studies.figures import FigureKeys
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -25,9 +22,7 @@ COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
 
-def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return nothing: data and posteriors are made anew."""
-    return [], []
+reads = reads_nothing  # data and posteriors are made anew
 
 
 @style.context()

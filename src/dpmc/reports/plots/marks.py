@@ -56,7 +56,6 @@ def draw_boxes(
     if not drawn:
         return places
     box_width, line = width * (0.54 if shifted else 0.7), {"color": look.edge, "linewidth": 0.7}
-    median = style.median_colour(look.colour)
     axes.boxplot(
         list(drawn.values()),
         positions=list(drawn),
@@ -68,8 +67,8 @@ def draw_boxes(
         whiskerprops=line,
         capprops=line,
         medianprops={
-            "color": median,
-            "linewidth": 1.2 if median == "#000000" else 0.8,
+            "color": look.median,
+            "linewidth": 1.2 if look.median == "#000000" else 0.8,
             # where quartiles coincide, the line is all that is seen of a box: its colour is around it
             "path_effects": [Stroke(linewidth=2.6, foreground=look.colour), Normal()],
             "solid_capstyle": "butt",

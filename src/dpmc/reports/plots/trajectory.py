@@ -1,7 +1,6 @@
 """One leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1)."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots import Given, layout, reads_nothing, style
 from dpmc.reports.plots.chains import Floats, problem_of
 from dpmc.reports.plots.maps import DARKEST, START, Surface
 from dpmc.reports.plots.selection import models_of
 from dpmc.studies import Study
-from dpmc.studies.figures import FigureKeys
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
@@ -33,9 +31,7 @@ PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "col
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 
-def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return nothing: the trajectory is made anew."""
-    return [], []
+reads = reads_nothing  # the trajectory is made anew
 
 
 @style.context()
