@@ -69,7 +69,7 @@ def draw(given: Given) -> Figure:
         chains, exact = tables[model]
         if by_fraction:  # one point a chain
             both = chains.dropna(subset=[CLIPPED, metric])
-            for (published, algorithm), rows in both.groupby(["published", "algorithm"]):
+            for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
                 axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
             axes.set(title="by the fraction clipped", xlabel=style.metric_label(CLIPPED))
         else:

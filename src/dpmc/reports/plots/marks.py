@@ -102,11 +102,10 @@ def draw_note(axes: Axes, x: float, text: str) -> None:
     axes.text(x, 0.06, text, transform=axes.get_xaxis_transform(), va="bottom", bbox=background, **NOTE)
 
 
-def draw_baselines(axes: Axes, values: Sequence[float]) -> int:
-    """Draw exact samples' values as thin black lines; return their number."""
+def draw_baselines(axes: Axes, values: Sequence[float]) -> None:
+    """Draw exact samples' values as thin black lines."""
     for value in values:
         axes.axhline(value, color="black", linewidth=0.3, zorder=1)
-    return len(values)
 
 
 def exact_samples(number: int) -> dict[str, dict[str, Any]]:

@@ -68,7 +68,7 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -
 
     `seconds`: method -> measured seconds per iteration.
     """
-    found = []
+    curves = []
     for method, look in panel.methods.items():
         own = table[table["method"] == method]
         epsilon = panel.x.at if panel.x.at in set(own["epsilon"]) else "inf"
@@ -80,8 +80,8 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -
             points.insert(0, "x", points.index * step)
         points = points.dropna()
         if len(points):
-            found.append(Curve(look, points.to_numpy().T))
-    return found
+            curves.append(Curve(look, points.to_numpy().T))
+    return curves
 
 
 def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
@@ -92,7 +92,7 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     """
     import pandas as pd
 
-    found = []
+    curves = []
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():
         epsilons = sorted(study.epsilons(panel.model, method), key=float)
@@ -104,13 +104,13 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
         for place, chain in enumerate(chains, start=1):
             paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(chains)))
             points = chain[["epsilon_total", panel.metric]].to_numpy().T
-            found.append(Curve(replace(look, colour=paler), points, steps=several))
+            curves.append(Curve(replace(look, colour=paler), points, steps=several))
     if not several:
-        return found
-    largest = max((curve.points[0, -1] for curve in found), default=0.0)
+        return curves
+    largest = max((curve.points[0, -1] for curve in curves), default=0.0)
     return [
         replace(curve, points=np.column_stack([curve.points, (largest, curve.points[1, -1])]))
-        for curve in found
+        for curve in curves
     ]
 
 
