@@ -48,7 +48,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 
 def inputs(study: Study, figure: str) -> list[Path]:
     """Return the files from which a figure is drawn."""
-    metrics = plots.metric_files(study, plots.models_read(figure, study), RESULTS)
+    metrics = plots.metric_files(study, plots.reads(figure, study)[0], RESULTS)
     return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
 
 

@@ -16,7 +16,8 @@ from dpmc.models.catalogue import _CATALOGUE
 from dpmc.models.gaussian import Gaussian
 from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
-from dpmc.reports.plots.frame import Cell, files_of
+from dpmc.reports.plots.chains import chain_paths
+from dpmc.reports.plots.selection import CellKey
 from figures.synthetic import Method, Model, Study, Table
 
 BANANA, GAUSS, WIDE = "paper-banana", "paper-gauss", "paper-banana-wide"
@@ -104,18 +105,18 @@ def plausible(model: str, method: str, epsilon: str, metric: str) -> float | Non
     return 0.12 if metric.endswith("fraction") else 1.1
 
 
-def write_runs(results: Path, of: Study, cell: Cell, scale: float = 1.0, k: int = 400) -> None:
+def write_runs(results: Path, of: Study, cell: CellKey, scale: float = 1.0, k: int = 400) -> None:
     """Write the chain files of a cell: exact draws, drawn towards their mean by `scale`."""
     spec = of.models[cell[0]]
     problem = datasets.build(cell[0], spec.model, spec.data, spec.n)
-    for seed, path in enumerate(files_of(results, of, cell)):
+    for seed, path in enumerate(chain_paths(results, of, cell)):
         draws = problem.baselines.reshape(-1, problem.dimension)
         order = np.random.default_rng(seed).integers(len(draws), size=(4, k))
         theta = draws.mean(axis=0) + scale * (draws[order] - draws.mean(axis=0))
         write_chain(path, of, cell, seed, theta)
 
 
-def write_chain(path: Path, of: Study, cell: Cell, seed: int, theta: np.ndarray, n: int = 1) -> None:
+def write_chain(path: Path, of: Study, cell: CellKey, seed: int, theta: np.ndarray, n: int = 1) -> None:
     """Write a chain file with the draws `theta` (chains, k, d), all of them kept."""
     chains, k, d = theta.shape
     none = np.zeros((chains, k), int)

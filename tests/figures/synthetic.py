@@ -1,29 +1,25 @@
 """Made-up metrics and studies that exercise the drawing; no results of anything."""
 
-import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from dpmc.metrics.table import COLUMNS, typed
 from dpmc.reports import plots
+from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies.figures import declared_figure
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
+NONE = pd.DataFrame(columns=[*COLUMNS])
 THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
-SIX = (
-    "dp-penalty",
-    "dp-penalty-guided",
-    "minibatch-penalty",
-    "minibatch-penalty-guided",
-    "dp-barker",
-    "dp-hmc",
-)
 EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 
 
@@ -109,7 +105,7 @@ def metrics(
                             reason = f"mmd: {k} kept draw, needs at least 2 (iterations: {k})"
                             table.add(model, method, epsilon, seed, "status", reason)
                         elif k > 0:
-                            value = generator.gamma(4.0, 0.1 / float(epsilon))
+                            value = generator.gamma(4.0, 0.1 / (1.0 if epsilon == "inf" else float(epsilon)))
                             table.add(model, method, epsilon, seed, name, value)
         for index in range(10):
             table.add(model, "baseline", "", index, "mmd", generator.uniform(0.01, 0.03))
@@ -117,15 +113,47 @@ def metrics(
 
 
 def draw(
-    name: str, table: pd.DataFrame, of: Study, published: Path = PUBLISHED, results: Path = Path("results")
+    name: str,
+    of: Any,
+    table: pd.DataFrame | None = None,
+    published: Path = PUBLISHED,
+    results: Path = Path("results"),
+    **changes: Any,
 ) -> Figure:
-    """A figure that comes with dpmc, of made-up metrics as text."""
-    made: Any = of
-    declared = declared_figure(made.path, name)
-    table = typed(table) if len(table.columns) else table
-    return plots.draw(plots.Given(declared, table, made, published, results))
+    """A figure that comes with dpmc, of made-up metrics as text; `changes`: to its declared keys."""
+    declared = declared_figure(of.path, name).model_copy(update=changes)
+    return plots.draw(
+        plots.Given(declared, typed(metrics(of) if table is None else table), of, published, results)
+    )
 
 
-def module_of(name: str) -> ModuleType:
-    """The module that draws a figure of a `module:function`."""
-    return importlib.import_module(str(declared_figure(Path("none.yaml"), name).draw).partition(":")[0])
+def medians(axes: Axes) -> list[float]:
+    """The medians of the boxes of a panel, from left to right."""
+    return _heights(line for line in axes.lines if line.get_label() == MEDIAN)
+
+
+def bars(axes: Axes) -> list[tuple[float, float, float]]:
+    """Quartiles and median of the slim bars of a panel, from left to right."""
+    boxes = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_zorder() == 4]
+    ticks = _heights(line for line in axes.lines if line.get_zorder() == 5)
+    boxes.sort(key=Rectangle.get_x)
+    return [(p.get_y(), y, p.get_y() + p.get_height()) for p, y in zip(boxes, ticks, strict=True)]
+
+
+def _heights(lines: Iterable[Line2D]) -> list[float]:
+    return [y for _, y in sorted((float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in lines)]
+
+
+def notes(axes: Axes) -> list[str]:
+    """What is written in a panel, in alphabetical order."""
+    return sorted(text.get_text() for text in axes.texts)
+
+
+def titles(figure: Figure) -> list[str]:
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def curves(axes: Axes) -> dict[tuple[str, bool], list[tuple[float, float]]]:
+    """(colour, whether it is dashed) -> points of the curves of a panel of lines."""
+    lines = [line for line in axes.lines if line.get_linewidth() == 1.1]
+    return {(line.get_color(), line.is_dashed()): list(zip(*line.get_data(), strict=True)) for line in lines}

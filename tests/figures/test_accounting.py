@@ -9,22 +9,13 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.reports.plots import accounting
 from dpmc.studies import Study, load_study
-from figures import synthetic
-from figures.reading import assert_readable
+from figures.synthetic import NONE, PUBLISHED, draw, titles
 from figures.synthetic import study as made_up
-
-ROOT = Path(__file__).parents[2]
-PUBLISHED = ROOT / "data" / "published"
 
 
 @pytest.fixture(scope="module")
 def thesis() -> Study:
-    return load_study(ROOT / "config" / "studies" / "thesis.yaml")
-
-
-@pytest.fixture(scope="module")
-def figure(thesis: Study):
-    return synthetic.draw("accounting", pd.DataFrame(), thesis, PUBLISHED)
+    return load_study(PUBLISHED.parents[1] / "config" / "studies" / "thesis.yaml")
 
 
 CURVES = [
@@ -47,37 +38,26 @@ def test_iterations_equal_the_published_ones(
     assert accounting.iterations(thesis, "flat-banana-2d", method, accountant) == list(curve.iterations)
 
 
-def test_the_figure_draws_all_three(figure) -> None:
-    assert_readable(figure)
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend[-1] == "published: thesis, Figure 6.1"
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["DP penalty", "minibatch DP penalty", "DP-HMC"]
+def test_the_figure_draws_our_curves_and_the_published_ones(thesis: Study, tmp_path: Path) -> None:
+    figure = draw("accounting", thesis, NONE)
+    assert titles(figure) == ["DP penalty", "minibatch DP penalty", "DP-HMC"]
     for axes in (figure.axes[0], figure.axes[2]):
-        tight, tight_dots, zcdp, zcdp_dots = axes.lines
-        assert list(tight.get_ydata()) == list(tight_dots.get_ydata())
-        assert list(zcdp.get_ydata()) == list(zcdp_dots.get_ydata())
-        assert all(a > b for a, b in zip(tight.get_ydata(), zcdp.get_ydata(), strict=True))
-
-
-def test_the_batch_panel(figure) -> None:
-    """The loss distribution equals the Fourier accountant, the cut sum the published Renyi curve."""
-    pair, pair_dots, theorem, no_dots, cut, cut_dots = (line.get_ydata() for line in figure.axes[1].lines)
-    assert list(pair) == list(pair_dots)
-    assert list(cut) == list(cut_dots)
-    assert len(no_dots) == 0
+        tight, tight_dots, zcdp, zcdp_dots = (list(line.get_ydata()) for line in axes.lines)
+        assert tight == tight_dots and zcdp == zcdp_dots
+        assert all(a > b for a, b in zip(tight, zcdp, strict=True))
+    # The loss distribution equals the Fourier accountant, the cut sum the published Renyi curve.
+    pair, pair_dots, theorem, no_dots, cut, cut_dots = (
+        list(line.get_ydata()) for line in figure.axes[1].lines
+    )
+    assert pair == pair_dots and cut == cut_dots and no_dots == []
     assert (theorem[-1], cut[-1]) == (961, 991)
     assert all(a >= b >= c for a, b, c in zip(pair, cut, theorem, strict=True))
-
-
-def test_without_published_curves(thesis: Study, tmp_path: Path) -> None:
-    figure = synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
-    assert not any("published" in text.get_text() for text in figure.legends[0].get_texts())
+    assert len(draw("accounting", thesis, NONE, tmp_path).axes[0].lines) == 2
 
 
 def test_mistakes_are_named(thesis: Study, tmp_path: Path) -> None:
     (tmp_path / "accountants.csv").write_text("model,method\nflat-banana-2d,x\n")
-    with pytest.raises(DpmcError, match="accountants.csv: not a table"):
-        synthetic.draw("accounting", pd.DataFrame(), thesis, tmp_path)
+    with pytest.raises(DpmcError, match="accountants.csv: column 'accountant' is missing"):
+        draw("accounting", thesis, NONE, tmp_path)
     with pytest.raises(DpmcError, match="runs on none of the models"):
-        synthetic.draw("accounting", pd.DataFrame(), made_up(methods=("dp-barker",)), PUBLISHED)
+        draw("accounting", made_up(methods=("dp-barker",)), NONE)

@@ -1,6 +1,5 @@
 """Pages with pictures show every figure of their studies, from pictures that are committed."""
 
-import re
 import runpy
 from pathlib import Path
 
@@ -10,15 +9,6 @@ from dpmc.reports.tables import TABLES
 from dpmc.studies import load_study
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_the_page_shows_the_gallery_of_the_thesis() -> None:
-    shown = re.findall(
-        r"!\[[^]]+\]\(\.\./(docs/gallery/thesis/[a-z-]+\.png)\)", (ROOT / "figures/README.md").read_text()
-    )
-    study = load_study(ROOT / "config/studies/thesis.yaml")
-    assert {Path(file).stem for file in shown} == set(study.figures) - set(TABLES)
-    assert [file for file in shown if not (ROOT / file).is_file()] == []
 
 
 @pytest.mark.parametrize("page", ["figures", "tables", "claims"])

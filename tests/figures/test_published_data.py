@@ -9,10 +9,9 @@ import pytest
 from dpmc.common import threefry
 from dpmc.data import published
 from dpmc.metrics.mmd import published_mmd
-from dpmc.reports.plots.frame import read_published
+from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.plots.style import MODEL_TITLES, STYLES
 from dpmc.studies import load_study
-from dpmc.studies.figures import declared_figure
 
 FOLDER = Path(__file__).parents[2] / "data" / "published"
 BOXES = {
@@ -59,18 +58,6 @@ def test_iterations_and_kept_draws() -> None:
     assert (rest.kept_draws == rest.iterations - (rest.iterations + 1) // 2 + 1).all()
 
 
-def test_the_text_on_iterations_agrees_with_the_published_table() -> None:
-    """From ε = 1 to 2, with the settings of the thesis, for every method and model of the figure."""
-    figure = declared_figure(Path("none.yaml"), "mmd-easy")
-    table = read("iterations").pivot(index=["method", "model"], columns="epsilon", values="iterations")
-    growth = (table["2"] / table["1"]).loc[lambda some: some.index.isin(figure.models, level="model")]
-    batches = growth.index.get_level_values("method").str.startswith("minibatch-penalty")
-    jumps = batches & (growth.index.get_level_values("model") != "tempered-banana-2d")
-    assert len(growth) == 24 and jumps.sum() == 6
-    assert f"{growth[~jumps].min():.1f} to {growth[~jumps].max():.1f} times" in figure.text
-    assert f"{growth[jumps].min():.0f} to {growth[jumps].max():.0f} times" in figure.text
-
-
 def test_accountant_curves() -> None:
     table = read("accountants").astype({"epsilon": float})
     for _, curve in table.groupby(["method", "accountant"]):
@@ -87,7 +74,9 @@ def test_clipping_experiment_is_complete() -> None:
 
 def test_every_published_box_has_a_cell_of_the_thesis() -> None:
     study = load_study(FOLDER.parents[1] / "config" / "studies" / "thesis.yaml")
-    boxes = [(metric, *cell) for metric in BOXES for cell in read_published(FOLDER, metric, study) if cell[2]]
+    boxes = [
+        (metric, *cell) for metric in BOXES for cell in published_boxes(FOLDER, metric, study) if cell[2]
+    ]
     assert len(boxes) == sum(BOXES.values()) == 649
     assert {cell[1:] for cell in boxes} <= set(study.cells())
 

@@ -70,19 +70,15 @@ def check(folder: Path) -> tuple[int, list[str]]:
 
 
 def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
-    picture = "docs/gallery/one/mmd-easy.png"
+    gallery = Path("docs/gallery/one")
+    picture, missing, differs = (gallery / name for name in ("mmd-easy.png", "circle.png", "tuned_table.md"))
     assert check(folder) == (0, [])
     shutil.copy(folder / picture, folder / "figures/one/circle.png")
-    (folder / "docs/gallery/one/tuned_table.md").write_text("as it was")
+    (folder / differs).write_text("as it was")
     (folder / "results/one/tuned_table.md").write_text("as it is")
-    assert check(folder) == (
-        1,
-        [
-            "docs/gallery/one/tuned_table.md: differs from results/one/tuned_table.md",
-            "docs/gallery/one/circle.png: is missing",
-        ],
-    )
-    (folder / "docs/gallery/one/tuned_table.md").unlink()
+    lines = [f"{differs}: differs from results/one/tuned_table.md", f"{missing}: is missing"]
+    assert check(folder) == (1, lines)
+    (folder / differs).unlink()
     (folder / "figures/one/circle.png").unlink()
     table = folder / f"results/one/metrics/{MODEL}/chains.csv"
     table.write_text(table.read_text().replace(",mmd,0.", ",mmd,1.", 1))

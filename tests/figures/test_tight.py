@@ -1,4 +1,4 @@
-"""Two accountings side by side: rows drawn, positions of points, hollow marks, texts."""
+"""Two accountings side by side: figures and the table."""
 
 import csv
 import importlib.util
@@ -10,19 +10,14 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import COLUMNS, Results, typed
-from dpmc.reports.plots import lines, marks, style
+from dpmc.reports.plots import lines, style
 from dpmc.studies.pairs import two_accountings
-from figures import synthetic
-from figures.reading import assert_readable
-from figures.synthetic import EASY, Method, Model, Study, study
+from figures.synthetic import EASY, Method, Model, Study, bars, curves, draw, medians, study
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = ROOT / "data" / "published"
-NAMES = ("tight-iterations", "tight-spent", "tight-mmd", "tight-mmd-spent")
 FULL = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
 BATCH = ("minibatch-penalty", "minibatch-penalty-guided", "dp-barker")
 CAP = 20_000
@@ -64,80 +59,39 @@ def results_of(of: Study, seeds: int = 20, better: float = 0.05) -> pd.DataFrame
     return pd.DataFrame([tuple(map(str, row)) for row in rows], columns=[*COLUMNS])
 
 
-def draw(name: str, of: Study, table: pd.DataFrame) -> Figure:
-    figure = synthetic.draw(name, table, of, PUBLISHED)
-    assert isinstance(figure, Figure)
-    return figure
-
-
-def curves(figure: Figure, panel: int, hollow: bool) -> dict[str, list[tuple[float, float]]]:
-    """Colour -> points of the curves of a panel that are drawn hollow, or full."""
-    curves = [line for line in figure.axes[panel].lines if line.get_linewidth() == 1.1]
-    chosen = [line for line in curves if (line.get_markerfacecolor() == "white") == hollow]
-    return {line.get_color(): list(zip(*line.get_data(), strict=True)) for line in chosen}
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("models", [EASY, EASY[:1]])
-def test_figures_are_readable(name: str, models: tuple[str, ...]) -> None:
-    of = two_ways(models)
-    figure = draw(name, of, results_of(of))
-    assert_readable(figure)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == [style.MODEL_TITLES[model] for model in models]
-
-
 def test_iterations_are_those_that_the_budget_allows() -> None:
     of = two_ways()
-    figure = draw("tight-iterations", of, results_of(of))
-    thesis, tight = (curves(figure, 0, hollow) for hollow in (True, False))
-    assert len(thesis) == len(tight) == 3
-    for method in BATCH:
-        colour = style.STYLES[method].colour
-        assert thesis[colour] == [(e, 100.0 * e**2) for e in range(1, 7)]
-        assert tight[colour] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
-    dashed = [line for line in figure.axes[0].lines if line.get_color() == style.GREY]
-    assert [line.get_ydata()[0] for line in dashed] == [CAP]
-    assert any(f"stopped at {CAP:,}" in text.get_text() for text in figure.legends[0].get_texts())
-
-
-def test_a_cell_without_iterations_is_drawn_at_zero() -> None:
-    of = two_ways(EASY[:1])
     table = results_of(of)
     first = (table.method == "minibatch-penalty") & (table.epsilon == "1")
     table.loc[first & (table.metric == "budget_iterations"), "value"] = "0"
-    figure = draw("tight-iterations", of, table)
-    assert curves(figure, 0, True)[style.STYLES["minibatch-penalty"].colour][0] == (1.0, 0.0)
-    assert figure.axes[0].get_ylim()[0] == 0.0
+    shown = curves(draw("tight-iterations", of, table).axes[0])
+    assert len(shown) == 6
+    for method in BATCH:
+        colour = style.STYLES[method].colour
+        least = 0.0 if method == "minibatch-penalty" else 100.0
+        assert shown[colour, True] == [(1, least), *((e, 100.0 * e**2) for e in range(2, 7))]
+        assert shown[colour, False] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
 
 
 def test_the_epsilon_spent_comes_from_the_table() -> None:
     of = two_ways()
-    figure = draw("tight-spent", of, results_of(of))
-    thesis = curves(figure, 1, True)
+    axes = draw("tight-spent", of, results_of(of)).axes[1]
     for method in BATCH:
         wanted = [(e, pytest.approx(e * PART_SPENT[method])) for e in range(1, 7)]
-        assert thesis[style.STYLES[method].colour] == wanted
-    assert figure.axes[0].get_yscale() == "log"
-
-    along = [line for line in figure.axes[1].lines if line.get_linewidth() == lines.DIAGONAL["linewidth"]]
-    assert list(along[0].get_xdata()) == list(along[0].get_ydata())
-    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["claimed privacy budget ε (total)"] * 2
+        assert curves(axes)[style.STYLES[method].colour, True] == wanted
+    (diagonal,) = [line for line in axes.lines if line.get_linewidth() == lines.DIAGONAL["linewidth"]]
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
 
 
 def test_boxes_show_both_accountings_and_no_published_results() -> None:
     of = two_ways()
     table = results_of(of)
-    figure = draw("tight-mmd", of, table)
-    medians = [line for line in figure.axes[0].lines if line.get_label() == marks.MEDIAN]
-    assert len(medians) == 6 * len(BATCH) * 2
-    of_first = sorted(medians, key=lambda line: line.get_xdata()[0])[: 2 * len(BATCH)]
-    drawn = [float(line.get_ydata()[0]) for line in of_first]
+    axes = draw("tight-mmd", of, table).axes[0]
     results = Results.of_study(typed(table), of)
     order = [label for method in BATCH for label in (method, f"{method}-tight")]
-    assert drawn == pytest.approx([np.median(results.values(EASY[0], m, "1", "mmd")) for m in order])
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert not any(text.startswith("published") for text in legend) and "DP penalty" not in legend
+    cells = [(EASY[0], label, epsilon) for epsilon in of.models[EASY[0]].epsilons for label in order]
+    assert medians(axes) == pytest.approx([np.median(results.values(*cell, "mmd")) for cell in cells])
+    assert bars(axes) == []
 
 
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
@@ -149,11 +103,9 @@ def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
     assert Results.of_study(typed(both), of) == Results.of_study(typed(table), of)
 
 
-@pytest.mark.parametrize("name", NAMES[:3])
-def test_a_study_without_the_methods_is_refused(name: str) -> None:
-    of = study(EASY[:1], FULL)
+def test_a_study_without_the_methods_is_refused() -> None:
     with pytest.raises(DpmcError, match="minibatch-penalty-tight, .* on none"):
-        draw(name, of, results_of(two_ways(EASY[:1])))
+        draw("tight-iterations", study(EASY[:1], FULL), results_of(two_ways(EASY[:1])))
 
 
 def test_pairs_are_one_algorithm_by_two_accountants() -> None:

@@ -203,13 +203,14 @@ def study_metrics(wildcards):
 def figure_metrics(wildcards):
     """Return the metric files of the models that a figure draws."""
     study = STUDIES[wildcards.study]
-    models = checked(plots.models_read, wildcards.figure, study)
+    models, _ = checked(plots.reads, wildcards.figure, study)
     return plots.metric_files(study, models, RESULTS)
 
 
 def figure_chains(wildcards):
     """Return the chains that a figure shows; most figures show none."""
-    return checked(plots.chain_files, wildcards.figure, STUDIES[wildcards.study], RESULTS)
+    _, files = checked(plots.reads, wildcards.figure, STUDIES[wildcards.study], RESULTS)
+    return files
 
 
 def figure_caption(wildcards):

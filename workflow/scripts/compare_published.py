@@ -17,7 +17,7 @@ import pandas as pd
 
 from dpmc.metrics.statistics import error_of_median, median_error
 from dpmc.metrics.table import Results, read_metrics
-from dpmc.reports.plots.frame import read_published
+from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.tables.formats import markdown
 from dpmc.studies import load_study
 
@@ -31,7 +31,7 @@ metrics, published, output = map(Path, sys.argv[2:5])
 results = Results.of_study(read_metrics(metrics), study)
 rows = []
 for metric in METRICS:
-    for cell, box in read_published(published, metric, study).items():
+    for cell, box in published_boxes(published, metric, study).items():
         if ours := results.values(*cell, metric):
             median = float(np.quantile(ours, 0.5))
             error = math.hypot(median_error(ours), error_of_median(box.q1, box.q3, PUBLISHED_CHAINS))

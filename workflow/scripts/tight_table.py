@@ -23,7 +23,7 @@ import pandas as pd
 from dpmc.metrics.statistics import mean_with_error, median_error, paired
 from dpmc.metrics.table import Results, read_metrics
 from dpmc.reports.plots import style
-from dpmc.reports.plots.frame import private_models
+from dpmc.reports.plots.selection import private_models
 from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write
 from dpmc.reports.tables.formats import markdown as markdown_lines
 from dpmc.studies import Study, load_study

@@ -24,7 +24,7 @@ import numpy as np
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.statistics import median_error
 from dpmc.metrics.table import Results, read_metrics
-from dpmc.reports.plots.frame import private_models
+from dpmc.reports.plots.selection import private_models
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables import formats
 from dpmc.reports.tables.comparisons import Row, is_known, places, text, with_error, write

@@ -11,7 +11,7 @@ from dpmc.evaluators.kernels import pair_sum
 
 Floats = npt.NDArray[np.float64]
 
-BANDWIDTH_PAIRS = 500  # the public code's number; the thesis's text says 50 (spec.md 5)
+BANDWIDTH_PAIRS = 500  # the public code's number; the thesis's text says 50
 MAXIMUM_DRAWS = 5000  # of a chain: more draws cost time and change little
 
 

@@ -2,8 +2,8 @@
 
 A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
-`files(study, declared, results)`, chain files and tables that the figure reads beside the metrics;
-`models_read(study, declared)`, the models whose metrics it reads (default: those declared, else all);
+`reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
+all), and the chain files and tables that it reads beside the metrics (default: none);
 `applies(study, declared)`, whether the study, as far as its data are available, has anything to show. This
 module itself does not import Matplotlib.
 """
@@ -11,11 +11,11 @@ module itself does not import Matplotlib.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.outputs import FIGURE, Kind
@@ -43,19 +43,19 @@ class Given:
     results: Path  # folder of all studies' results
 
 
-def _function(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
+def _drawing(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
     """Return the module that draws a figure, which may lie beside the study, and its function's name there.
 
     Raises DpmcError where there is none.
     """
-    module, _, name = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
+    place, _, function = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
     try:
-        found = importlib.import_module(module)
+        module = importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise DpmcError(f"figure: {declared.draw}: {error}") from None
-    if not hasattr(found, name):
-        raise DpmcError(f"figure: {declared.draw}: {module} has no function {name}")
-    return found, name
+    if not hasattr(module, function):
+        raise DpmcError(f"figure: {declared.draw}: {place} has no function {function}")
+    return module, function
 
 
 def applies(name: str, study: Study) -> bool:
@@ -64,8 +64,8 @@ def applies(name: str, study: Study) -> bool:
     Raises DpmcError for an unknown figure.
     """
     declared = declared_figure(study.path, name)
-    module, _ = _function(declared, study)
-    return bool(module.applies(study, declared)) if hasattr(module, "applies") else True
+    module, _ = _drawing(declared, study)
+    return not hasattr(module, "applies") or bool(module.applies(study, declared))
 
 
 def caption(name: str, study: Study) -> str:
@@ -74,28 +74,19 @@ def caption(name: str, study: Study) -> str:
     return "\n\n".join(part.strip() for part in (declared.caption, declared.text) if part)
 
 
-def chain_files(name: str, study: Study, results: Path) -> list[Path]:
-    """Return the chain files and tables, beside the metrics, that a figure reads; none for most figures.
+def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[list[str], list[Path]]:
+    """Return the labels of the models whose metrics a figure reads, and the other files that it reads.
 
-    `results` is the folder of all studies' results. Raises DpmcError for an unknown figure, or a study that
-    cannot have it.
+    These are chain files and tables; there are none for most figures. `results` is the folder of all studies'
+    results. Raises DpmcError for an unknown figure, or a study that cannot have it.
     """
     declared = declared_figure(study.path, name)
-    module, _ = _function(declared, study)
-    return list(module.files(study, declared, results)) if hasattr(module, "files") else []
-
-
-def models_read(name: str, study: Study) -> list[str]:
-    """Return the labels of the models whose metrics a figure reads; none for some figures.
-
-    Raises DpmcError for an unknown figure, or a study that cannot have it.
-    """
-    declared = declared_figure(study.path, name)
-    module, _ = _function(declared, study)
-    if hasattr(module, "models_read"):
-        return list(module.models_read(study, declared))
+    module, _ = _drawing(declared, study)
+    if hasattr(module, "reads"):
+        models, files = module.reads(study, declared, results)
+        return models, files
     wanted = declared.models or tuple(study.models)
-    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted]
+    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
 
 
 def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
@@ -110,8 +101,8 @@ def metric_files(study: Study, models: Collection[str], results: Path) -> list[P
 
 
 def inputs(name: str, study: Study, metrics: Sequence[Path], published: Path, results: Path) -> list[Path]:
-    """Return the files that a figure is drawn from: metrics, published tables, `chain_files`."""
-    return [*metrics, *published.glob("*.csv"), *chain_files(name, study, results)]
+    """Return the files that a figure is drawn from: metrics, published tables, chains and other tables."""
+    return [*metrics, *published.glob("*.csv"), *reads(name, study, results)[1]]
 
 
 def kind_of_output(name: str, study: Study, path: Path) -> Kind:
@@ -153,8 +144,13 @@ def plot(
         style.save(figure, output, mark)
 
 
+def reads_nothing(study: Study, declared: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no models and no files: the `reads` of a module that draws from the study alone."""
+    return [], []
+
+
 def draw(given: Given) -> Figure:
     """Return a figure; DpmcError where the study cannot have it."""
-    module, function = _function(given.declared, given.study)
-    drawing: Callable[..., Any] = getattr(module, function)
-    return drawing(given)
+    module, function = _drawing(given.declared, given.study)
+    figure: Figure = getattr(module, function)(given)
+    return figure

@@ -6,27 +6,29 @@ against the fraction of its log ratios that was clipped. Chains of the thesis's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import Results, read_table
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.frame import Quartiles, check_metrics, published_table, selected
+from dpmc.reports.plots.published import quartiles
+from dpmc.reports.plots.selection import selected
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import WITHOUT_PRIVACY, clip_bounds, clipping_models
 
-if TYPE_CHECKING:  # as in `frame`
+if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
+
+_Methods = Mapping[str, Mapping[float, str]]  # algorithm -> clip bound -> method
 
 EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
@@ -35,148 +37,132 @@ PUBLISHED_ROWS = 100_000
 EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
 
 
-@dataclass(frozen=True)
-class _Experiment:
-    """What a figure shows of one model."""
-
-    label: str
-    methods: Mapping[str, Mapping[float, str]]  # algorithm -> clip bound -> method
-    results: Results
-    known: Mapping[tuple[str, float], DataFrame]  # (algorithm, clip bound) -> metrics of published chains
-    known_exact: Sequence[float]  # MMD of published exact samples
-
-
-def models_read(study: Study, how: FigureKeys) -> list[str]:
-    """Return the models whose metrics the figure reads.
+def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return the models whose metrics the figure reads, and no files.
 
     Raises DpmcError if the study has none.
     """
     labels = selected(study, how.models, clipping_models(study))
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
-    return labels
+    return labels, []
 
 
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
 
-    Raises DpmcError where the study has no such model.
+    Raises DpmcError where the study has no such model, and for a file that is no table of published chains.
     """
-    how, parts = given.declared, _experiments(given)
+    how, study = given.declared, given.study
+    models, _ = reads(study, how, given.results)
+    results = Results.of_study(given.metrics, study)
+    algorithms = [name for name in WITHOUT_PRIVACY if name in (how.methods or WITHOUT_PRIVACY)]
     first, *others = how.metric
-    of_model = [(first, False), (first, True), *((metric, False) for metric in others)]
-    panels = [(part, *panel) for part in parts for panel in of_model]  # whether against the fraction
-    figure, axes = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
+    shown = [(first, False), (first, True), *((metric, False) for metric in others)]
+    panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
+    methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
+    tables = {model: _chains(given, results, model, methods[model]) for model in models}
+    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
     shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
-    for one, (part, metric, against) in zip(axes, panels, strict=True):
-        (_draw_fractions if against else _draw_bounds)(one, part, metric)
-        one.set_title("by the fraction clipped" if against else _title(part, metric, given))
-        one.set_ylabel(how.y.label or style.metric_label(metric))
-        layout.scale_y(one, how.y)
-        shared.setdefault((metric, "" if how.y.share else part.label), []).append(one)
-        for line in how.lines:
-            if against and line.metric == CLIPPED:
-                one.axvline(line.at, **marks.REFERENCE, zorder=2)
-            elif line.metric in ("", metric):
-                one.axhline(line.at, **marks.REFERENCE, zorder=2)
+    for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
+        chains, exact = tables[model]
+        if by_fraction:  # one point a chain
+            both = chains.dropna(subset=[CLIPPED, metric])
+            for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
+                axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
+            axes.set(title="by the fraction clipped", xlabel=style.metric_label(CLIPPED))
+        else:
+            _draw_boxes(axes, chains, methods[model], model, metric, results)
+            name = style.model_name(study, model, how.titles)
+            if len(how.metric) > 1:
+                name = f"{name.partition(',')[0]}: {style.metric_title(metric, how.titles)}"
+            axes.set(title=name, xlabel="clip bound")
+        marks.draw_baselines(axes, results.baselines(model, metric))
+        if metric == "mmd":  # published exact samples at the right edge
+            edge, transform = [1.008] * len(exact), axes.get_yaxis_transform()
+            (line,) = axes.plot(edge, exact, **EXACT, transform=transform, clip_on=False)
+            line.set_in_layout(False)
+        axes.set_ylabel(how.y.label or style.metric_label(metric))
+        layout.scale_y(axes, how.y)
+        shared.setdefault((metric, "" if how.y.share else model), []).append(axes)
+        for guide in how.lines:
+            if by_fraction and guide.metric == CLIPPED:
+                axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
+            elif guide.metric in ("", metric):
+                axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
     for group in shared.values():
         layout.alike(group, "y")
-    layout.alike([one for one, panel in zip(axes, panels, strict=True) if panel[2]], "x")
-    _legend(figure, parts, how)
+    layout.alike([axes for axes, panel in zip(axes_of_panels, panels, strict=True) if panel[2]], "x")
+
+    looks = [style.STYLES[algorithm] for algorithm in algorithms]
+    entries: layout.Entries = {
+        look.title: (marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})) for look in looks
+    }
+    entries |= marks.exact_samples(max(len(results.baselines(model, "mmd")) for model in models))
+    if any(chains["published"].any() for chains, _ in tables.values()):
+        hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
+        entries[f"published: {how.published}"] = (Line2D([], [], **marks.SLIM_BAR), *hollow)
+        entries["exact samples, published"] = EXACT
+    entries |= {guide.label: marks.REFERENCE for guide in how.lines}
+    layout.legend(figure, entries, handlelength=2.6, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
-def _experiments(given: Given) -> list[_Experiment]:
-    """Return the experiments of the declared models, in their order."""
-    how, study = given.declared, given.study
-    labels = models_read(study, how)
-    results = Results.of_study(given.metrics, study)
-    check_metrics(results, how.metric)
-    parts = []
-    for label in labels:
-        bounds = clip_bounds(study, label)
-        methods = {name: bounds[name] for name in bounds if name in (how.methods or WITHOUT_PRIVACY)}
-        parts.append(_Experiment(label, methods, results, *_published(given, label)))
-    return parts
+def _chains(given: Given, results: Results, model: str, methods: _Methods) -> tuple[DataFrame, list[float]]:
+    """Return the chains of a model, and the MMD of published exact samples.
 
-
-def _title(part: _Experiment, metric: str, given: Given) -> str:
-    """Return a panel's title: model, and metric where there are several."""
-    name = style.model_name(given.study, part.label, given.declared.titles)
-    if len(given.declared.metric) == 1:
-        return name
-    return f"{name.partition(',')[0]}: {style.metric_title(metric, given.declared.titles)}"
-
-
-def _published(given: Given, label: str) -> tuple[dict[Any, DataFrame], list[float]]:
-    """Return published chains and exact samples of a model; none where the study runs something else.
-
-    Raises DpmcError for a file that is not such a table.
+    A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
+    what the study runs otherwise.
     """
     import pandas as pd
 
-    study, spec = given.study, given.study.models[label]
-    labels = [method for by_bound in clip_bounds(study, label).values() for method in by_bound.values()]
-    coded = all(study.methods[method].options.get("clip_distance") == AS_CODED for method in labels)
+    how, study, spec = given.declared, given.study, given.study.models[model]
+    metrics = dict.fromkeys([*how.metric, CLIPPED])
+    tables, as_coded = [], True
+    for algorithm, by_bound in methods.items():
+        for bound, method in by_bound.items():
+            columns = {metric: results.by_seed(model, method, EPSILON, metric) for metric in metrics}
+            table = pd.DataFrame(columns, dtype=float)
+            tables.append(table.assign(algorithm=algorithm, bound=bound, published=False))
+            as_coded &= study.methods[method].options.get("clip_distance") == AS_CODED
     path = given.published / "clipping_experiment.csv"
-    if not given.declared.published or not coded or spec.n != PUBLISHED_ROWS or not path.is_file():
-        return {}, []
-    with published_table(path, "values"):
-        rows = pd.read_csv(path)
-        banana = "flat-banana-" + rows["dimension"].astype(str) + "d"
-        rows = rows[(rows["clip_distance"] == AS_CODED) & (banana == spec.model)]
-        chains = rows.pivot(index=["algorithm", "clip_bound", "seed"], columns="metric", values="value")
-        chains = chains.astype(float).rename(columns={"clip_fraction": CLIPPED})
+    if not how.published or not as_coded or spec.n != PUBLISHED_ROWS or not path.is_file():
+        return pd.concat(tables), []
+
+    needed = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
+    rows = read_table(path, needed, "a table of chains", {"clip_bound": float, "value": float})
+    rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": CLIPPED}})
+    rows = rows[
+        (rows["clip_distance"] == AS_CODED) & ("flat-banana-" + rows["dimension"] + "d" == spec.model)
+    ]
+    rows = rows[rows["algorithm"].isin(methods)]
+    known = rows.pivot(index=["algorithm", "bound", "seed"], columns="metric", values="value").reset_index()
     path = path.with_stem(f"{path.stem}_baselines")
-    with published_table(path, "values"):
-        exact = pd.read_csv(path)
-        exact = exact[(exact["metric"] == "mmd") & exact["dimension"].isin(rows["dimension"])]
-        return dict(iter(chains.groupby(["algorithm", "clip_bound"]))), exact["value"].tolist()
+    exact = read_table(path, ["dimension", "metric", "value"], "a table of samples", {"value": float})
+    exact = exact[(exact["metric"] == "mmd") & exact["dimension"].isin(rows["dimension"])]
+    return pd.concat([*tables, known.assign(published=True)]), exact["value"].tolist()
 
 
-def _draw_bounds(axes: Axes, part: _Experiment, metric: str) -> None:
+def _draw_boxes(
+    axes: Axes, chains: DataFrame, methods: _Methods, model: str, metric: str, results: Results
+) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
-    bounds = sorted({bound for by_bound in part.methods.values() for bound in by_bound})
+    rows = chains.dropna(subset=metric).groupby(["published", "algorithm", "bound"])[metric]
+    values = {key: its.tolist() for key, its in rows}
+    bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
-    beside = any(metric in one for one in part.known.values())
-    for index, (algorithm, by_bound) in enumerate(part.methods.items()):
-        slot = (index, len(part.methods))
-        cells = {bounds.index(bound): (part.label, method, EPSILON) for bound, method in by_bound.items()}
-        values = {group: part.results.values(*cell, metric) for group, cell in cells.items()}
-        chains = {bounds.index(bound): part.known.get((algorithm, bound), {}) for bound in by_bound}
-        known = {group: Quartiles.of(one[metric]) for group, one in chains.items() if metric in one}
-        places = marks.draw_in_groups(axes, slot, values, known, style.STYLES[algorithm], beside)
-        for group, cell in cells.items():
-            if not values[group]:
-                marks.draw_note(axes, places[group], part.results.remark(*cell, metric))
-    _draw_exact(axes, part, metric)
-    axes.set_xlabel("clip bound")
-
-
-def _draw_fractions(axes: Axes, part: _Experiment, metric: str) -> None:
-    """Draw one point a chain: its metric against the fraction of its log ratios that was clipped."""
-    for algorithm, by_bound in part.methods.items():
-        look = style.STYLES[algorithm]
+    for index, (algorithm, by_bound) in enumerate(methods.items()):
+        boxes = {bounds.index(bound): values.get((False, algorithm, bound), []) for bound in by_bound}
+        published = {bounds.index(bound): values.get((True, algorithm, bound)) for bound in by_bound}
+        bars = {group: quartiles(its) for group, its in published.items() if its}
+        slot, shifted = (index, len(methods)), any(published for published, *_ in values)
+        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], shifted)
         for bound, method in by_bound.items():
-            chains = part.known.get((algorithm, bound), {})
-            if metric in chains:
-                axes.plot(chains[CLIPPED], chains[metric], **_point(look, published=True))
-            x, y = (part.results.by_seed(part.label, method, EPSILON, one) for one in (CLIPPED, metric))
-            seeds = [seed for seed in x if seed in y]
-            axes.plot([x[seed] for seed in seeds], [y[seed] for seed in seeds], **_point(look))
-    _draw_exact(axes, part, metric)
-    axes.set_xlabel(style.metric_label(CLIPPED))
-
-
-def _draw_exact(axes: Axes, part: _Experiment, metric: str) -> None:
-    """Draw our exact samples as lines, published ones as marks at the right edge."""
-    marks.draw_baselines(axes, part.results.baselines(part.label, metric))
-    if metric == "mmd":
-        ends = [1.008] * len(part.known_exact)
-        edge = axes.plot(ends, part.known_exact, **EXACT, transform=axes.get_yaxis_transform(), clip_on=False)
-        edge[0].set_in_layout(False)
+            if not boxes[bounds.index(bound)]:
+                remark = results.remark(model, method, EPSILON, metric)
+                marks.draw_note(axes, places[bounds.index(bound)], remark)
 
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
@@ -185,19 +171,3 @@ def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
     full = {"mfc": look.colour, "mec": "white", "mew": 0.2}
     how = {"ls": "none", "marker": look.marker, "ms": 2.8, "zorder": 3 if published else 4}
     return how | (hollow if published else full)
-
-
-def _legend(figure: Figure, parts: Sequence[_Experiment], how: FigureKeys) -> None:
-    """Explain boxes and points, published ones, exact samples and reference lines above the panels."""
-    looks = [style.STYLES[one] for one in WITHOUT_PRIVACY if any(one in part.methods for part in parts)]
-    entries: layout.Entries = [
-        ((marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})), look.title) for look in looks
-    ]
-    entries += marks.exact_samples(max(len(part.results.baselines(part.label, "mmd")) for part in parts))
-    if any(part.known for part in parts):
-        hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
-        entries.append(((Rectangle((0, 0), 1, 1), *hollow), f"published: {how.published}"))
-        entries.append((Line2D([], [], **EXACT), "exact samples, published"))
-    entries += marks.references(line.label for line in how.lines)
-    handlers = {tuple: HandlerTuple(ndivide=None), Rectangle: marks.PublishedInLegend()}
-    layout.legend(figure, entries, handlelength=2.6, handler_map=handlers)

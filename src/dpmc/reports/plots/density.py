@@ -4,10 +4,15 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.ndimage import gaussian_filter
 
-from dpmc.data.problem import Problem, read_problem
+from dpmc.data import datasets
+from dpmc.data.chain_files import read_chain
+from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
+from dpmc.data.problem import read_problem
 from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.frame import Cell, Floats, methods_of, models_of, path_of
+from dpmc.reports.plots.chains import Floats, chain_path
+from dpmc.reports.plots.selection import CellKey, methods_of, models_of
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
@@ -17,78 +22,54 @@ WIDTH = 1.5  # of the kernel, in bins
 COLUMNS = 5
 
 
-def cells_of(study: Study, declared: FigureKeys) -> list[Cell]:
+def cells_of(study: Study, how: FigureKeys) -> list[CellKey]:
     """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
-    model = models_of(study, declared.models)[0]
+    model = models_of(study, how.models)[0]
     return [
         (model, method, EPSILON if EPSILON in study.epsilons(model, method) else "inf")
-        for method in methods_of(study, declared.methods, [model])
+        for method in methods_of(study, how.methods, [model])
     ]
 
 
-def data_file(study: Study, declared: FigureKeys, results: Path) -> Path:
-    """Return the data file, which holds the exact draws' histogram."""
-    model = models_of(study, declared.models)[0]
-    return results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"
-
-
-def files(study: Study, declared: FigureKeys, results: Path) -> list[Path]:
-    """Return the files that the figure reads: data, and the chains of its cells."""
-    chains = [path_of(results, study, cell, 0) for cell in cells_of(study, declared)]
-    return [data_file(study, declared, results), *chains]
-
-
-def models_read(study: Study, how: FigureKeys) -> list[str]:
-    """Return no model: the figure reads no metrics."""
-    return []
+def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no model, and files: data, which hold the exact draws' histogram, and the chains shown."""
+    model = models_of(study, how.models)[0]
+    data = results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"
+    return [], [data, *(chain_path(results, study, cell, 0) for cell in cells_of(study, how))]
 
 
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel a method beside that of the exact posterior."""
-    from dpmc.data import datasets
-
-    study, how, results = given.study, given.declared, given.results
-    problem = datasets.with_exact_posterior(read_problem(data_file(study, how, results)))
-    panels = [("exact posterior", problem.histogram_counts, "")]
-    for cell in cells_of(study, how):
-        counts, divergence = _of_chain(path_of(results, study, cell, 0), problem)
-        panels.append((style.line_style(study, cell[1]).title, counts, f"KL {divergence:.2f}"))
-    most = float(smoothed(problem.histogram_counts).max())
-    figure, axes = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
-    for one, (title, counts, text) in zip(axes, panels, strict=True):
-        one.set_title(title.replace(", ", "\n"), fontsize=7.5)
-        one.locator_params(nbins=4)
-        shares = smoothed(counts).T / most  # the first axis of the bins is θ₁
-        mesh = one.pcolormesh(
-            *problem.histogram_edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True
-        )
+    study, how = given.study, given.declared
+    _, (data, *paths) = reads(study, how, given.results)
+    problem = datasets.with_exact_posterior(read_problem(data))
+    edges, exact = problem.histogram_edges, problem.histogram_counts
+    panels = [("exact posterior", exact, "")]
+    for (_, method, _), path in zip(cells_of(study, how), paths, strict=True):
+        chain = read_chain(path)
+        draws = np.asarray(chain.draws)[:, : ITERATIONS // int(chain.attrs["thin"])]
+        counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
+        divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
+        panels.append((style.line_style(study, method).title, counts, divergence))
+    figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
+    for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
+        axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
+        axes.locator_params(nbins=4)
+        shares = smoothed(counts).T / smoothed(exact).max()  # the first axis of the bins is θ₁
+        mesh = axes.pcolormesh(*edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)
         # the corner that no density of the mixture reaches
-        one.text(0.06, 0.05, text, transform=one.transAxes, fontsize=7, color=style.INK)
-    for one in axes[-COLUMNS:]:
-        one.tick_params(labelbottom=True)
+        axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
+    for axes in axes_of_panels[-COLUMNS:]:
+        axes.tick_params(labelbottom=True)
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
-    bar = figure.colorbar(mesh, ax=axes, shrink=0.6, aspect=30, pad=0.01, extend="max")
+    bar = figure.colorbar(mesh, ax=axes_of_panels, shrink=0.6, aspect=30, pad=0.01, extend="max")
     bar.set_label("density over the greatest exact one")
     return figure
 
 
 def smoothed(counts: Floats) -> Floats:
     """Return counts as shares, smoothed by a normal kernel."""
-    from scipy.ndimage import gaussian_filter
-
     shares: Floats = gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
     return shares
-
-
-def _of_chain(path: Path, problem: Problem) -> tuple[Floats, float]:
-    """The bins of a chain's draws up to `ITERATIONS`, and their divergence from the exact ones."""
-    from dpmc.data.chain_files import read_chain
-    from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
-
-    chain = read_chain(path)
-    kept = ITERATIONS // int(chain.attrs["thin"])
-    draws = np.asarray(chain.draws)[:, :kept].reshape(-1, chain.draws.shape[-1])
-    counts, _ = bin_counts(draws, problem.histogram_edges)
-    return counts.astype(float), symmetric_kl_of_counts(counts, problem.histogram_counts)

@@ -6,72 +6,63 @@ The MMD is made of whole distances and hardly sees a stiff direction; this ratio
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from dpmc.data.problem import Problem
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.frame import Cell, Floats, Quartiles, files_of, kept_draws, models_of
-from dpmc.reports.plots.maps import problem_of
-from dpmc.reports.plots.pairs import Pairs
-from dpmc.reports.plots.style import MethodStyle
+from dpmc.reports.plots.chains import Floats, chain_paths, kept_draws, problem_of
+from dpmc.reports.plots.published import quartiles
+from dpmc.reports.plots.selection import CellKey, pairs_of
 from dpmc.studies import Study
 from dpmc.studies.figures import Axis, FigureKeys
 
-Ratios = dict[int, list[float]]  # direction, stiffest first -> variance over the exact one, of each run
 
-
-def _boxes(study: Study, how: FigureKeys) -> dict[Cell, Cell]:
-    """Return the cells of the boxes, one a panel, at the largest ε of their models -> those of the slim bars.
+def cells_of(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:
+    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those of the slim bars.
 
     Raises DpmcError where the study has none of the pairs.
     """
-    pairs = Pairs.of(study, how)
-    shown = pairs.shown(study, models_of(study, how.models), list(pairs.methods))
-    largest = {model: max(study.models[model].epsilons, key=float) for model in shown}
-    cells = [(model, method, largest[model]) for model, methods in shown.items() for method in methods]
-    return {cell: pairs.beside(cell) for cell in cells}
+    largest = {model: max(spec.epsilons, key=float) for model, spec in study.models.items()}
+    return {
+        (*shown, largest[shown[0]]): (*other, largest[shown[0]])
+        for shown, other in pairs_of(study, how).items()
+    }
 
 
-def cells_of(study: Study, how: FigureKeys) -> list[Cell]:
-    """Return the cells whose chains the figure reads."""
-    return [cell for pair in _boxes(study, how).items() for cell in pair]
-
-
-def files(study: Study, how: FigureKeys, results: Path) -> list[Path]:
-    """Return the chain files that the figure reads."""
-    return [file for cell in cells_of(study, how) for file in files_of(results, study, cell)]
-
-
-def models_read(study: Study, how: FigureKeys) -> list[str]:
-    """Return no model: the figure reads no metrics."""
-    return []
+def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no model, and the chain files that the figure reads."""
+    cells = [cell for pair in cells_of(study, how).items() for cell in pair]
+    return [], [path for cell in cells for path in chain_paths(results, study, cell)]
 
 
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: a panel for each pair on each of its models."""
     study, how = given.study, given.declared
-    boxes = _boxes(study, how)
-    styles = Pairs.of(study, how).styles(study, how.titles, [method for _, method, _ in boxes])
-    figure, axes = layout.panels(len(boxes), min(2, len(boxes)), 2.3, more=0.3)
-    for one, (cell, beside) in zip(axes, boxes.items(), strict=True):
-        problem, look = problem_of(study, cell[0]), styles[cell[1]]
-        layout.groups(one, [str(direction + 1) for direction in range(problem.dimension)])
-        _draw_panel(one, _ratios(given, cell, problem), _ratios(given, beside, problem), look)
+    cells = cells_of(study, how)
+    looks = style.of_pairs(study, pairs_of(study, how), how.titles)
+    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, more=0.3)
+    for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
+        problem, look = problem_of(study, cell[0]), looks[cell[1]]
+        layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
+        boxes = _ratios(given, cell, problem)
+        bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
+        marks.draw_boxes(axes, (0, 1), boxes, bars, look, shifted=True)
+        if not boxes:
+            marks.draw_note(axes, 0.0, "no finite run")
+        axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
+        layout.scale_y(axes, Axis(scale="log"))
+        axes.set(title=f"{look.title}, ε = {cell[2]}", ylabel="variance / exact")
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
-        one.set_title(f"{look.title}, ε = {cell[2]}")
-        one.set_xlabel(f"direction of the {model}, stiffest first")
-    entries: layout.Entries = [(marks.patch(look), look.title) for look in styles.values()]
-    entries.append((Rectangle((0, 0), 1, 1), how.beside))
-    layout.legend(figure, entries, handler_map={Rectangle: marks.PublishedInLegend()})
+        axes.set_xlabel(f"direction of the {model}, stiffest first")
+    entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
+    layout.legend(figure, entries | {how.beside: marks.SLIM_BAR})
     return figure
 
 
-def _ratios(given: Given, cell: Cell, problem: Problem) -> Ratios:
-    """Return the variance ratios of the runs of a cell that are finite, by direction."""
-    runs = [kept_draws(path) for path in files_of(given.results, given.study, cell)]
+def _ratios(given: Given, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
+    """Return direction, stiffest first -> variance over the exact one, of each run that is finite."""
+    runs = [kept_draws(path) for path in chain_paths(given.results, given.study, cell)]
     runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
     return dict(enumerate(np.array([variance_ratios(draws, problem) for draws in runs]).T.tolist()))
 
@@ -79,16 +70,4 @@ def _ratios(given: Given, cell: Cell, problem: Problem) -> Ratios:
 def variance_ratios(draws: Floats, problem: Problem) -> Floats:
     """Return the draws' variance over the exact one along the exact principal directions, stiffest first."""
     values, directions = np.linalg.eigh(problem.posterior_covariance)
-    projected = (draws - draws.mean(axis=0)) @ directions
-    return np.asarray((projected**2).sum(axis=0) / (len(draws) - 1) / values)
-
-
-def _draw_panel(axes: Axes, ours: Ratios, beside: Ratios, look: MethodStyle) -> None:
-    """Draw the ratios over runs by direction: boxes, and slim bars beside them."""
-    slim = {direction: Quartiles.of(its) for direction, its in beside.items()}
-    marks.draw_in_groups(axes, (0, 1), ours, slim, look, beside=True)
-    if not ours:
-        marks.draw_note(axes, 0.0, "no finite run")
-    axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
-    axes.set_ylabel("variance / exact")
-    layout.scale_y(axes, Axis(scale="log"), float(axes.dataLim.y1), room=1.1)
+    return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)

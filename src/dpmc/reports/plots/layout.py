@@ -6,17 +6,18 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from dpmc.reports.plots import style
 from dpmc.studies.figures import Axis as AxisKeys
 
-MOST_LETTERS = 32  # of an entry of the legend, for three side by side
-
+LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
 LOOSE = {"handlelength": 2.0, "handleheight": 0.7, "columnspacing": 2.0}  # legend of one line or two
 
-Entries = list[tuple[Any, str]]  # of a legend: handle, text
+# of a legend: text -> what it explains: an artist, several side by side, or the properties of a line
+Entries = dict[str, Any]
 
 
 def panels(
@@ -24,7 +25,7 @@ def panels(
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of the text's width, and its panels, `columns` side by side.
 
-    Inches of height: of a `row` of panels, and of what there is `more`.
+    Its height in inches is `row` for each row of panels, and `more`.
     """
     rows = -(-count // columns)
     figure = Figure(figsize=(style.TEXT_WIDTH, row * rows + more), layout="constrained")
@@ -34,14 +35,18 @@ def panels(
     return figure, axes[:count]
 
 
-def legend(figure: Figure | SubFigure, entries: Entries, columns: int = 0, **how: Any) -> int:
-    """Explain (handle, text) above the panels of a figure, or of a part of one; return the rows it takes.
+def legend(place: Figure | Axes, entries: Entries, columns: int = 0, **how: Any) -> int:
+    """Explain entries above the panels of a figure, or in a panel of their own; return the rows they take.
 
-    Without a number of columns there are three, or two of long texts.
+    Without a number of columns there are three, or two of long texts; in a panel one.
     """
-    handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
-    columns = columns or (3 if max(map(len, texts)) <= MOST_LETTERS else 2)
-    figure.legend(handles, texts, loc="outside upper left", ncols=columns, **how)
+    handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
+    if isinstance(place, Axes):
+        place.set_axis_off()
+        place.legend(handles, list(entries), loc="center", **how)
+        return len(entries)
+    columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
+    place.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
     return -(-len(entries) // columns)
 
 
@@ -61,10 +66,9 @@ def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
     subs = (1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0) if decades < 3.5 else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=20))
+    axis.set_minor_formatter(NullFormatter())
     if low > 1e-4 and high < 1e6:
         plain_numbers(axis)
-    else:
-        axis.set_minor_formatter(NullFormatter())
 
 
 def groups(axes: Axes, names: Sequence[str]) -> None:
@@ -82,11 +86,11 @@ def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
 
 
 def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1.06) -> None:
-    """Set the vertical axis as declared: scale and limits, by default those of the data, with 0 if it can be.
+    """Set the vertical axis as declared: scale and limits, by default from 0, if it can be, to all data.
 
-    `top`: what there is to be room for; default: the largest value drawn.
+    `top` is the largest value to show, by default the largest drawn; `room` is the axis over it.
     """
-    top = float(axes.dataLim.y1) if top is None else top
+    top = float(axes.dataLim.y1) if top is None else top  # limits of data: a clipped axis would hide outliers
     top = top if np.isfinite(top) and top > 0.0 else 1.0
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
@@ -99,10 +103,10 @@ def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1
     axes.yaxis.grid(True)
 
 
-def alike(axes: Sequence[Axes], which: Literal["x", "y"]) -> None:
+def alike(panels: Sequence[Axes], which: Literal["x", "y"]) -> None:
     """Give panels one range, that of all of them, and its ticks."""
-    limits = [getattr(one, f"get_{which}lim")() for one in axes]
-    for one in axes:
-        one.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
-        if getattr(one, f"get_{which}scale")() == "log":
-            logarithmic(one, which)
+    limits = [getattr(axes, f"get_{which}lim")() for axes in panels]
+    for axes in panels:
+        axes.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
+        if getattr(axes, f"get_{which}scale")() == "log":
+            logarithmic(axes, which)

@@ -6,15 +6,13 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
-from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.frame import Floats, models_of
-from dpmc.studies import Study, definition_of, read_rows
-from dpmc.studies.figures import FigureKeys
+from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots.chains import Floats, problem_of
+from dpmc.reports.plots.selection import models_of
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -24,58 +22,40 @@ COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
 
-def models_read(study: Study, how: FigureKeys) -> list[str]:
-    """Return no model: the figure reads no metrics."""
-    return []
+reads = reads_nothing  # data and posteriors are made anew
 
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure, one panel per model of two parameters; the data are made anew."""
-    how, study = given.declared, given.study
-    problems = _problems(study, how.models)
-    columns = min(how.columns or 3, len(problems))
-    figure, axes = layout.panels(len(problems), columns, 2.2, more=0.3)
-    for one, problem in zip(axes, problems, strict=True):
-        half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
-        low, high = box_of(problem, half_width)
-        Surface.of(problem, low, high).draw(one)
-        one.plot(*problem.starts.T, **START, zorder=3)
-        one.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
-        one.locator_params(axis="x", nbins=3)
-        one.locator_params(axis="y", nbins=4)
-        one.set_title(style.model_name(study, problem.label, how.titles))
-    for one in axes[::columns]:
-        one.set_ylabel("θ₂")
-    shades = "posterior: shades end at 1, 2, … standard deviations"
-    entries = [(Line2D([], [], **START), "start of a chain"), (Patch(facecolor=DARKEST), shades)]
-    layout.legend(figure, entries, columns=2, **layout.LOOSE)
-    return figure
-
-
-def _problems(study: Study, models: tuple[str, ...]) -> list[Problem]:
-    """Return the problems of those models that have two parameters, exact draws and a form for a grid of θ.
+    """Return the figure: one panel for each model of two parameters, exact draws and a form for a grid of θ.
 
     Raises DpmcError where there is none.
     """
-    problems = [problem_of(study, label) for label in models_of(study, models)]
-    found = [p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)]
-    if not found:
+    how, study = given.declared, given.study
+    problems = [problem_of(study, label) for label in models_of(study, how.models)]
+    problems = [
+        p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)
+    ]
+    if not problems:
         needed = "a model of two parameters that has a ratio_form and exact posterior draws"
         raise DpmcError(f"study {study.name}: kind maps needs {needed}")
-    return found
-
-
-def problem_of(study: Study, label: str) -> Problem:
-    """Return the problem of a study's model: the same rows and start points as its chains have."""
-    from dpmc.data import datasets
-
-    spec = study.models[label]
-    if spec.rows_file is not None:
-        rows = read_rows(study, label, spec.rows_file)
-        own = datasets.from_rows(label, spec.model, spec.data, rows, definition=definition_of(study, label))
-        return datasets.with_exact_posterior(own)
-    return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
+    columns = min(how.columns or 3, len(problems))
+    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2, more=0.3)
+    for axes, problem in zip(axes_of_panels, problems, strict=True):
+        half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
+        low, high = box_of(problem, half_width)
+        Surface.of(problem, low, high).draw(axes)
+        axes.plot(*problem.starts.T, **START, zorder=3)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
+        axes.locator_params(axis="x", nbins=3)
+        axes.locator_params(axis="y", nbins=4)
+        axes.set_title(style.model_name(study, problem.label, how.titles))
+    for axes in axes_of_panels[::columns]:
+        axes.set_ylabel("θ₂")
+    shades = "posterior: shades end at 1, 2, … standard deviations"
+    entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
+    layout.legend(figure, entries, columns=2, **layout.LOOSE)
+    return figure
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Floats, Floats]:

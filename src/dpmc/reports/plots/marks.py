@@ -1,57 +1,76 @@
-"""Marks that several kinds of plot share: boxes, published ones, exact samples, notes; their legend."""
+"""Marks that several kinds of plot share: boxes, slim bars beside them, exact samples, notes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.legend_handler import HandlerBase
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.path import Path
 from matplotlib.patheffects import Normal, Stroke
 
 from dpmc.reports.plots import style
-from dpmc.reports.plots.frame import Quartiles
-from dpmc.reports.plots.layout import Entries
+from dpmc.reports.plots.published import Quartiles
 from dpmc.reports.plots.style import MethodStyle
 
-GROUP_WIDTH = 0.86  # of the distance between two epsilons
+GROUP_WIDTH = 0.86  # of the distance between two groups
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
+NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
+#: a slim bar in the legend: an upright rectangle, and a tick across it
+SLIM_BAR: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": Path(
+        [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)],
+        [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO],
+    ),
+    "markersize": 9.5,
+    "markerfacecolor": "#DDDDDD",
+    "markeredgecolor": style.GREY,
+    "markeredgewidth": 0.6,
+}
 
 
 def place(group: int, index: int, count: int) -> float:
-    """Return where the one with this index, of so many, stands in a group."""
+    """Return where the method with this index, of so many, stands in a group."""
     return group + ((index + 0.5) / count - 0.5) * GROUP_WIDTH
 
 
-def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float, look: MethodStyle) -> None:
-    """Draw our boxes of one look, by place; whiskers reach 1.5 interquartile ranges."""
-    import seaborn  # takes more than a second
+def draw_boxes(
+    axes: Axes,
+    slot: tuple[int, int],
+    values: Mapping[int, Sequence[float]],
+    beside: Mapping[int, Quartiles],
+    look: MethodStyle,
+    shifted: bool,
+) -> dict[int, float]:
+    """Draw a method's boxes by group, and slim bars beside them; return the boxes' places by group.
 
-    if not values_at:
-        return
-    line = {"color": look.edge, "linewidth": 0.7}
-    median = style.median_colour(look.colour)
-    # where quartiles coincide, the line is all that is seen of a box: its colour is around it
-    around = [Stroke(linewidth=2.6, foreground=look.colour), Normal()]
-    places = sorted(values_at)
-    # seaborn measures widths in the smallest distance of two places
-    step = float(np.diff(places).min()) if len(places) > 1 else 1.0
-    seaborn.boxplot(
-        x=[x for x in places for _ in values_at[x]],
-        y=[value for x in places for value in values_at[x]],
-        ax=axes,
-        native_scale=True,
-        width=width / step,
-        capwidths=0.5 * width,
+    Whiskers reach 1.5 interquartile ranges. `slot`: which method of how many it is. `shifted`: whether any
+    method of the panel has slim bars.
+    """
+    width = GROUP_WIDTH / slot[1]
+    places = {group: place(group, *slot) - 0.16 * width * shifted for group in values}
+    for group, bar in beside.items():
+        draw_slim_bar(axes, bar, place(group, *slot) + 0.28 * width, 0.2 * width, look)
+    drawn = {places[group]: its for group, its in values.items() if its}
+    if not drawn:
+        return places
+    box_width, line = width * (0.54 if shifted else 0.7), {"color": look.edge, "linewidth": 0.7}
+    axes.boxplot(
+        list(drawn.values()),
+        positions=list(drawn),
+        widths=box_width,
+        capwidths=0.5 * box_width,
+        manage_ticks=False,
+        patch_artist=True,
         boxprops={"facecolor": look.colour, "edgecolor": look.edge, "linewidth": 0.7, "hatch": look.hatch},
         whiskerprops=line,
         capprops=line,
         medianprops={
-            "color": median,
-            "linewidth": 1.2 if median == "#000000" else 0.8,
-            "path_effects": around,
+            "color": look.median,
+            "linewidth": 1.2 if look.median == "#000000" else 0.8,
+            # where quartiles coincide, the line is all that is seen of a box: its colour is around it
+            "path_effects": [Stroke(linewidth=2.6, foreground=look.colour), Normal()],
             "solid_capstyle": "butt",
             "label": MEDIAN,
         },
@@ -64,103 +83,36 @@ def draw_boxes(axes: Axes, values_at: Mapping[float, list[float]], width: float,
         },
         zorder=3,
     )
+    return places
 
 
-def draw_in_groups(
-    axes: Axes,
-    slot: tuple[int, int],
-    values: Mapping[int, list[float]],
-    published: Mapping[int, Quartiles],
-    look: MethodStyle,
-    beside: bool,
-) -> dict[int, float]:
-    """Draw a method's boxes by group, and slim bars beside them; return where ours stand.
-
-    `slot`: which method of how many it is. `beside`: whether any method of the panel has slim bars.
-    """
-    width = GROUP_WIDTH / slot[1]
-    ours = {group: place(group, *slot) - 0.16 * width * beside for group in values}
-    for group, box in published.items():
-        draw_published(axes, box, place(group, *slot) + 0.28 * width, 0.2 * width, look)
-    boxes = {ours[group]: its for group, its in values.items() if its}
-    draw_boxes(axes, boxes, width * (0.54 if beside else 0.7), look)
-    return ours
-
-
-def draw_published(axes: Axes, box: Quartiles, x: float, width: float, look: MethodStyle) -> None:
-    """Draw a published box: a slim bar from q1 to q3 and a tick at the median."""
+def draw_slim_bar(axes: Axes, bar: Quartiles, x: float, width: float, look: MethodStyle) -> None:
+    """Draw a slim bar between quartiles, and a tick at the median."""
     pale = style.mixed(look.colour, "#FFFFFF", 0.55)
     edge: dict[str, Any] = {"edgecolor": style.GREY, "linewidth": 0.6, "zorder": 4}
-    axes.add_patch(Rectangle((x - width / 2, box.q1), width, box.q3 - box.q1, facecolor=pale, **edge))
-    axes.update_datalim([(x, box.q1), (x, box.q3)])
+    axes.add_patch(Rectangle((x - width / 2, bar.q1), width, bar.q3 - bar.q1, facecolor=pale, **edge))
+    axes.update_datalim([(x, bar.q1), (x, bar.q3)])
     tick: dict[str, Any] = {"color": style.INK, "linewidth": 1.1, "solid_capstyle": "butt", "zorder": 5}
-    axes.plot([x - 0.75 * width, x + 0.75 * width], [box.median] * 2, **tick)
+    axes.plot([x - 0.75 * width, x + 0.75 * width], [bar.median] * 2, **tick)
 
 
 def draw_note(axes: Axes, x: float, text: str) -> None:
     """Write into the panel, where a box would stand, why there is none."""
-    axes.annotate(
-        text,
-        (x, 0.06),
-        xycoords=axes.get_xaxis_transform(),
-        rotation=90,
-        ha="center",
-        va="bottom",
-        fontsize=7,
-        color=style.INK,
-        bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"},
-        zorder=6,
-    )
+    background = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
+    axes.text(x, 0.06, text, transform=axes.get_xaxis_transform(), va="bottom", bbox=background, **NOTE)
 
 
-def draw_remark(axes: Axes, place: tuple[float, float], text: str, up: float) -> None:
-    """Write a few letters at the end of a box, this many points above it, or below."""
-    axes.annotate(
-        text,
-        place,
-        xytext=(0, up),
-        textcoords="offset points",
-        rotation=90,
-        ha="center",
-        va="bottom" if up > 0 else "top",
-        fontsize=7,
-        color=style.INK,
-        zorder=6,
-    )
-
-
-def draw_baselines(axes: Axes, values: Sequence[float]) -> int:
-    """Draw exact samples' values as thin black lines; return their number."""
+def draw_baselines(axes: Axes, values: Sequence[float]) -> None:
+    """Draw exact samples' values as thin black lines."""
     for value in values:
         axes.axhline(value, color="black", linewidth=0.3, zorder=1)
-    return len(values)
 
 
-class PublishedInLegend(HandlerBase):
-    """A legend entry that looks like the published glyph: an upright bar with a tick."""
-
-    def create_artists(  # type: ignore[no-untyped-def]
-        self, legend, orig_handle, xdescent, ydescent, width, height, fontsize, trans
-    ):
-        """Draw the entry."""
-        middle, bar = width / 2 - xdescent, 0.18 * width
-        box = Rectangle((middle - bar / 2, -ydescent - 0.1 * height), bar, 1.2 * height)
-        box.set(facecolor="#DDDDDD", edgecolor=style.GREY, linewidth=0.6, transform=trans)
-        tick = Line2D([middle - bar, middle + bar], [0.5 * height - ydescent] * 2)
-        tick.set(color=style.INK, linewidth=1.1, transform=trans)
-        return [box, tick]
+def exact_samples(number: int) -> dict[str, dict[str, Any]]:
+    """Return the legend's entry for this number of exact samples; none for 0."""
+    return {f"{number} exact samples": {"color": "black", "linewidth": 0.6}} if number else {}
 
 
 def patch(look: MethodStyle) -> Patch:
     """Return a method's box for the legend."""
     return Patch(facecolor=look.colour, edgecolor=look.edge, hatch=look.hatch, linewidth=0.7)
-
-
-def exact_samples(number: int) -> Entries:
-    """Return the legend's entry for this number of exact samples; none for 0."""
-    return [(Line2D([], [], color="black", linewidth=0.6), f"{number} exact samples")] if number else []
-
-
-def references(labels: Iterable[str]) -> Entries:
-    """Return the legend's entries for reference lines; lines of one label share one."""
-    return [(Line2D([], [], **REFERENCE), label) for label in dict.fromkeys(labels)]

@@ -1,17 +1,18 @@
 """The one style of all figures: size, type, and one colour and name for methods, models and variants."""
 
+import functools
 import io
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import matplotlib.style
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from dpmc.common.files import replacing
 from dpmc.data.outputs import CREATOR
 from dpmc.reports.plots import stamp
 from dpmc.studies import Study
@@ -77,6 +78,11 @@ class MethodStyle:
         return mixed(self.colour, "#000000", 0.45)
 
     @property
+    def median(self) -> str:
+        """The colour of a median line on a box: black, or white on a dark one."""
+        return "#000000" if contrast_with_black(self.colour) >= LEAST_CONTRAST else "#FFFFFF"
+
+    @property
     def line2d(self) -> dict[str, Any]:
         """The method's line with its markers, in Matplotlib's words."""
         return {
@@ -90,10 +96,9 @@ class MethodStyle:
         }
 
 
-# Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others. Methods
-# that share a figure stay apart for readers with protanopia, deuteranopia and tritanopia: the
-# tests compute it. Guided variants are the lighter shade of their plain algorithm. Hatches are of
-# lines: dots would look like data.
+# Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others: methods that share a
+# figure stay apart for colour-blind readers. Guided variants are the lighter shade of their plain algorithm.
+# Hatches are of lines: dots would look like data.
 STYLES: dict[str, MethodStyle] = {
     "dp-penalty": MethodStyle("#0072B2", "", "o", "DP penalty"),
     "dp-penalty-guided": MethodStyle("#56B4E9", "////", "s", "guided DP penalty"),
@@ -137,24 +142,21 @@ MODEL_TITLES = {
     "logistic-digits": "logistic regression, digits",
 }
 
-#: metric -> its name at an axis
-LABELS = {
-    "mmd": "MMD",
-    "mean_error": "distance from the true mean",
-    "ratio_clip_fraction": "fraction clipped",
-    "gradient_clip_fraction": "fraction clipped",
-    "symmetric_kl": "symmetric KL",
-    "noise_fraction": "iterations with noise",
-    "budget_iterations": "iterations allowed",
-    "epsilon_spent_tight": "ε spent (tight accounting)",
-    "most_rows": "bound K on a minibatch",
-}
-#: metric -> its name above a panel
-METRIC_TITLES = {
-    "mmd": "MMD",
-    "mean_error": "error of the mean",
-    "ratio_clip_fraction": "clipped log ratios",
-    "gradient_clip_fraction": "clipped gradients",
+#: metric -> its name at an axis, and above a panel where that is another
+METRIC_NAMES: dict[str, tuple[str, ...]] = {
+    "mmd": ("MMD",),
+    "mean_error": ("distance from the true mean", "error of the mean"),
+    "ratio_clip_fraction": ("fraction clipped", "clipped log ratios"),
+    "gradient_clip_fraction": ("fraction clipped", "clipped gradients"),
+    "symmetric_kl": ("symmetric KL",),
+    "noise_fraction": ("iterations with noise",),
+    "budget_iterations": ("iterations allowed",),
+    "epsilon_spent_tight": ("ε spent (tight accounting)",),
+    "most_rows": ("bound K on a minibatch",),
+    # along chains
+    "seconds": ("seconds, as measured",),
+    "rows_used": ("rows looked at",),
+    "epsilon_total": ("total ε spent",),
 }
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
@@ -185,24 +187,36 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
     same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
     The shades of an algorithm's first four variants differ; further variants repeat them.
     """
-    white, black = "#FFFFFF", "#000000"
-    shades = ((white, 0.35), (white, 0.7), (black, 0.35), (black, 0.65))
+    paler, darker = (("#FFFFFF", 0.35), ("#FFFFFF", 0.7)), (("#000000", 0.35), ("#000000", 0.65))
     styles: dict[str, MethodStyle] = {}
-    given: dict[str, list[tuple[str, float]]] = {}
+    used: dict[str, list[tuple[str, float]]] = {}  # shades of the variants so far
     for label, definition in methods.items():
         if label in STYLES:
             styles[label] = STYLES[label]
             continue
         base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
-        before = given.setdefault(definition.algorithm, [])
+        before = used.setdefault(definition.algorithm, [])
         hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[len(before) % len(VARIANT_HATCHES)]
-        first = black if label.endswith(DARKER) else white
-        rank = [(before.count(shade), shade[0] != first) for shade in shades]
-        before.append(shades[rank.index(min(rank))])
-        colour = mixed(base.colour, *before[-1])
+        shades = darker + paler if label.endswith(DARKER) else paler + darker
+        before.append(min(shades, key=before.count))
         title = titled(label, definition.algorithm, base.title)
-        styles[label] = replace(base, colour=colour, hatch=hatch, title=title)
+        styles[label] = replace(base, colour=mixed(base.colour, *before[-1]), hatch=hatch, title=title)
     return styles
+
+
+def of_pairs(
+    study: Study, pairs: Mapping[tuple[str, str], tuple[str, str]], titles: Mapping[str, str]
+) -> dict[str, MethodStyle]:
+    """Return method -> style for the boxes of a figure (`selection.pairs_of`), named by its titles first.
+
+    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`.
+    """
+    looks = method_styles(study.methods)
+    shorter = {method: min(method, other, key=len) for (_, method), (_, other) in pairs.items()}
+    return {
+        method: replace(looks[label], title=titles.get(method) or looks[label].title)
+        for method, label in shorter.items()
+    }
 
 
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
@@ -212,22 +226,18 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     `title`: in place of the names of algorithm and variant.
     """
     spec = study.methods[method]
-    same = [one for one in study.methods.values() if one.algorithm == spec.algorithm]
-    accountants = {one.accountant for one in same}
-    alone = not any(set(one.models) & set(spec.models) for one in same if one is not spec)
+    same = [other for other in study.methods.values() if other.algorithm == spec.algorithm]
+    accountants = {other.accountant for other in same}
+    alone = not any(set(other.models) & set(spec.models) for other in same if other is not spec)
     way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
     title = title or (f"{base.title}, {words}" if words else base.title)
-    return replace(base, colour=line_colour(base.colour), line=line, title=title)
-
-
-def line_colour(fill: str) -> str:
-    """Return a method's colour for lines and markers: a pale one is darkened."""
-    while contrast_with_black(fill) > MOST_CONTRAST:
-        fill = mixed(fill, "#000000", 0.1)
-    return fill
+    colour = base.colour
+    while contrast_with_black(colour) > MOST_CONTRAST:  # too pale for lines on white
+        colour = mixed(colour, "#000000", 0.1)
+    return replace(base, colour=colour, line=line, title=title)
 
 
 def model_title(label: str, model: str) -> str:
@@ -242,12 +252,12 @@ def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None
 
 def metric_label(metric: str) -> str:
     """Return a metric's name at an axis."""
-    return LABELS.get(metric) or metric.replace("_", " ")
+    return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[0]
 
 
 def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
     """Return a metric's name above a panel, which a figure's own titles overrule."""
-    return (titles or {}).get(metric) or METRIC_TITLES.get(metric) or metric.replace("_", " ")
+    return (titles or {}).get(metric) or METRIC_NAMES.get(metric, (metric.replace("_", " "),))[-1]
 
 
 def budget_label(study: Study) -> str:
@@ -274,11 +284,6 @@ def contrast_with_black(colour: str) -> float:
     return (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) / 0.05
 
 
-def median_colour(fill: str) -> str:
-    """Return the colour of a median line on a box of this colour: black, or white on a dark one."""
-    return "#000000" if contrast_with_black(fill) >= LEAST_CONTRAST else "#FFFFFF"
-
-
 def mixed(colour: str, other: str, share: float) -> str:
     """Return a colour with `share` of another mixed in, as #RRGGBB."""
     (r, g, b), (x, y, z) = to_rgb(colour), to_rgb(other)
@@ -286,15 +291,8 @@ def mixed(colour: str, other: str, share: float) -> str:
     return str(to_hex((keep * r + share * x, keep * g + share * y, keep * b + share * z))).upper()
 
 
-@contextmanager
-def context() -> Iterator[None]:
-    """Draw and save figures in this style, with nothing of the user's; also a decorator."""
-    # The defaults too, so that a user's matplotlibrc changes nothing; the backend stays as it is,
-    # setting it would load one.
-    defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if k != "backend"}
-    settings: Any = defaults | SETTINGS
-    with matplotlib.rc_context(settings):
-        yield
+#: Draw and save figures in this style, with nothing of the user's; a context or a decorator.
+context = functools.partial(matplotlib.style.context, SETTINGS, after_reset=True)
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:
@@ -302,10 +300,8 @@ def save(figure: Figure, path: Path, mark: str = "") -> None:
 
     `mark`: the stamp of what it was drawn from (`dpmc.reports.plots.stamp`), for a PNG's metadata.
     """
-    from dpmc.common.files import replacing
-
     kind = path.suffix[1:].lower()
-    # without the time and, in PNG, the version of the library
+    # neither the time nor, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"Creator": CREATOR, "CreationDate": None},
         "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dpmc.base import Draws, State
@@ -15,12 +14,12 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.frame import Floats, models_of
-from dpmc.reports.plots.maps import DARKEST, START, Surface, problem_of
+from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots.chains import Floats, problem_of
+from dpmc.reports.plots.maps import DARKEST, START, Surface
+from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
 from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters
-from dpmc.studies.figures import FigureKeys
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
@@ -33,9 +32,7 @@ PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "col
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 
-def models_read(study: Study, how: FigureKeys) -> list[str]:
-    """Return no model: the figure reads no metrics."""
-    return []
+reads = reads_nothing  # the trajectory is made anew
 
 
 @style.context()
@@ -49,23 +46,23 @@ def draw(given: Given) -> Figure:
     points = trajectory(given.study, label, problem)
     corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
     surface = Surface.of(problem, -corner, corner)
-    figure, axes = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
-    for step, one in zip(FRAMES, axes, strict=True):
-        surface.draw(one)
-        one.plot(*points[: step + 1].T, **PATH, zorder=3)
+    figure, panels = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
+    for step, axes in zip(FRAMES, panels, strict=True):
+        surface.draw(axes)
+        axes.plot(*points[: step + 1].T, **PATH, zorder=3)
         if step > 0:
-            one.plot(*points[step], **LAST, zorder=4)
-        one.plot(*points[0], **START, zorder=4)
-        one.set_title(f"step {step}")
-        one.set(xlim=limits, ylim=limits, xticks=[-3, 0, 3], yticks=[-3, 0, 3], box_aspect=1.0)
+            axes.plot(*points[step], **LAST, zorder=4)
+        axes.plot(*points[0], **START, zorder=4)
+        axes.set(title=f"step {step}", xlim=limits, ylim=limits, box_aspect=1.0)
+        axes.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
-    entries = [
-        (Line2D([], [], **START), "start of the trajectory"),
-        (Line2D([], [], **PATH), "steps so far"),
-        (Line2D([], [], **LAST), "the step of the title"),
-        (Patch(facecolor=DARKEST), "posterior"),
-    ]
+    entries: layout.Entries = {
+        "start of the trajectory": START,
+        "steps so far": PATH,
+        "the step of the title": LAST,
+        "posterior": Patch(facecolor=DARKEST),
+    }
     layout.legend(figure, entries, columns=4, **layout.LOOSE)
     return figure
 

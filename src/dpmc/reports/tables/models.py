@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpmc.models import definition
-from dpmc.reports.plots.frame import private_models
+from dpmc.reports.plots.selection import private_models
 from dpmc.reports.plots.style import model_title
 from dpmc.reports.tables.formats import Part, Table
 from dpmc.studies import Study

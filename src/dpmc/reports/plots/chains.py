@@ -1,0 +1,48 @@
+"""What figures of single chains read: chain files, and the posterior that the chains were to reach."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmc.data import datasets
+from dpmc.data.chain_files import read_chain
+from dpmc.data.problem import Problem
+from dpmc.metrics.cell import second_half
+from dpmc.reports.plots.selection import CellKey
+from dpmc.studies import Study, definition_of, read_rows
+
+Floats = npt.NDArray[np.float64]
+
+
+def chain_path(results: Path, study: Study, cell: CellKey, seed: int | str) -> Path:
+    """Return the chain file of one run; `results` is the folder of all studies' results."""
+    model, method, epsilon = cell
+    of = study.methods[method].from_study or study.name
+    return results / of / "chains" / model / method / f"eps-{epsilon}" / f"seed-{seed}.nc"
+
+
+def chain_paths(results: Path, study: Study, cell: CellKey) -> list[Path]:
+    """Return the chain files of all runs of a cell."""
+    return [chain_path(results, study, cell, seed) for seed in range(study.seeds)]
+
+
+def kept_draws(path: Path) -> Floats:
+    """Return the second halves of a run's chains, pooled: (draws, d).
+
+    Raises DpmcError for a file that is missing or not a chain file.
+    """
+    chain = read_chain(path)
+    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
+    kept = second_half(np.asarray(chain.draws), iterations, thin)
+    return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
+
+
+def problem_of(study: Study, label: str) -> Problem:
+    """Return the problem of a study's model: the same rows and start points as its chains have."""
+    spec = study.models[label]
+    if spec.rows_file is None:
+        return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
+    rows = read_rows(study, label, spec.rows_file)
+    own = datasets.from_rows(label, spec.model, spec.data, rows, definition=definition_of(study, label))
+    return datasets.with_exact_posterior(own)

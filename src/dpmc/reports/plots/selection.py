@@ -1,0 +1,74 @@
+"""Which models and methods of a study a figure shows, and which stand beside each other."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from dpmc.common.errors import DpmcError
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
+from dpmc.studies.pairs import partners
+
+CellKey = tuple[str, str, str]  # model, method, epsilon
+OnModel = tuple[str, str]  # model, and a method that runs on it
+
+
+def private_models(study: Study) -> list[str]:
+    """Return the study's model labels that have a finite budget."""
+    return [label for label, spec in study.models.items() if set(spec.epsilons) != {"inf"}]
+
+
+def selected(study: Study, ids: Sequence[str], labels: Iterable[str]) -> list[str]:
+    """Return those of a study's model labels that `ids` names, by label or catalogue id; all for no ids."""
+    labels = list(labels)
+    named = [label for name in ids for label in labels if name in (label, study.models[label].model)]
+    return list(dict.fromkeys(named)) if ids else labels
+
+
+def models_of(study: Study, ids: Sequence[str]) -> list[str]:
+    """Return the study's labels of the given models, by label or catalogue id, in the order of `ids`.
+
+    All for no ids. Models that run without privacy only (the clipping experiment) are left out: these
+    figures have a budget on their axis. Raises DpmcError when there is none.
+    """
+    labels = selected(study, ids, private_models(study))
+    if not labels:
+        raise DpmcError(
+            f"study {study.name}: none of its models belongs to this figure, which shows {', '.join(ids)}"
+        )
+    return labels
+
+
+def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Return the study's labels of the given methods, by label or algorithm, that run on some of the models.
+
+    All for no ids, in the study's order. Raises DpmcError when there is none.
+    """
+    names = ids or tuple(study.methods)
+    labels = [
+        label
+        for name in names
+        for label, spec in study.methods.items()
+        if name == (label if name in study.methods else spec.algorithm) and set(models) & set(spec.models)
+    ]
+    if not labels:
+        raise DpmcError(f"study {study.name}: {', '.join(names)} runs on none of the models of this figure")
+    return labels
+
+
+def pairs_of(study: Study, how: FigureKeys) -> dict[OnModel, OnModel]:
+    """Map what a figure shows as boxes to what stands beside it, by its key `pairs`; to itself without one.
+
+    Raises DpmcError where the study has nothing of the kind.
+    """
+    models = models_of(study, how.models)
+    of_models, of_methods = partners(how.pairs, study.models), partners(how.pairs, study.methods)
+    pairs: dict[OnModel, OnModel] = {}
+    for method, model in itertools.product(methods_of(study, how.methods, models), models):
+        other = of_models.get(model, model), of_methods.get(method, method)
+        run = all(on in study.methods[label].models for on, label in ((model, method), other))
+        if run and bool(how.pairs) == (other != (model, method)):
+            pairs[model, method] = other
+    if not pairs:
+        wanted = ", ".join(f"{shown} beside {other}" for shown, other in how.pairs.items())
+        raise DpmcError(f"study {study.name}: on {', '.join(models)} it has no pair of this figure: {wanted}")
+    return pairs

@@ -1,0 +1,228 @@
+"""Kind boxes: every cell, the values drawn, published boxes and partners beside ours, reasons for gaps."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import Results, typed
+from dpmc.reports.plots import plot, style
+from dpmc.studies.pairs import partners, tuned_pairs
+from figures.synthetic import (
+    EASY,
+    PUBLISHED,
+    THREE,
+    Method,
+    Model,
+    Study,
+    Table,
+    bars,
+    draw,
+    medians,
+    metrics,
+    notes,
+    study,
+    titles,
+)
+
+HARD = ("gauss-30d", "narrow-banana", "correlated-gauss")
+FIGURES = {
+    "mmd-easy": ("mmd", EASY),
+    "mmd-hard": ("mmd", HARD),
+    "clipping-hard": ("ratio_clip_fraction", HARD),
+    "acceptance-easy": ("acceptance_rate", EASY),
+    "acceptance-hard": ("acceptance_rate", (*HARD, "circle")),
+    "gradient-clipping": ("gradient_clip_fraction", (*EASY, *HARD, "circle")),
+}
+
+
+def of_circle() -> Study:
+    made = study(("circle",))
+    made.models["circle"] = Model("circle", ("0.5", "0.75", "1"))
+    return made
+
+
+def with_tuned(models: tuple[str, ...] = EASY[:1]) -> Study:
+    """A study of methods and their tuned partners."""
+    made = study(models)
+    made.methods |= {f"{method}-tuned": Method(method, models) for method in THREE}
+    return made
+
+
+def quartiles(of: Study, model: str, labels: tuple[str, ...]) -> list[tuple[float, ...]]:
+    """Quartiles of the made-up MMDs, by ε and then by label."""
+    results = Results.of_study(typed(metrics(of)), of)
+    cells = [(model, label, e) for e in of.models[model].epsilons for label in labels]
+    return [tuple(np.quantile(results.values(*cell, "mmd"), [0.25, 0.5, 0.75])) for cell in cells]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_boxes_have_the_values_and_the_order_of_the_study(name: str) -> None:
+    metric, models = FIGURES[name]
+    of = study((*EASY, *HARD, "circle"))
+    of.models["circle"].epsilons = ("0.5", "0.75", "1")
+    of.models["clipping-2d"] = Model("flat-banana-2d", ("inf",), 100_000)  # has no budget, is in none of them
+    of.methods["rwmh-4"] = Method("rwmh", ("clipping-2d",))
+    table = metrics(of, names=(metric,))
+    figure = draw(name, of, table)
+    assert titles(figure) == [style.MODEL_TITLES[model] for model in models]
+    methods = ["dp-hmc"] if name == "gradient-clipping" else THREE
+    chosen = (
+        table[table.metric == metric].astype({"value": float}).groupby(["model", "epsilon", "method"]).value
+    )
+    for axes, model in zip(figure.axes, models, strict=True):
+        cells = [(model, epsilon, method) for epsilon in of.models[model].epsilons for method in methods]
+        assert medians(axes) == pytest.approx([chosen.get_group(cell).median() for cell in cells])
+
+
+def test_published_boxes_stand_beside_ours() -> None:
+    figure = draw("mmd-easy", study())
+    assert [len(bars(axes)) for axes in figure.axes] == [18, 18, 18, 18]
+    table = pd.read_csv(PUBLISHED / "mmd.csv", dtype={"epsilon": str})
+    cell = (table.model == "flat-banana-10d") & (table.method == "dp-hmc") & (table.epsilon == "6")
+    box = table[cell].set_index("statistic").value
+    assert bars(figure.axes[1])[-1] == pytest.approx((box["q1"], box["median"], box["q3"]))
+
+
+def test_nothing_published_is_drawn_beside_another_experiment(tmp_path: Path) -> None:
+    other_size, other_label, per_iteration = study(EASY[:1]), study(("mine",)), study(EASY[:1])
+    other_size.models["flat-banana-2d"].n = 5000
+    other_label.models["mine"].model = "flat-banana-2d"
+    per_iteration.epsilon_kind = "per-iteration"
+    for of in (other_size, other_label, per_iteration):
+        assert bars(draw("mmd-easy", of).axes[0]) == []
+    assert "per iteration" in draw("mmd-easy", per_iteration).axes[0].get_xlabel()
+    same_size = study(EASY[:1])
+    same_size.models["flat-banana-2d"].n = 100_000
+    assert len(bars(draw("mmd-easy", same_size).axes[0])) == 18
+    assert bars(draw("mmd-easy", same_size, published=tmp_path).axes[0]) == []
+    # two methods at three ε; no MMD was published
+    assert [len(bars(axes)) for axes in draw("circle", of_circle()).axes] == [6, 6, 0]
+
+
+def test_a_published_box_is_inside_the_axis_even_where_ours_are_small() -> None:
+    of = study(EASY[:1])
+    table = metrics(of)
+    table.loc[table.metric == "mmd", "value"] = "0.001"
+    (axes,) = draw("mmd-easy", of, table).axes
+    assert axes.get_ylim()[1] > max(top for *_, top in bars(axes))
+
+
+def test_a_missing_box_has_a_reason() -> None:
+    of = study(EASY[:1])
+    table = metrics(
+        of, {(EASY[0], "dp-penalty", "1"): 1, (EASY[0], "dp-hmc", "1"): 0, (EASY[0], "dp-hmc", "2"): 3}
+    )
+    mmd, hmc = table.metric == "mmd", table.method == "dp-hmc"
+    two = (table.epsilon == "4") & table.seed.isin(["3", "4"])
+    table = table[~(hmc & (table.epsilon == "6")) & ~(mmd & hmc & ((table.epsilon == "5") | two))]
+    more = Table()
+    more.add(EASY[0], "dp-hmc", "5", 0, "status", "mean_error: x; mmd, y: some draws are not finite")
+    (axes,) = draw("mmd-easy", of, pd.concat([table, more.frame()])).axes
+    missing = ["0 iterations", "1 iteration", "no results", "some draws are not finite"]
+    assert notes(axes) == ["18 of 20", "k = 3", *(f"no box: {reason}" for reason in missing)]
+    assert len(medians(axes)) == 18 - 4
+
+
+def test_a_variant_is_drawn_only_for_the_models_that_it_runs_on() -> None:
+    of = study(EASY[:2])
+    of.methods["dp-hmc-reused"] = Method("dp-hmc", EASY[:1])
+    assert [len(medians(axes)) for axes in draw("mmd-easy", of).axes] == [24, 18]
+
+
+def test_rows_of_other_studies_are_left_out() -> None:
+    of = study(EASY[:1])
+    table = metrics(of)
+    both = pd.concat([table, table.assign(study="other", value="99")])
+    assert medians(draw("mmd-easy", of, both).axes[0]) == medians(draw("mmd-easy", of, table).axes[0])
+
+
+def test_boxes_are_tuned_and_slim_bars_their_partners() -> None:
+    of = with_tuned(EASY)
+    figure = draw("tuned-easy", of)
+    for axes, model in zip(figure.axes, EASY, strict=True):
+        tuned = quartiles(of, model, tuple(f"{method}-tuned" for method in THREE))
+        assert medians(axes) == pytest.approx([median for _, median, _ in tuned])
+        assert np.array(bars(axes)) == pytest.approx(np.array(quartiles(of, model, THREE)))
+
+
+def test_only_methods_with_a_partner_on_the_model_are_drawn() -> None:
+    of = with_tuned(EASY[:2])
+    of.methods["dp-barker"] = Method("dp-barker", EASY[:2])
+    of.methods["dp-hmc-tuned"].models = EASY[:1]
+    figure = draw("tuned-easy", of)
+    assert [(len(medians(axes)), len(bars(axes))) for axes in figure.axes] == [(18, 18), (12, 12)]
+
+
+def test_pairs_of_models() -> None:
+    """Only models with a partner have a panel; a pair has the name of the shorter label."""
+    of = study(EASY[:2], THREE[:2])
+    of.models["flat-banana-2d-wide"] = Model("flat-banana-2d", ("2", "4", "9"))
+    of.methods["dp-penalty"].models = (*EASY[:2], "flat-banana-2d-wide")
+    figure = draw("tuned", of, pairs={"*-wide": "*"})
+    assert titles(figure) == [style.MODEL_TITLES["flat-banana-2d"]]
+    wide = quartiles(of, "flat-banana-2d-wide", ("dp-penalty",))
+    assert medians(figure.axes[0]) == pytest.approx([median for _, median, _ in wide])
+    every = quartiles(of, "flat-banana-2d", ("dp-penalty",))
+    assert np.array(bars(figure.axes[0])) == pytest.approx(np.array([every[1], every[3]]))  # it has no ε = 9
+
+
+def test_a_partner_without_values_has_no_bar_and_may_be_another_study_s() -> None:
+    of, taken = with_tuned(), with_tuned()
+    table = metrics(of, {(EASY[0], "dp-hmc", "1"): 1, (EASY[0], "dp-penalty-tuned", "1"): 1})
+    (axes,) = draw("tuned-easy", of, table).axes
+    assert notes(axes) == ["no box: 1 iteration"]
+    assert (len(medians(axes)), len(bars(axes))) == (17, 17)
+    elsewhere = table.copy()
+    elsewhere.loc[elsewhere["method"].isin(THREE), "study"] = "elsewhere"
+    for method in THREE:
+        taken.methods[method].from_study = "elsewhere"
+    assert bars(draw("tuned-easy", taken, elsewhere).axes[0]) == bars(axes)
+
+
+def test_partners() -> None:
+    """A star is any text, the same on both sides; tuned pairs have settings of a search."""
+    labels = ("a", "b", "a-tuned", "c-tuned", "tuned", "x-b-y", "b-y")
+    assert partners({"*-tuned": "*"}, labels) == {"a-tuned": "a"}
+    assert partners({"x-*-y": "*", "a": "b", "b": "none"}, labels) == {"x-b-y": "b", "a": "b"}
+    assert partners({"*": "*-tuned"}, labels) == {"a": "a-tuned"}
+    of = with_tuned()
+    of.methods["dp-barker"] = of.methods["dp-sgld-tuned"] = Method("dp-barker", EASY[:1])
+    assert tuned_pairs(of) == {method: f"{method}-tuned" for method in THREE}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ending", ["pdf", "png", "svg"])
+def test_the_same_metrics_give_the_same_bytes(tmp_path: Path, ending: str) -> None:
+    """Whatever the user's settings of Matplotlib are."""
+    of, table = study(EASY[:1]), tmp_path / "metrics.csv"
+    metrics(of).to_csv(table, index=False)
+    first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
+    plot("mmd-easy", of, [table], PUBLISHED, [first])
+    with matplotlib.rc_context({"font.size": 20.0, "lines.linewidth": 7.0, "axes.grid": True}):
+        plot("mmd-easy", of, [table], PUBLISHED, [second])
+    assert first.read_bytes() == second.read_bytes() and b"CreationDate" not in first.read_bytes()
+
+
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
+    of, table, output = study(EASY[:1]), tmp_path / "metrics.csv", tmp_path / "figure.pdf"
+    metrics(of).to_csv(table, index=False)
+    (tmp_path / "broken.csv").write_text("study,model\na,b\n")
+    (tmp_path / "mmd.csv").write_text("model,method,epsilon,statistic,value\na,b,1,q1,x\n")
+    cases = [
+        ("mmd-hardest", table, output, "unknown, must be one of comparison"),
+        ("mmd-easy", tmp_path / "none.csv", output, "no such file"),
+        ("mmd-easy", tmp_path / "broken.csv", output, "column 'method' is missing"),
+        ("mmd-easy", table, tmp_path / "figure.jpeg", "must end in one of .pdf, .png, .svg"),
+        ("mmd-easy", table, output, "mmd.csv: not a table of published boxes"),
+        ("circle", table, output, "none of its models belongs to this figure"),
+        ("tuned", table, output, r"it has no pair of this figure: \*-tuned "),
+    ]
+    for name, source, target, message in cases:
+        with pytest.raises(DpmcError, match=message) as caught:
+            plot(name, of, [source], tmp_path, [target])  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value) and not target.exists()
+    with pytest.raises(DpmcError, match="dp-hmc runs on none of the models"):
+        draw("gradient-clipping", study(EASY, ("dp-penalty",)))

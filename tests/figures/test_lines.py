@@ -1,0 +1,161 @@
+"""Kinds lines and traces: the values drawn, methods and data sets left out, broken tables."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpmc.common.errors import DpmcError
+from dpmc.reports import plots
+from dpmc.reports.plots import lines, style, traces
+from dpmc.studies import Study
+from dpmc.studies.figures import declared_figure
+from figures.fast_tables import metrics_of, real_study, write_tables
+from figures.synthetic import curves, draw
+
+GUARANTEED = ["dp-penalty", "dp-barker", "dp-fast-mh-corrected", "dp-fast-mh-full-corrected"]
+
+
+def value_of(model: str, method: str, epsilon: str, metric: str) -> float:
+    share = metric.endswith(("rate", "fraction", "accuracy"))
+    size = 0.5 + 0.01 * len(method) if share else 10.0 + len(method)
+    return size if epsilon == "inf" else size * (1.0 if share else 1.0 + float(epsilon))
+
+
+def spent_by(method: str, epsilon: str) -> float:
+    return float(epsilon) if method in (*GUARANTEED, "dp-barker-digits") else np.inf
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Study, Path]:
+    study = real_study()
+    write_tables(study, tmp_path, spent_by)
+    return study, tmp_path
+
+
+def drawn(name: str, study: Study, results: Path):
+    return draw(name, study, metrics_of(study, value_of), Path("none"), results)
+
+
+@pytest.mark.parametrize(
+    "name", ["mixture", "logistic-fashion", "logistic-digits", "variants", "equal-budget"]
+)
+def test_one_kind_of_epsilon_an_axis(made, name):
+    labels = [axes.get_xlabel() for axes in drawn(name, *made).axes]
+    total, each = ([label for label in labels if word in label] for word in ("total ε", "per iteration"))
+    assert bool(total) == (name == "equal-budget") != bool(each)
+    assert all("claimed" in label for label in each)
+
+
+def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
+    panel = lines.panels_of(study, declared_figure(study.path, "equal-budget"))[0]
+    looks = {method: style.line_style(study, method) for method in methods}
+    return traces.by_total(study, dataclasses.replace(panel, methods=looks), table)
+
+
+def test_equal_budget_shows_only_methods_with_a_guarantee(made):
+    study, results = made
+    table = pd.read_csv(results / "dp-fast-mh/traces/mixture.csv", dtype={"epsilon": str})
+    every = [label for label, spec in study.methods.items() if "mixture" in spec.models]
+    guaranteed = [style.line_style(study, label) for label in GUARANTEED]
+    assert [curve.look for curve in of_totals(study, table, every)] == guaranteed
+    chains = of_totals(study, table, ["dp-penalty"])
+    assert chains[2].points[0] == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
+    assert sorted(declared_figure(study.path, "equal-budget").methods) == sorted(GUARANTEED)
+    assert len({axes.get_xlim() for axes in drawn("equal-budget", study, results).axes[:5]}) == 1
+
+
+def test_the_best_within_a_total_is_the_lower_envelope():
+    study = real_study()
+    rows = [
+        ("dp-penalty", epsilon, iteration, metric, value)
+        for epsilon, points in {
+            "0.01": [(1.0, 9.0), (3.0, 5.0), (9.0, 6.0)],
+            "0.02": [(2.0, 7.0), (4.0, 8.0), (8.0, 1.0)],
+        }.items()
+        for iteration, point in enumerate(points, start=2)
+        for metric, value in zip(("epsilon_total", "symmetric_kl"), point, strict=True)
+    ]
+    rows += [("dp-barker", "0.01", 2, "epsilon_total", 16.0), ("dp-barker", "0.01", 2, "symmetric_kl", 4.0)]
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "iteration", "metric", "value"])
+    curve, other = of_totals(study, table, ["dp-penalty", "dp-barker"])
+    # drawn on to the largest total of any
+    expected = [(1.0, 9.0), (2.0, 7.0), (3.0, 5.0), (8.0, 1.0), (16.0, 1.0)]
+    assert list(zip(*curve.points, strict=True)) == expected and curve.steps
+    assert set(zip(*other.points, strict=True)) == {(16.0, 4.0)}
+
+
+def test_methods_without_a_guarantee_are_hollow_and_dashed():
+    study = real_study()
+    for label, spec in study.methods.items():
+        if "inf" not in study.epsilons(spec.models[0], label):
+            look = style.line_style(study, label)
+            true = spec.options.get("variant", "corrected") == "corrected"
+            assert (look.line == style.SOLID) == true != (look.line2d["markerfacecolor"] == "white"), label
+
+
+def test_mixture_shows_the_values_of_the_tables(made):
+    study, results = made
+    table = metrics_of(study, value_of)
+    cell = (table.model == "mixture") & (table.method == "dp-penalty") & (table.epsilon == "0.05")
+    table.loc[cell & (table.metric == "symmetric_kl"), "value"] = ["2", "4", "8"]
+    axes = draw("mixture", study, table, Path("none"), results).axes
+    colour, black = (style.line_style(study, method).colour for method in ("dp-penalty", "mh"))
+    epsilons = study.models["mixture"].epsilons
+    expected = {e: value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in epsilons} | {"0.05": 4.0}
+    shown = curves(axes[0])
+    assert [y for _, y in shown[colour, False]] == pytest.approx(list(expected.values()))
+    assert shown[black, False][0][1] == value_of("mixture", "mh", "inf", "symmetric_kl")  # across
+    bar = next(bars for bars in axes[0].containers if bars.lines[0].get_color() == colour)
+    assert tuple(bar.lines[2][0].get_segments()[2][:, 1]) == (3.0, 6.0)  # quartiles of 2, 4, 8
+    level = 1.0 + len("dp-penalty") / 10.0
+    middle = [level + 1.0 + 20.0 / i for i in (501, 1001, 2001)]  # the median of three seeds
+    for place, times in ((2, 1.0), (3, 1e-4), (4, 10.0)):
+        x, y = zip(*curves(axes[place])[colour, False], strict=True)
+        assert list(y) == pytest.approx(middle)
+        assert list(x) == pytest.approx([times * i for i in (501, 1001, 2001)])
+    _, files = plots.reads("mixture", study, results)
+    assert files == [results / "dp-fast-mh/traces/mixture.csv", results / "dp-fast-mh/speed.csv"]
+
+
+def test_a_data_set_that_is_unavailable_has_no_figure(made):
+    study, results = made
+    rest = study.model_copy(update={"models": {"mixture": study.models["mixture"]}})
+    assert plots.applies("logistic-fashion", study) and plots.applies("mixture", rest)
+    assert not plots.applies("logistic-fashion", rest) and not plots.applies("logistic-digits", rest)
+
+
+def test_barker_on_digits_is_absent_at_small_epsilon(made):
+    axes = drawn("logistic-digits", *made).axes
+    colour = style.line_style(made[0], "dp-barker-digits").colour
+    assert len(curves(axes[0])[colour, False]) == 2 and (colour, False) not in curves(axes[4])
+
+
+def test_only_iterations_that_all_runs_have(made):
+    table = pd.read_csv(made[1] / "dp-fast-mh/traces/mixture.csv", dtype=str)
+    table = table.astype({"iteration": int, "value": float})
+    shorter = table[~((table.seed == "1") & (table.iteration == 1001))]
+    assert list(traces.medians(shorter, "dp-penalty", "0.05", "symmetric_kl").index) == [501, 2001]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no such file"),
+        ("study,model\n", "'method' is missing"),
+        (
+            "study,model,method,epsilon,iterations,seconds_per_iteration\na,mixture,mh,inf,100,fast\n",
+            "'fast'",
+        ),
+    ],
+)
+def test_a_broken_table_is_one_line(made, text, message):
+    study, results = made
+    file = results / "dp-fast-mh/speed.csv"
+    file.unlink()
+    if text:
+        file.write_text(text)
+    with pytest.raises(DpmcError, match=message):
+        drawn("mixture", study, results)
