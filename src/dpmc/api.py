@@ -248,7 +248,7 @@ def tune(
     from tempfile import TemporaryDirectory
 
     from dpmc.sampling import loop
-    from dpmc.tuning import first_setting, search
+    from dpmc.tuning import search
 
     chains = _count("chains", chains, most=MOST_CHAINS)
     trials, seeds = _count("trials", trials), _count("seeds", seeds)
@@ -268,11 +268,11 @@ def tune(
     given = _hyperparameters(hyperparameters)
     if given:
         _algorithm(algorithm, given, problem.dimension)
-    bench = first_setting.bench(cell, given)
+    task = search.task_of_cell(cell, given)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        found = search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        found = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(found) if progress else ():
         print(f"dpmc: warning: {text}", file=sys.stderr)
     return found

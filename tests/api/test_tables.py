@@ -115,7 +115,7 @@ def test_refused_tables_are_reported_with_line_and_column(source: Any, words: st
         ("a.csv", "1.2.3\n1\n", "a.csv: line 1: '1.2.3' is neither a number nor a column's name"),
         ("a.csv", "x,12a\n1,2\n", "a.csv: line 1: '12a' is neither a number nor a column's name"),
         ("a.csv", "x,y\n1,2\n3,\n", "a.csv: line 3: column y is missing"),
-        ("a.csv", "x,y\n1,2\n3,inf\n", "a.csv: line 3: column y: is NaN or infinite"),
+        ("a.csv", "x,y\n1,2\n3,inf\n", "a.csv: line 3: column y: 'inf' is not a number"),
         ("a.csv", "x,y\n1,2\nNA,4\n", "a.csv: line 3: column x: 'NA' is not a number"),
         ("a.txt", "1\n", "a.txt: must end in .csv, .parquet, .nc"),
         ("a.parquet", "1\n", "a.parquet: cannot be read"),
@@ -157,8 +157,8 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x,y\n1,2\n\n3,4\n", "line 3: is blank, must be a row"),
-        ("x,y\n1,2\n3,4\n\n", "line 4: is blank"),
+        ("x,y\n1,2\n\n3,4\n", "line 3: column x is missing; every line must be a row"),
+        ("x,y\n1,2\n3,4\n\n", "line 4: column x is missing"),
         ("\n1\n2\n", "line 1: is blank"),
         ("\ufeff\n1\n2\n", "line 1: is blank"),
         ("NA,NA\n1,2\n", "line 1: 'NA' may be a missing value or a column's name"),

@@ -38,7 +38,7 @@ def mine(tmp_path, table, monkeypatch) -> Path:
 
 def arrays(folder: Path) -> dict[str, np.ndarray]:
     place = folder / "data/downloads/mnist"
-    return {name: idx.read(place / f"{name}.gz") for name in tiny.NAMES}
+    return {name: idx.parse(idx.content(place / f"{name}.gz"), name) for name in tiny.NAMES}
 
 
 def expected(folder: Path, own: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +197,7 @@ def test_a_file_without_the_newer_arrays_is_read(tmp_path):
     ("field", "array", "words"),
     [
         ("test_rows", np.zeros((3, 7)), "test_rows: shape (3, 7) must be ('any', 1)"),
-        ("test_rows", np.full((3, 1), np.nan), "test_rows: row 0"),
+        ("test_rows", np.full((3, 1), np.nan), "test_rows: has a value that is NaN"),
         ("histogram_counts", np.zeros((4, 4)), "histogram_counts: shape (4, 4)"),
     ],
 )

@@ -44,11 +44,6 @@ def test_split_equals_jax():
     ]
 
 
-def test_split_makes_two_keys_by_default():
-    key = threefry.key(742983)
-    assert threefry.split(key).tolist() == threefry.split(key, 2).tolist()
-
-
 def test_uniform_equals_jax_bit_for_bit():
     key = threefry.key(7)
     expected = [

@@ -51,7 +51,7 @@ def tune(options: argparse.Namespace) -> None:
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; draw the search if `--figure` is given. Returns what `tune` writes."""
     from dpmc.reports.plots import FORMATS
-    from dpmc.tuning import first_setting, search
+    from dpmc.tuning import search
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
@@ -67,7 +67,6 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         table,
         trials=at_least(1, "trials", options.trials, study.tuning.trials) or 1,
         seeds=at_least(1, "seeds", options.seeds, study.tuning.seeds) or 1,
-        begin=first_setting.begin,
         progress=progress_of(name, options.quiet, "trials"),
     )
     for text in search.warnings(result):

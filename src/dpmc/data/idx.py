@@ -52,14 +52,6 @@ def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
     return np.frombuffer(raw, kind, offset=start).reshape(shape)
 
 
-def read(path: Path) -> npt.NDArray[Any]:
-    """Read the array of an IDX file, plain or gzip.
-
-    Raises DpmcError for any other file.
-    """
-    return parse(content(path), str(path))
-
-
 def dump(array: npt.NDArray[np.uint8]) -> bytes:
     """Return the bytes of the IDX file of an array of unsigned bytes."""
     header = bytes([0, 0, 0x08, array.ndim]) + np.array(array.shape, ">u4").tobytes()
