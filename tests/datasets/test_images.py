@@ -148,12 +148,7 @@ def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
         ("circle", "mnist-79", None, "columns"),
         ("logistic-mnist", "mnist-79", 241, "n: 241 is more than the 240 rows of mnist-79"),
         ("logistic-simulated", "mnist-79", None, "norms up to 6, logistic-simulated takes 5"),
-        (
-            "logistic-mnist",
-            "mnist-17",
-            None,
-            "published, tuning, fresh-<number>, or one of fashion-79",
-        ),
+        ("logistic-mnist", "mnist-17", None, "published, tuning, fresh-<number>, or one of fashion-79"),
     ],
 )
 def test_images_that_do_not_fit_the_model_are_refused(mine, model, name, n, words):

