@@ -54,10 +54,3 @@ def test_broken_files_are_refused_by_name(tmp_path, raw, words):
         read(tmp_path / "file")
     assert str(tmp_path / "file") in str(caught.value) and words in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(DpmcError, match="no such file"):
-        read(tmp_path / "nothing")
-    with pytest.raises(DpmcError, match="cannot be read"):
-        read(tmp_path)

@@ -180,14 +180,6 @@ def test_the_mixture_s_problem_holds_the_histogram_of_exact_draws(tmp_path):
     np.testing.assert_allclose(halves[0], halves[1], atol=0.1)
 
 
-def test_a_file_without_the_newer_arrays_is_read(tmp_path):
-    problem = datasets.build("circle", "circle", "fresh-0", n=50, starts=2)
-    problem.write(tmp_path / "problem.nc")
-    again = read_problem(tmp_path / "problem.nc")
-    assert again.test_rows.size == again.histogram_edges.size == again.histogram_counts.size == 0
-    assert again.caveat == ""
-
-
 @pytest.mark.parametrize(
     ("field", "array", "words"),
     [

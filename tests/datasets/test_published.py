@@ -186,14 +186,6 @@ def test_prior_variance_of_the_correlated_gaussian_is_100_and_not_100_squared(co
     assert slope != pytest.approx(scales[100.0**2], rel=2e-8)
 
 
-def test_more_chains_keep_the_first_ones():
-    few = published.starts(np.zeros(10), 1.0, chains=20)
-    many = published.starts(np.zeros(10), 1.0, chains=40)
-    assert many.shape == (40, 10)
-    np.testing.assert_array_equal(many[:20], few)
-    assert len(np.unique(many[:, 0])) == 40
-
-
 def test_banana_posterior_draws_are_a_bent_gaussian():
     mu, variance, a, b, m = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 9.0]), 5.0, 7.0, 0.5
     size = 100000

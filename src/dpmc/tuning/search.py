@@ -210,7 +210,8 @@ class Task:
         cell = self.cell(self.start)
         content = [
             [self.study, self.model, self.method, self.problem.dataset, seeds],
-            [self.pinned, self.start, identity(cell, 0), cell.thin, cell.most_draws],
+            [self.pinned, self.start, identity(cell, 0)],
+            [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws],
             [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
             [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
             # Changes of what values a trial, besides what makes its data and chains, which `identity` covers.
