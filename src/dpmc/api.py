@@ -251,7 +251,7 @@ def tune(
     from tempfile import TemporaryDirectory
 
     from dpmc.sampling import loop
-    from dpmc.tuning import first_setting, search
+    from dpmc.tuning import search
 
     algorithm_class(algorithm)  # raises for an unknown one
     if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
@@ -271,11 +271,11 @@ def tune(
     given = _hyperparameters(hyperparameters)
     if given:
         _algorithm(algorithm, given, problem.dimension)
-    bench = first_setting.bench(cell, given)
+    task = search.task_of_cell(cell, given)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        result = search.searched(bench, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        result = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         print(f"dpmc: warning: {text}", file=sys.stderr)
     return result

@@ -18,9 +18,9 @@ def problems():
 
 def test_covariance_of_the_gaussian_is_the_papers(problems):
     covariance = np.linalg.inv(problems["paper-gauss"].model.precision)
-    assert covariance[0, 0] == pytest.approx(0.9059993, abs=5e-8)
-    assert covariance[0, 1] == pytest.approx(-0.2985238, abs=5e-8)
     np.testing.assert_allclose(covariance, dp_hmc_covariance(), rtol=0.0, atol=1e-13)
+    expected = [0.9059993382618482, -0.29852380313100857, 0.5244587422236118]
+    np.testing.assert_allclose(covariance[0, :3], expected, rtol=0.0, atol=1e-13)
     assert np.linalg.eigvalsh(covariance)[[0, -1]] == pytest.approx([0.01267115375564109, 4.774418675230966])
 
 
@@ -32,7 +32,8 @@ def test_rows_are_the_papers(problems):
     last = [-1.0815510960844505, 2.155935772122432, -1.7284962509272908, -3.1967109352880696]
     np.testing.assert_allclose(gauss.rows[-1, -4:], last, rtol=0.0, atol=1e-11)
     assert banana.rows.shape == (100_000, 2)
-    np.testing.assert_allclose(banana.rows[0], [7.4382614269080625, -34.443502149126076], atol=1e-11)
+    expected = [[7.4382614269080625, -34.443502149126076], [-52.951646205456356, 36.29617453438725]]
+    np.testing.assert_allclose(banana.rows[[0, -1]], expected, rtol=0.0, atol=1e-11)
     np.testing.assert_array_equal(banana.rows, problems["paper-banana-wide"].rows)
 
 

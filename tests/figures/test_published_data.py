@@ -98,10 +98,9 @@ def test_our_mmd_of_the_baselines_is_the_published_one(model: str, temperature: 
     def exact(key: threefry.Key) -> np.ndarray:
         return published.banana_posterior_draws(key, 1000, mean, 1.0 / precision, a, 0.0, 0.0)
 
-    reference = exact(threefry.key(published.REFERENCE_KEYS["banana"]))
+    reference, *baselines = map(exact, published.posterior_keys("banana"))
     ours = [
-        published_mmd(exact(key), reference, np.random.default_rng(index))
-        for index, key in enumerate(published.baseline_keys())
+        published_mmd(draws, reference, np.random.default_rng(index)) for index, draws in enumerate(baselines)
     ]
     table = read("mmd")
     theirs = table[(table.model == model) & (table.method == "baseline")].sort_values("index").value

@@ -82,18 +82,12 @@ def plot(options: argparse.Namespace) -> None:
     if name in tables.TABLES:
         _write_table(study, options)
         return
-    declared_figure(study.path, options.figure)
-    models, read = plots.reads(options.figure, study, options.results)
+    models, read = plots.reads(name, study, options.results)
     if models and not options.metrics:
-        raise DpmcError(f"--metrics: needed to draw {options.figure}")
-    written = [
-        Output("--output", output, plots.kind_of_output(options.figure, study, output))
-        for output in options.output
-    ]
-    metrics = [("--metrics", file) for file in options.metrics]
-    inputs = [*metrics, *(("--results", file) for file in read)]
-    outputs.check(written, inputs, options.force)
-    plots.plot(options.figure, study, options.metrics, options.published, options.output, options.results)
+        raise DpmcError(f"--metrics: needed to draw {name}")
+    written = [Output("--output", file, plots.kind_of_output(name, study, file)) for file in options.output]
+    outputs.check(written, _read(options, read), options.force)
+    plots.plot(name, study, options.metrics, options.published, options.output, options.results)
 
 
 def _write_table(study: Study, options: argparse.Namespace) -> None:

@@ -58,7 +58,7 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     from dpmc.reports import plots
     from dpmc.reports.plots import search as figure
     from dpmc.reports.plots import style
-    from dpmc.tuning import first_setting, search, trials
+    from dpmc.tuning import search, trials
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
@@ -73,7 +73,6 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
         table,
         trials=options.trials or study.tuning.trials,
         seeds=options.seeds or study.tuning.seeds,
-        begin=first_setting.begin,
         progress=None if options.quiet else reporter(name, "trials"),
     )
     for text in search.warnings(result):

@@ -43,7 +43,7 @@ class Chains:
     totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, also after the last kept draw
     attributes: dict[str, Any]
     random_rows: np.ndarray | None = (
-        None  # (3, c, k) as RANDOM_ROWS: rows used, tests with noise, tests on all rows
+        None  # (3, c, k) as RANDOM_ROWS: rows used, tests with noise, on all rows
     )
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
 
@@ -96,23 +96,22 @@ def tree(chains: Chains) -> "xarray.DataTree":
 
 
 def write_chains(path: Path, chains: Chains) -> None:
-    """Write one chain file."""
-    content = tree(chains)
-    write_netcdf(path, content, {node.path: _encoding(node.variables) for node in content.children.values()})
-
-
-def _encoding(variables: Mapping[Any, "xarray.Variable"]) -> dict[Any, dict[str, Any]]:
-    """Return the encoding of variables: no fill value; large ones compressed, except draws.
+    """Write one chain file, with large arrays compressed, except draws.
 
     Compression shrinks counts to a tenth or less. Draws shrink only to a half or a fifth, and compressing
     them would take longer than everything else.
     """
+    content = tree(chains)
     small = {"_FillValue": None}
     large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
-    return {
-        name: large if variable.size > 10_000 and name != "theta" else small
-        for name, variable in variables.items()
+    encoding = {
+        group.path: {
+            name: large if variable.size > 10_000 and name != "theta" else small
+            for name, variable in group.variables.items()
+        }
+        for group in content.children.values()
     }
+    write_netcdf(path, content, encoding)
 
 
 @dataclass
@@ -175,18 +174,18 @@ def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
         )
 
 
-#: Attributes that metrics and figures need; and those that they use if present (…_IF_KNOWN).
-_TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
-_COUNTS = {
-    "seed": 0,
-    "iterations": 0,
-    "n": 1,
-    "rows_per_evaluation": 1,
-    "ratio_evaluations_per_iteration": 0,
-    "gradient_evaluations_per_iteration": 0,
+#: Attributes that metrics and figures need, and those that they use if there: texts, or the least of a count.
+NEEDED: dict[str, Any] = {
+    **dict.fromkeys(("study", "model", "method", "epsilon", "dataset", "status", "ledger"), str),
+    **dict.fromkeys(("seed", "iterations"), 0),
+    **dict.fromkeys(("n", "rows_per_evaluation"), 1),
+    **dict.fromkeys(("ratio_evaluations_per_iteration", "gradient_evaluations_per_iteration"), 0),
 }
-_COUNTS_IF_KNOWN = {"thin": 1, "chains": 1, "dimension": 1, "budget_iterations": 0}
-_TEXTS_IF_KNOWN = ("variant", "epsilon_kind", "algorithm", "caveat")
+USED: dict[str, Any] = {
+    **dict.fromkeys(("thin", "chains", "dimension"), 1),
+    **dict.fromkeys(("variant", "epsilon_kind", "algorithm", "caveat"), str),
+    "budget_iterations": 0,
+}
 
 
 def _check(chain: ChainFile) -> None:
@@ -196,35 +195,34 @@ def _check(chain: ChainFile) -> None:
         raise DpmcError(f"{chain.path}: {key}: {rule}")
 
     attrs = chain.attrs
-    for key in (*_TEXTS, *_COUNTS):
+    for key, rule in (NEEDED | USED).items():
         if key not in attrs:
-            refuse(key, "missing: is not the file expected here, or is damaged")
-    for key in (*_TEXTS, *(key for key in _TEXTS_IF_KNOWN if key in attrs)):
-        if not isinstance(attrs[key], str):
-            refuse(key, f"{shown(attrs[key])} must be a text")
-    for key, least in {
-        **_COUNTS,
-        **{k: least for k, least in _COUNTS_IF_KNOWN.items() if k in attrs},
-    }.items():
-        if key == "budget_iterations" and isinstance(attrs[key], str) and attrs[key] == "inf":
-            continue
-        try:
-            count(attrs[key], least, most=2**63)
-        except ValueError as error:
-            refuse(key, str(error))
+            if key in NEEDED:
+                refuse(key, "missing: is not the file expected here, or is damaged")
+        elif rule is str:
+            if not isinstance(attrs[key], str):
+                refuse(key, f"{shown(attrs[key])} must be a text")
+        elif attrs[key] != "inf" or key != "budget_iterations":
+            try:
+                count(attrs[key], rule, most=2**63)
+            except ValueError as error:
+                refuse(key, str(error))
     try:
         canonical_epsilon(attrs["epsilon"])
     except DpmcError as error:
         raise DpmcError(f"{chain.path}: {error}") from None
-    chains, kept = chain.draws.shape[:2] if chain.draws.ndim == 3 else (0, 0)
-    if chain.draws.ndim != 3 or chain.start.shape != (chains, chain.draws.shape[2]):
-        refuse("theta, theta_0", f"shapes {chain.draws.shape} and {chain.start.shape} do not fit each other")
-    if kept != attrs["iterations"] // attrs.get("thin", 1):
-        refuse(
-            "theta", f"{kept} draws of {attrs['iterations']} iterations, every {attrs.get('thin', 1)}th kept"
-        )
-    if chain.rows_used is not None and chain.rows_used.shape != (chains, kept):
-        refuse("rows_used", f"shape {chain.rows_used.shape} must be {(chains, kept)}")
+    if chain.draws.ndim != 3:
+        refuse("theta", f"shape {chain.draws.shape} must be of chains, draws and parameters")
+    chains, _, d = chain.draws.shape
+    kept = attrs["iterations"] // attrs.get("thin", 1)
+    shapes = {
+        "theta": (chain.draws, (chains, kept, d)),
+        "theta_0": (chain.start, (chains, d)),
+        "rows_used": (chain.rows_used, (chains, kept)),
+    }
+    for key, (values, shape) in shapes.items():
+        if values is not None and values.shape != shape:
+            refuse(key, f"shape {values.shape} must be {shape} after {attrs['iterations']} iterations")
     for key, totals in chain.totals.items():
         if totals.dtype.kind not in "iu" or totals.shape != (chains,) or (totals < 0).any():
             refuse(f"{key}_total", f"{shown(totals.tolist())} must be counts, one for each chain")
@@ -241,12 +239,10 @@ def _check_ledger(ledger: Any) -> None:
     if not isinstance(ledger, dict):
         raise TypeError(f"{shown(ledger)} must be a mapping")
     from_json([*ledger["performed"], *ledger["forfeited"]])
-    limits = [
-        place for place in (ledger["budget"], ledger if "delta" in ledger else None) if place is not None
-    ]
     for text in (ledger["accountant"]["name"], ledger["accountant"]["version"]):
         if not isinstance(text, str | int):
             raise TypeError(f"accountant: {shown(text)} must be a text")
+    limits = [place for place in (ledger["budget"], "delta" in ledger and ledger) if place]
     if limits and not real(ledger["epsilon_spent"]) >= 0.0:
         raise ValueError(f"epsilon_spent: {ledger['epsilon_spent']} must be at least 0")
     for place in limits:

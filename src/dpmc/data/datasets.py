@@ -13,7 +13,6 @@ import numpy as np
 
 from dpmc import models
 from dpmc.base import SimulatingModel
-from dpmc.common import threefry
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.common.threads import one_blas_thread
@@ -48,15 +47,10 @@ def build(
 ) -> Problem:
     """Return the problem of a model and a generated data set.
 
-    Parameters
-    ----------
-    label : the model's name in the study; with `dataset` it keys the random streams.
-    model_id : id in the catalogue, or `module:Class`.
-    dataset : published, tuning, fresh-<number>, or a data set of pictures.
-    n : number of rows; None for the catalogue's number.
-    starts : number of start points.
-    start : "perturbed" (Section 5.2), or "true" for the true θ in every chain.
-    definition : definition of a model that was given in Python.
+    `label`, the model's name in the study, keys the random streams together with `dataset`: published,
+    tuning, fresh-<number>, or a data set of pictures. `model_id` is its id in the catalogue, or
+    `module:Class`, `definition` that of a model given in Python. `n` is the number of rows, None for the
+    catalogue's. `start` is "perturbed" (Section 5.2), or "true" for the true θ in every one of the `starts`.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
@@ -67,11 +61,8 @@ def build(
     elif not re.fullmatch(DATASET_PATTERN, dataset):
         known = ", ".join(images.NAMES)
         raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
-    elif dataset == "published":
-        rows = _published_rows(model_id, definition, n or definition.n)
-        problem = _problem(label, model_id, dataset, definition, rows, starts)
     else:
-        rows = _fresh_rows(model_id, definition, n or definition.n, label, dataset)
+        rows = _generated_rows(model_id, definition, n or definition.n, label, dataset)
         problem = _problem(label, model_id, dataset, definition, rows, starts)
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
@@ -114,25 +105,21 @@ def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
     return tables.read_table(source, columns)[0]
 
 
-def _published_rows(model_id: str, definition: Definition, n: int) -> np.ndarray:
-    model = definition.model
-    if isinstance(model, Banana):
-        return published.banana_rows(n, model.variance, definition.true_theta, model.a)
-    if isinstance(model, Circle):
+def _generated_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
+    """Return published rows, or rows that are simulated for this data set."""
+    model, theta = definition.model, definition.true_theta
+    if dataset == "published" and isinstance(model, Banana):
+        return published.banana_rows(n, model.variance, theta, model.a)
+    if dataset == "published" and isinstance(model, Circle):
         return published.circle_rows(n)
-    if isinstance(model, Gaussian):
+    if dataset == "published" and isinstance(model, Gaussian):
         covariance = np.linalg.inv(model.precision)
-        seed = published.GAUSSIAN_SEEDS[model_id]
-        return published.gaussian_rows(n, covariance, definition.true_theta, seed)
-    raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
-
-
-def _fresh_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
-    if not hasattr(definition.model, "simulate"):
+        return published.gaussian_rows(n, covariance, theta, published.GAUSSIAN_SEEDS[model_id])
+    if dataset == "published":
+        raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
+    if not hasattr(model, "simulate"):
         hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
-        raise DpmcError(
-            f"model: {model_id} has no simulate(generator, theta, n){or_draw(definition.model)}: {hint}"
-        )
+        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n){or_draw(model)}: {hint}")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
@@ -148,11 +135,11 @@ def _simulated_rows(
 ) -> np.ndarray:
     """Return rows (n, d_x) simulated by a model at its true θ; raise DpmcError if they are not valid."""
     theta = np.array(definition.true_theta)
-    rows = cast(SimulatingModel, definition.model).simulate(generator, theta, n)
-    found: np.ndarray = array(rows, (n, None), f"model: {model_id}: simulate: rows")
+    simulated = cast(SimulatingModel, definition.model).simulate(generator, theta, n)
+    rows: np.ndarray = array(simulated, (n, None), f"model: {model_id}: simulate: rows")
     if ":" in model_id:  # a user's model: check that its likelihood accepts its simulated rows
-        calls.log_likelihood(definition.model, theta, found[:LEAST_DUMMIES])
-    return found
+        calls.log_likelihood(definition.model, theta, rows[:LEAST_DUMMIES])
+    return rows
 
 
 def _problem(
@@ -181,12 +168,18 @@ def _problem(
         posterior_mean=np.full(d, np.nan),
         posterior_covariance=np.full((d, d), np.nan),
     )
+    names: tuple[str, ...] = (dataset, label)
+    public = np.empty((0, d))  # posterior draws of public rows, which set the spread of start points
     if is_public(dataset):
         public = with_exact_posterior(problem).reference
     else:
-        public = _simulated_draws(definition, model_id, len(rows))
-    # Own rows may have any name: equal rows have equal start points.
-    names = (dataset, label) if is_public(dataset) else ("own rows",)
+        # No ε covers start points, so they must not depend on private rows, nor on the name of these.
+        names = ("own rows",)
+        if hasattr(model, "simulate") and hasattr(model, "posterior"):
+            others = _simulated_rows(definition, model_id, stream("rows for start points"), len(rows))
+            posterior = model.posterior(others, problem.temperature)
+            draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
+            public = array(draws, (REFERENCE_DRAWS, d), f"model: {model_id}: posterior: draws")
     problem.starts = _starts(model, names, public, true_theta, starts)
     problem.check(source or f"data {dataset} of {label}")
     return problem
@@ -203,35 +196,19 @@ def with_exact_posterior(problem: Problem) -> Problem:
     model, d = problem.model, problem.dimension
     if not hasattr(model, "posterior") or len(problem.reference):
         return problem
-    posterior = model.posterior(problem.rows, problem.temperature)
-    reference, baselines = _exact_draws(posterior, problem.label, problem.dataset)
-    where = f"model: {problem.model_id}: posterior"
-    problem.reference = array(reference, (REFERENCE_DRAWS, d), f"{where}: draws")
-    problem.baselines = array(baselines, (BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+    posterior, where = (
+        model.posterior(problem.rows, problem.temperature),
+        f"model: {problem.model_id}: posterior",
+    )
+    draws = array(_exact_draws(posterior, problem), (1 + BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+    problem.reference, problem.baselines = draws[0], draws[1:]
     problem.posterior_mean = array(posterior.mean(), (d,), f"{where}: mean")
     problem.posterior_covariance = array(posterior.covariance(), (d, d), f"{where}: covariance")
     if getattr(model, "histogram_truth", False):
-        generator = stream("histogram", problem.dataset, problem.label)
-        draws = model.posterior(problem.rows, problem.temperature).draws(generator, HISTOGRAM_DRAWS)
+        draws = posterior.draws(stream("histogram", problem.dataset, problem.label), HISTOGRAM_DRAWS)
         problem.histogram_edges = histogram.equal_edges(draws)
         problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
     return problem
-
-
-def _simulated_draws(definition: Definition, model_id: str, n: int) -> np.ndarray:
-    """Return exact posterior draws (draws, d) for n simulated rows; (0, d) if the model has none.
-
-    They set the spread of start points. No ε covers start points, so they must not depend on private rows.
-    """
-    model = definition.model
-    if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
-        return np.empty((0, len(definition.true_theta)))
-    rows = _simulated_rows(definition, model_id, stream("rows for start points"), n)
-    posterior = model.posterior(rows, definition.temperature(n))
-    draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
-    shape = (REFERENCE_DRAWS, len(definition.true_theta))
-    found: np.ndarray = array(draws, shape, f"model: {model_id}: posterior: draws")
-    return found
 
 
 def _starts(
@@ -272,34 +249,23 @@ def _image_problem(
     if n is not None and n > len(rows.train):
         raise DpmcError(f"n: {n} is more than the {len(rows.train)} rows of {wanted.name}")
     problem = _problem(label, model_id, wanted.name, definition, rows.train[:n], starts)
-    problem.test_rows, problem.caveat = rows.test, wanted.caveat
+    problem.test_rows, problem.caveat = rows.test, images.NOT_COVERED if wanted.own else ""
     problem.check(f"data {wanted.name} of {label}")
     return problem
 
 
-def _exact_draws(posterior: object, label: str, dataset: str) -> tuple[Any, list[Any]]:
-    """Return reference draws (1000, d) and baselines (10, 1000, d), by the thesis's keys if it has them."""
-    size = REFERENCE_DRAWS
-    if dataset == "published" and isinstance(posterior, BananaPosterior):
-        law, model = posterior, posterior.model
-        shape = (model.a, model.b, model.m)
-        samples = [
-            published.banana_posterior_draws(key, size, law.mu, law.variance, *shape)
-            for key in _published_keys("banana")
+def _exact_draws(posterior: Any, problem: Problem) -> list[np.ndarray]:
+    """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
+    if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
+        shape = (posterior.model.a, posterior.model.b, posterior.model.m)
+        return [
+            published.banana_posterior_draws(key, REFERENCE_DRAWS, posterior.mu, posterior.variance, *shape)
+            for key in published.posterior_keys("banana")
         ]
-    elif dataset == "published" and isinstance(posterior, GaussianPosterior):
-        samples = [
-            published.gaussian_posterior_draws(key, size, posterior.centre, posterior.spread)
-            for key in _published_keys("gaussian")
+    if problem.dataset == "published" and isinstance(posterior, GaussianPosterior):
+        return [
+            published.gaussian_posterior_draws(key, REFERENCE_DRAWS, posterior.centre, posterior.spread)
+            for key in published.posterior_keys("gaussian")
         ]
-    else:
-        samples = [
-            posterior.draws(stream("posterior", dataset, label, i), size)  # type: ignore[attr-defined]
-            for i in range(BASELINES + 1)
-        ]
-    return samples[0], samples[1:]
-
-
-def _published_keys(family: str) -> list[threefry.Key]:
-    """Return the thesis's keys of the reference draws and of the ten baselines."""
-    return [threefry.key(published.REFERENCE_KEYS[family]), *published.baseline_keys()]
+    generators = (stream("posterior", problem.dataset, problem.label, i) for i in range(1 + BASELINES))
+    return [posterior.draws(generator, REFERENCE_DRAWS) for generator in generators]

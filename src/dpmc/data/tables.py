@@ -1,15 +1,18 @@
 """Rows from a user's table: an array, a data frame, an xarray data set, or a file."""
 
-import csv
+import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import decimal, shown
+from dpmc.common.values import shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
 
@@ -17,6 +20,8 @@ SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
 MISSING = re.compile(
     r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
 )
+#: Numbers of a CSV file; `float` would also accept 1_0, nan and the digits of other scripts.
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -31,39 +36,35 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
 
     Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
+    import pandas  # slow to import
+
     if isinstance(source, str | Path):
         return _file(Path(source), columns)
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
         source = _frame(source, where)
-        kind = "pandas"
-    if kind == "pandas":
-        frame = source.to_frame() if source.ndim == 1 else source
-        return _from_frame(frame, columns, where)
-    try:
-        rows = np.asarray(_masked_as_nan(source))
-    except ValueError:  # lists of different lengths
-        rows = np.asarray(None)
-    if rows.dtype.kind not in "fiub" or rows.ndim not in (1, 2):
-        raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    names = _all_of_them(columns, rows.shape[1], where)
-    with np.errstate(
-        all="ignore"
-    ):  # a number beyond those of double precision becomes infinite, and is refused
-        rows = rows.astype(float)
-    return _checked(rows, names, where), names
+    elif kind != "pandas":
+        if np.ma.isMaskedArray(source):
+            source = np.ma.filled(source.astype(float), np.nan)
+        try:
+            source = np.asarray(source)
+        except ValueError:  # lists of different lengths
+            source = np.asarray(None)
+        if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
+            raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
+        source = pandas.DataFrame(source)
+    return _from_frame(source.to_frame() if source.ndim == 1 else source, columns, where)
 
 
 def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """Read rows and names of a file, by its suffix."""
     try:
         path.open("rb").close()
+        if path.suffix == ".csv":
+            return _read_csv(path, columns)
     except OSError as error:
         raise DpmcError(f"{path}: {error.strerror}") from None
-    if path.suffix == ".csv":
-        return _read_csv(path, columns)
     if path.suffix not in SUFFIXES:
         raise DpmcError(f"{path}: must end in {', '.join(SUFFIXES)}, or be read by pandas and given as table")
     try:
@@ -81,11 +82,6 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
     except (OSError, ValueError) as error:
         raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
     return _from_frame(frame, columns, str(path))
-
-
-def _masked_as_nan(source: Any) -> Any:
-    """Return an array with NaN for values that a mask of NumPy hides; others as they are."""
-    return np.ma.filled(source.astype(float), np.nan) if np.ma.isMaskedArray(source) else source
 
 
 def _unwritten_as_nan(variable: Any) -> Any:
@@ -118,146 +114,105 @@ def _frame(data: Any, where: str) -> Any:
     return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
 
 
-def _from_frame(frame: Any, columns: Sequence[str] | None, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return rows and names of a data frame; numbered columns have no names."""
+def _from_frame(
+    frame: "DataFrame", columns: Sequence[str] | None, where: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return rows and names of a data frame; () if its columns have no names."""
     named = any(isinstance(name, str) for name in frame.columns)
     names = tuple(map(str, frame.columns)) if named else ()
     chosen, names = _chosen(names, frame.shape[1], columns, where)
+    labels = names or tuple(map(str, chosen))
+    if frame.empty:
+        raise DpmcError(f"{where}: holds no rows")
     parts = []
-    for i, name in zip(chosen, names or map(str, chosen), strict=True):
+    for i, label in zip(chosen, labels, strict=True):
         column = frame.iloc[:, i]
-        if not (column.dtype.kind in "fiub" if hasattr(column.dtype, "kind") else False):
+        if getattr(column.dtype, "kind", "O") not in "fiub":
             wrong = next((value for value in column if not isinstance(value, int | float)), column.dtype)
-            raise DpmcError(f"{where}: column {name}: {shown(wrong)} is not a number")
-        parts.append(column.to_numpy(dtype=float, na_value=np.nan))
-    rows = np.column_stack(parts) if parts else np.empty((len(frame), 0))
-    return _checked(rows, names, where), names
+            raise DpmcError(f"{where}: column {label}: {shown(wrong)} is not a number")
+        with np.errstate(all="ignore"):  # a number beyond those of double precision becomes infinite
+            parts.append(column.to_numpy(dtype=float, na_value=np.nan))
+    rows = np.column_stack(parts)
+    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
+        raise DpmcError(f"{where}: row {row}, column {labels[i]}: is NaN or infinite, must be a number")
+    return rows, names
 
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Read rows and names of a CSV file with or without a header line.
+    """Read rows and names of a CSV file with or without a line of names.
 
-    Every line is a row, whatever its values, so that n is the number of lines. Numbers are read strictly.
+    Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
+    the noise, would depend on the rows. A blank line is a row without values, which is refused.
+
     Raises DpmcError naming the first line that cannot be read.
     """
+    import pandas
+
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
-    table = _lines(text, path)
-    first, items = table[0]
-    width = len(items)
-    if width == 1 and (";" in items[0] or "\t" in items[0]):
-        raise DpmcError(f"{path}: line {first}: {shown(items[0])}: columns must be separated by commas")
-    header = table.pop(0)[1] if _is_header(*table[0], path) else []
-    for number, items in table:
-        if len(items) != width:
-            what = "names" if header else "numbers"
-            raise DpmcError(f"{path}: line {number}: {len(items)} numbers, line {first} has {width} {what}")
-    for name in header:
-        if header.count(name) > 1:
-            raise DpmcError(f"{path}: line {first}: two columns have the same name, {name}")
-    chosen, names = _chosen(tuple(header), width, columns, str(path))
-    labels = [header[i] if header else str(i + 1) for i in chosen]
-    rows = np.array([_numbers(items, chosen, labels, f"{path}: line {number}") for number, items in table])
-    if not len(rows):
-        raise DpmcError(f"{path}: holds no rows")
-    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
-        where = f"{path}: line {table[row][0]}: column {labels[column]}"
-        raise DpmcError(f"{where}: is NaN or infinite, must be a number")
-    return _checked(rows, names, str(path)), names
-
-
-def _lines(text: str, path: Path) -> list[tuple[int, list[str]]]:
-    """Return number and items of each line; raise DpmcError for a blank one, and for a row of several lines.
-
-    A blank line may be a row of one column without a value, and so may one after the last row.
-    """
     if not text.strip():
         raise DpmcError(f"{path}: holds no rows")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            raise DpmcError(
-                f"{path}: line {number}: is blank, must be a row: every line counts as one; remove or fill it"
-            )
-    table: list[tuple[int, list[str]]] = []
+    how: dict[str, Any] = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
     try:
-        reader = csv.reader(lines, skipinitialspace=True, strict=True)
-        for number, items in enumerate(reader, 1):
-            if reader.line_num != number:
-                raise csv.Error("a quoted line break; every row must be one line")
-            table.append((number, [item.strip() for item in items]))
-    except csv.Error as error:
-        raise DpmcError(f"{path}: line {len(table) + 1}: is not CSV ({error})") from None
-    return table
+        table = pandas.read_csv(io.StringIO(text), skipinitialspace=True, **how)
+    except pandas.errors.EmptyDataError:
+        raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns") from None
+    except pandas.errors.ParserError as error:
+        raise DpmcError(f"{path}: is not CSV ({' '.join(str(error).split())})") from None
+    if '"' in text:
+        broken = table.apply(lambda column: column.str.contains(r"[\r\n]")).any(axis=1)
+        if broken.any():
+            rule = "is not CSV (a quoted line break; every row must be one line)"
+            raise DpmcError(f"{path}: line {broken.argmax() + 1}: {rule}")
+    table = table.apply(lambda column: column.str.strip())
+    width, first = table.shape[1], list(table.iloc[0])
+    if width == 1 and (";" in first[0] or "\t" in first[0]):
+        raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
+    header = tuple(first) if _is_header(first, path) else ()
+    chosen, names = _chosen(header, width, columns, str(path))
+    table = table.iloc[1 if header else 0 :, chosen]
+    if table.empty:
+        raise DpmcError(f"{path}: holds no rows")
+    numbers = table.apply(lambda column: column.str.fullmatch(NUMBER))
+    rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
+    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
+        value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
+        what = f": {shown(value)} is not a number" if value else " is missing; every line must be a row"
+        raise DpmcError(f"{path}: line {table.index[row] + 1}: column {label}{what}")
+    return rows, names
 
 
-def _numbers(items: list[str], chosen: Sequence[int], labels: Sequence[str], where: str) -> list[float]:
-    """Return the numbers of a line in the chosen columns; raise DpmcError for the first that is not one."""
-    found = []
-    for i, label in zip(chosen, labels, strict=True):
-        try:  # `float` is much faster, but also accepts 1_0 and the digits of other scripts
-            plain = items[i].isascii() and "_" not in items[i]
-            found.append(float(items[i]) if plain else decimal(items[i]))
-        except ValueError:
-            what = f": {shown(items[i])} is not a number" if items[i] else " is missing"
-            raise DpmcError(f"{where}: column {label}{what}") from None
-    return found
-
-
-def _is_header(number: int, items: list[str], path: Path) -> bool:
-    """Return whether a line has names: each begins with a letter or _, and none is a number such as nan.
+def _is_header(items: list[str], path: Path) -> bool:
+    """Return whether a first line has names, which begin with a letter or _.
 
     Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
     a missing value: it may be the value of the first row.
     """
-    names = [(item[:1].isalpha() or item[:1] == "_") and not _is_number(item) for item in items]
-    for item, is_name in zip(items, names, strict=True):
-        if item and not is_name and not _is_number(item):
-            raise DpmcError(f"{path}: line {number}: {shown(item)} is neither a number nor a column's name")
-        if MISSING.fullmatch(item) and not _is_number(item):
+    numbers = [NUMBER.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items]
+    for item, number in zip(items, numbers, strict=True):
+        if item and not number and not (item[0].isalpha() or item[0] == "_"):
+            raise DpmcError(f"{path}: line 1: {shown(item)} is neither a number nor a column's name")
+        if MISSING.fullmatch(item) and not number:
             raise DpmcError(
-                f"{path}: line {number}: {shown(item)} may be a missing value or a column's name: "
+                f"{path}: line 1: {shown(item)} may be a missing value or a column's name: "
                 "fill or remove the value, or give the column another name"
             )
-    return all(names)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text.isascii() and "_" not in text
+    return all(item and not number for item, number in zip(items, numbers, strict=True))
 
 
 def _chosen(
     names: tuple[str, ...], width: int, columns: Sequence[str] | None, where: str
 ) -> tuple[list[int], tuple[str, ...]]:
     """Return indices and names of the requested columns."""
-    if columns is None or not names:
-        return list(range(width)), _all_of_them(columns, width, where) or names
-    for column in columns:
-        if names.count(column) != 1:
-            raise DpmcError(f"{where}: has no column {shown(column)}; it has {', '.join(names)}")
-    return [names.index(column) for column in columns], tuple(columns)
-
-
-def _all_of_them(columns: Sequence[str] | None, width: int, where: str) -> tuple[str, ...]:
-    """Return `columns` as names of columns without names; () if None."""
-    if columns is not None and len(columns) != width:
-        raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
-    return tuple(columns or ())
-
-
-def _checked(rows: np.ndarray, names: tuple[str, ...], where: str) -> np.ndarray:
-    """Return the rows if all values are finite; raise DpmcError naming the first that is not."""
-    if not len(rows) or not rows.shape[1]:
-        raise DpmcError(f"{where}: holds no rows")
-    wrong = np.argwhere(~np.isfinite(rows))
-    if len(wrong):
-        row, column = wrong[0]
-        name = names[column] if names else column
-        raise DpmcError(f"{where}: row {row}, column {name}: is NaN or infinite, must be a number")
-    return rows
+    if not names:
+        if columns is not None and len(columns) != width:
+            raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
+        return list(range(width)), tuple(columns or ())
+    for name in columns or names:
+        if names.count(name) > 1:
+            raise DpmcError(f"{where}: two columns have the same name, {name}")
+        if name not in names:
+            raise DpmcError(f"{where}: has no column {shown(name)}; it has {', '.join(names)}")
+    return [names.index(name) for name in columns or names], tuple(columns or names)

@@ -6,22 +6,17 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
-from dpmc.privacy import accountants
 from dpmc.sampling import loop
-from dpmc.tuning import search
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
@@ -37,55 +32,8 @@ UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not 
 NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
-@dataclass(frozen=True)
-class OneCell:
-    """The methods of a study that `search.Bench` calls, for one model and algorithm given in Python."""
-
-    template: loop.Cell  # with any hyperparameters
-    pinned: dict[str, Any]
-    name: str = ""  # of the study
-
-    def model(self, label: str) -> Any:
-        """Return an object with the model's `tuning_epsilon`."""
-        return SimpleNamespace(tuning_epsilon=self.template.epsilon)
-
-    def method(self, label: str) -> Any:
-        """Return an object with the method's `algorithm`."""
-        return SimpleNamespace(algorithm=self.template.method)
-
-    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """Return the hyperparameters that the search starts from, and their source."""
-        return self.pinned, "hyperparameters"
-
-    def cell(
-        self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str
-    ) -> loop.Cell:
-        """Return the cell with these hyperparameters."""
-        return with_setting(self.template, values, source)
-
-    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """Return what determines the draws besides hyperparameters and data, as JSON."""
-        cell = self.template
-        draws_version = algorithm_class(cell.method).draws_version
-        versions = [draws_version, accountants.versions(cell.accountant)]
-        return json.dumps([epsilon, cell.delta, cell.accountant, cell.chains, versions])
-
-
-def bench(cell: loop.Cell, given: dict[str, Any], study: str = "", method: str = "") -> search.Bench:
-    """Return the search bench, starting from the given hyperparameters, else from `first_setting`.
-
-    Sets the problem's reference draws. `study` and `method` are labels.
-    """
-    sd = scales(cell.problem)
-    cell.problem.reference = reference_draws(cell.problem, sd)
-    start = given or first_setting(cell, sd)
-    free = tuple(name for name in FREE[cell.method] if name in start)
-    method = method or cell.method
-    return search.Bench(OneCell(cell, start, study), cell.problem.label, method, cell.problem, free)
-
-
-def begin(study: Study, model: str, method: str, problem: Problem) -> search.Bench:
-    """Return the search bench of a model without a hyperparameter file, as in `dpmc.tune`."""
+def for_study(study: Study, model: str, method: str, problem: Problem) -> dict[str, Any]:
+    """Return the setting from which a study's search of a user's model starts, as `first_setting`."""
     how = study.method(method)
     cell = loop.Cell(
         problem=problem,
@@ -96,12 +44,12 @@ def begin(study: Study, model: str, method: str, problem: Problem) -> search.Ben
         accountant=how.accountant,
         chains=study.chains,
     )
-    return bench(cell, {}, study.name, method)
+    return first_setting(cell, {})
 
 
-def with_setting(cell: loop.Cell, values: dict[str, Any], source: str = "hyperparameters") -> loop.Cell:
-    """Return the same cell with other hyperparameters; its iterations are computed anew."""
-    algorithm = read(algorithm_class(cell.method), values, source, cell.problem.dimension)
+def with_setting(cell: loop.Cell, values: dict[str, Any]) -> loop.Cell:
+    """Return a cell whose method is an algorithm with other hyperparameters; nothing else changes."""
+    algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
     return dataclasses.replace(cell, algorithm=algorithm)
 
 
@@ -140,13 +88,17 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     return late[:: len(late) // REFERENCE][:REFERENCE]
 
 
-def first_setting(cell: loop.Cell, sd: np.ndarray) -> dict[str, Any]:
-    """Return hyperparameters to start from, from public rows, their posterior and the budget.
+def first_setting(cell: loop.Cell, given: dict[str, Any]) -> dict[str, Any]:
+    """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
 
-    `cell` may have any hyperparameters; its problem has reference draws. Raises DpmcError for an algorithm
-    that is not in `ITERATIONS`.
+    `cell` may have any hyperparameters. Sets the reference draws of its problem if the model has no exact
+    ones. Raises DpmcError for an algorithm that is not in `ITERATIONS`.
     """
     name, problem = cell.method, cell.problem
+    sd = scales(problem)
+    problem.reference = reference_draws(problem, sd)
+    if given:
+        return given
     if name not in ITERATIONS:
         known = ", ".join(ITERATIONS)
         raise DpmcError(f"hyperparameters: {name} needs some to begin with; there are first ones for {known}")

@@ -31,16 +31,14 @@ def untried(study: Study, model: str, method: str) -> dict[str, Any]:
     Raises DpmcError for missing or wrong hyperparameters.
     """
     given = pinned_hyperparameters(study, model, method)
-    about = definition_of(study, model)
-    epsilon = study.epsilons(model, method)[0]
-    n = number_of_rows(study, model)
-    build_algorithm(study, method, given, len(about.true_theta), epsilon, n)
+    dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
+    build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
     why = (
         "the study takes its settings as they are"
         if study.tuning.mode == "none"
         else "without a budget there is nothing to tune against"
     )
-    return {**_about(study, model, method, given.values), "tried": f"not tried: {why}"}
+    return _document(study, model, method, given.values, f"not tried: {why}")
 
 
 def pinned(
@@ -61,49 +59,37 @@ def pinned(
     finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
     rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
     medians = medians_of(rows)
-    return {
-        **_about(study, model, method, given.values),
-        "tried": {
-            "data": problem.dataset,
-            "epsilon": study.model(model).tuning_epsilon,
-            "seeds": study.tuning.seeds,
-            "medians": medians,
-            "clipping": _verdict(medians),
-            "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
-        },
+    fraction = clip_fraction(medians)
+    clipping = "not known: no iterations"
+    if fraction is not None:
+        what = "log ratios" if "ratio_clip_fraction" in medians else "gradients"
+        verdict = "passes" if fraction < CLIP_LIMIT else "fails"
+        clipping = f"{verdict}: {fraction:.4f} of {what} clipped, the rule is fewer than {CLIP_LIMIT:g}"
+    tried = {
+        "data": problem.dataset,
+        "epsilon": cell.epsilon,
+        "seeds": study.tuning.seeds,
+        "medians": medians,
+        "clipping": clipping,
+        "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
     }
+    return _document(study, model, method, given.values, tried)
+
+
+def _document(
+    study: Study, model: str, method: str, values: dict[str, Any], tried: str | dict[str, Any]
+) -> dict[str, Any]:
+    """Return the content of a file of hyperparameters."""
+    about = {"study": study.name, "model": model, "method": method, "mode": study.tuning.mode}
+    return {**about, "hyperparameters": values, "tried": tried}
 
 
 def medians_of(rows: list[Row]) -> dict[str, float]:
     """Return the medians over seeds of the metrics `MEDIANS`; `rows` as of `dpmc.metrics.cell`."""
-    return {
-        name: float(np.median([row["value"] for row in rows if row["metric"] == name]))
-        for name in MEDIANS
-        if any(row["metric"] == name for row in rows)
-    }
+    values = {name: [float(row["value"]) for row in rows if row["metric"] == name] for name in MEDIANS}
+    return {name: float(np.median(numbers)) for name, numbers in values.items() if numbers}
 
 
 def clip_fraction(medians: Mapping[str, float]) -> float | None:
     """Return the median fraction of clipped log ratios; without these, of gradients; None for neither."""
     return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction"))
-
-
-def _about(study: Study, model: str, method: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "study": study.name,
-        "model": model,
-        "method": method,
-        "mode": study.tuning.mode,
-        "hyperparameters": values,
-    }
-
-
-def _verdict(medians: dict[str, float]) -> str:
-    """Return whether fewer than 10 % of the log ratios were clipped; without log ratios, of the gradients."""
-    kinds = {"ratio_clip_fraction": "log ratios", "gradient_clip_fraction": "gradients"}
-    found = [(medians[key], what) for key, what in kinds.items() if key in medians]
-    if not found:
-        return "not known: no iterations"
-    fraction, what = found[0]
-    holds = "passes" if fraction < CLIP_LIMIT else "fails"
-    return f"{holds}: {fraction:.4f} of {what} clipped, the rule is fewer than {CLIP_LIMIT:g}"

@@ -14,16 +14,16 @@ the posterior, may move a mean by many standard errors. This is reported, and do
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,17 +38,18 @@ from dpmc.studies import (
     MissingSettings,
     Study,
     calibrated_values,
-    chain_settings,
     definition_of,
     make_cell,
     number_of_rows,
     pinned_hyperparameters,
 )
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
-from dpmc.tuning.trials import Table, Trial, open_table
+from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
 
 if TYPE_CHECKING:
+    from dpmc.data.chain_files import Chains
     from dpmc.data.problem import Problem
+    from dpmc.sampling.cell import Cell
 
 #: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
@@ -72,12 +73,18 @@ CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem
 
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
 DECLARED = (
-    *("dpmc.algorithms", "dpmc.data.datasets", "dpmc.evaluators", "dpmc.models"),
-    *("dpmc.sampling.loop", "dpmc.studies"),
+    "dpmc.algorithms",
+    "dpmc.data.datasets",
+    "dpmc.evaluators",
+    "dpmc.models",
+    "dpmc.sampling",
+    "dpmc.studies",
 )
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
+
+Progress = Callable[[int, int, str], None]
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
@@ -104,165 +111,49 @@ def searched_pairs(study: Study) -> list[tuple[str, str]]:
 
     Raises DpmcError if the study has no setting for one of them.
     """
-    pairs = dict.fromkeys((model, method) for model, method, _ in study.cells())
     return [
         (model, method)
-        for model, method in pairs
+        for model, method in study.pairs()
         if model in study.tuning.models
         and method in study.tuning.methods
         and free_hyperparameters(study, model, method)
     ]
 
 
-class Asking(Protocol):
-    """The interface of a study for searches; also of `first_setting.OneCell`, for a model given in Python."""
+@dataclass
+class Task:
+    """What a search is about: its cell, the setting that it starts from, and how to run another one."""
 
-    @property
-    def name(self) -> str:
-        """Return the name that keys random streams."""
+    study: str  # name
+    model: str
+    method: str
+    algorithm: str  # id
+    free: tuple[str, ...]  # hyperparameters to search
+    pinned: dict[str, Any]  # all hyperparameters to start from
+    make: Callable[[dict[str, Any]], Cell]  # the cell at the tuning ε with these hyperparameters
 
-    def model(self, label: str) -> Any:
-        """Return an object with the model's `tuning_epsilon`."""
-
-    def method(self, label: str) -> Any:
-        """Return an object with the method's `algorithm`."""
-
-    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """Return the hyperparameters that the search starts from, and their source."""
-
-    def cell(self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
-        """Return the cell with these hyperparameters."""
-
-    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """Return what determines the draws besides hyperparameters and data."""
-
-
-@dataclass(frozen=True)
-class OfStudy:
-    """A study, asked as `Asking`."""
-
-    study: Study
-
-    @property
-    def name(self) -> str:
-        """Return the study's name."""
-        return self.study.name
-
-    def model(self, label: str) -> Any:
-        """Return the model of a label."""
-        return self.study.model(label)
-
-    def method(self, label: str) -> Any:
-        """Return the method of a label."""
-        return self.study.method(label)
-
-    def pinned_hyperparameters(self, model: str, method: str) -> tuple[dict[str, Any], str]:
-        """Return the pinned hyperparameters."""
-        return pinned_hyperparameters(self.study, model, method)
-
-    def cell(self, problem: Problem, method: str, epsilon: str, values: dict[str, Any], source: str) -> Any:
-        """Return the cell with these hyperparameters."""
-        return make_cell(self.study, problem, method, epsilon, Hyperparameters(values, source))
-
-    def sampling_settings(self, model: str, method: str, epsilon: str) -> str:
-        """Return what determines the chains."""
-        return chain_settings(self.study, model, method, epsilon)
-
-
-class Bench:
-    """Trial runs of settings of one (study, model, method): tuning data, pinned setting and limits.
-
-    `free`: the hyperparameters to search, if they do not follow from a study.
-    """
-
-    def __init__(
-        self,
-        study: Study | Asking,
-        model: str,
-        method: str,
-        problem: Problem,
-        free: tuple[str, ...] | None = None,
-    ) -> None:
-        asked = OfStudy(study) if isinstance(study, Study) else study
-        self.study, self.model, self.method, self.problem = asked, model, method, problem
-        self.pinned, self.source = asked.pinned_hyperparameters(model, method)
-        self.free = free_hyperparameters(study, model, method) if isinstance(study, Study) else free or ()
+    def __post_init__(self) -> None:
         if not self.free:
             raise DpmcError(
-                f"{model}, {method}: nothing to search: no free hyperparameters, budget or exact draws"
+                f"{self.model}, {self.method}: nothing to search: no free hyperparameters, budget or exact "
+                "draws"
             )
-        algorithm = study.method(method).algorithm
-        self.clip_limit = math.inf if algorithm in CLIP_IS_GIVEN else CLIP_LIMIT
         self.start = {name: self.pinned[name] for name in self.free}
-        pinned = self.cell(self.start)
-        times = LONGEST_BY_GRADIENTS if pinned.algorithm.needs(problem.dimension).gradients else LONGEST
-        self.longest = max(times * self.cost(pinned), MOST_ROWS)
-        self._estimates: dict[str, np.ndarray] = {}  # of the finalists that this process ran
+        cell = self.cell(self.start)
+        self.problem, self.epsilon = cell.problem, cell.epsilon
+        gradients = cell.algorithm.needs(self.problem.dimension).gradients
+        self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), MOST_ROWS)
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
-        return {
-            name: _scaled(name, self.start[name], math.exp(x))
-            for name, x in zip(self.free, logs, strict=True)
-        }
+        factors = zip(self.free, map(math.exp, logs), strict=True)
+        return {name: _scaled(name, self.start[name], factor) for name, factor in factors}
 
-    def cell(self, setting: dict[str, Any]) -> Any:
-        """Return the cell at the tuning ε with these free hyperparameters; all have equal random numbers."""
-        epsilon, values = self.study.model(self.model).tuning_epsilon, {**self.pinned, **setting}
-        return replace(
-            self.study.cell(self.problem, self.method, epsilon, values, self.source), streams="names"
-        )
+    def cell(self, setting: dict[str, Any]) -> Cell:
+        """Return the cell with these free hyperparameters; all settings have equal random numbers."""
+        return replace(self.make({**self.pinned, **setting}), streams="names")
 
-    def cost(self, cell: Any) -> float:
-        """Return the cost of one chain in rows used; n per iteration if their number is random."""
-        rows, needs = (
-            cell.algorithm.batch_size or self.problem.n,
-            cell.algorithm.needs(self.problem.dimension),
-        )
-        return float(cell.allowed_iterations() * ((needs.ratios + needs.gradients) * rows + ITERATION))
-
-    def run(self, cell: Any, seeds: Sequence[int]) -> list[dict[str, Any]]:
-        """Run these seeds' chains; return their metric rows."""
-        return self.metric_rows(self.sample(cell, seeds))
-
-    def metric_rows(self, runs: list[Any]) -> list[dict[str, Any]]:
-        """Return the metric rows of finished runs."""
-        from dpmc.data.chain_files import ChainFile
-        from dpmc.metrics.cell import seed_metrics
-
-        return seed_metrics([ChainFile.of(run, {"study": self.study.name}) for run in runs], self.problem)
-
-    def sample(self, cell: Any, seeds: Sequence[int], private_listener: Any = None) -> list[Any]:
-        """Run and return the chains of these seeds."""
-        from dpmc.sampling.loop import sample  # numba is slow to import
-
-        return sample(cell, list(seeds), private_listener=private_listener)
-
-    def one_run(self, setting: dict[str, Any], seed: int) -> dict[str, float]:
-        """Run one seed of a setting; return its diagnostics by name, without undefined ones.
-
-        `noise_sd` is the median sd of a log ratio's noise in the second half, `ess` and `rhat` are the worst
-        of any parameter.
-        """
-        from dpmc.metrics.cell import convergence, second_half
-
-        cell, _, verdict = self.refusal(setting)
-        if verdict != "ok":
-            return {}
-        blocks: list[np.ndarray] = []
-        (run,) = self.sample(cell, [seed], blocks.append)
-        found = {}
-        sds = np.concatenate(blocks, axis=1)
-        late = sds[:, sds.shape[1] // 2 :]
-        if (late > 0.0).any():
-            found["noise_sd"] = float(np.median(late[late > 0.0]))
-        try:
-            worst = convergence(second_half(run.draws, run.draws.shape[1]))
-        except ValueError:  # chains that never moved have none
-            return found
-        return {**found, "ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
-
-    def refusal(self, setting: dict[str, Any]) -> tuple[Any, float, str]:
+    def refusal(self, setting: dict[str, Any]) -> tuple[Cell | None, float, str]:
         """Return the cell of a setting, and objective and verdict if it cannot be chosen; else 0.0 and "ok".
 
         Iterations follow from the accountant, so that this needs no chains.
@@ -272,71 +163,122 @@ class Bench:
             iterations = cell.allowed_iterations()
             cell.releases()  # raises if a guarantee cannot be given
         except DpmcError as error:
-            return None, REFUSED, f"refused: {str(error).removeprefix(self.source)}"
+            return None, REFUSED, f"refused: {error}"
         if iterations < LEAST_ITERATIONS:
             return cell, TOO_FEW - iterations / LEAST_ITERATIONS, f"too few iterations: {iterations}"
-        if self.cost(cell) > self.longest:
+        if cost(cell) > self.longest:
             return cell, REFUSED, f"refused: {iterations} iterations take too long"
         return cell, 0.0, "ok"
 
-    def try_out(self, number: int, setting: dict[str, Any], seeds: int, best: Trial | None) -> Trial:
-        """Run a setting with the first `seeds` seeds; give up after a hopeless pilot."""
-        began = time.process_time()
-        cell, objective, verdict = self.refusal(setting)
-        if verdict != "ok":
-            return Trial(number, "search", setting, objective, verdict, 0)
-        pilot = min(PILOT_SEEDS, seeds)
-        rows = self.run(cell, range(pilot))
-        trial = self.judge(number, "search", setting, rows, pilot)
-        if seeds > pilot and not _hopeless(trial, best):
-            rows += self.run(cell, range(pilot, seeds))
-            trial = self.judge(number, "search", setting, rows, seeds)
-        elif seeds > pilot:
-            trial = replace(trial, verdict=f"given up after {pilot} seeds: {trial.verdict}")
-        return replace(trial, seconds=time.process_time() - began)
-
-    def decide(self, number: int, setting: dict[str, Any], seeds: range) -> Trial:
-        """Run a finalist with the final seeds."""
-        began = time.process_time()
-        cell, objective, verdict = self.refusal(setting)
-        if verdict != "ok":
-            return Trial(number, "final", setting, objective, verdict, 0)
-        runs = self.sample(cell, seeds)
-        self._estimates[str(setting)] = _means(runs)
-        trial = self.judge(number, "final", setting, self.metric_rows(runs), len(seeds))
-        return replace(trial, seconds=time.process_time() - began)
-
-    def estimates(self, setting: dict[str, Any], seeds: range) -> np.ndarray:
-        """Return the posterior mean as each final run estimates it, (runs, d).
-
-        Runs again what another process ran: the table of trials has only the distances.
-        """
-        if str(setting) not in self._estimates:
-            self._estimates[str(setting)] = _means(self.sample(self.cell(setting), seeds))
-        return self._estimates[str(setting)]
-
-    def judge(
-        self, number: int, stage: str, setting: dict[str, Any], rows: list[dict[str, Any]], seeds: int
+    def try_out(
+        self, number: int, stage: str, setting: dict[str, Any], seeds: range, best: Trial | None = None
     ) -> Trial:
-        """Return the trial of chains with these metrics."""
+        """Run a setting with these seeds; in the search, give up after a hopeless pilot."""
+        from dpmc.data.chain_files import ChainFile
+        from dpmc.metrics.cell import Row, seed_metrics
+        from dpmc.sampling.loop import sample  # numba is slow to import
+
+        began = time.process_time()
+        cell, objective, verdict = self.refusal(setting)
+        trial = Trial(number, stage, setting, objective, verdict, 0)
+        if cell is None or verdict != "ok":
+            return trial
+        pilot = PILOT_SEEDS if stage == "search" else len(seeds)
+        runs: list[Chains] = []
+        rows: list[Row] = []
+        for part in filter(len, (seeds[:pilot], seeds[pilot:])):
+            if runs and _hopeless(trial, best):
+                trial = replace(trial, verdict=f"given up after {len(runs)} seeds: {trial.verdict}")
+                break
+            chains = sample(cell, list(part))
+            runs += chains
+            rows += seed_metrics([ChainFile.of(run, {"study": self.study}) for run in chains], self.problem)
+            trial = self._valued(replace(trial, seeds=len(runs)), rows)
+        if stage == "final":
+            trial = replace(trial, means=_means(runs).tolist())
+        return replace(trial, seconds=time.process_time() - began)
+
+    def _valued(self, trial: Trial, rows: list[dict[str, Any]]) -> Trial:
+        """Return a trial with the results of chains with these metrics."""
         medians = medians_of(rows)
         values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
         clipped = clip_fraction(medians) or 0.0
         objective, verdict = medians.get("mmd", REFUSED), "ok"
-        if len(values) < seeds:
+        if len(values) < trial.seeds:
             objective, verdict = REFUSED, "no MMD for some seeds"
-        elif clipped >= self.clip_limit:
+        elif clipped >= CLIP_LIMIT and self.algorithm not in CLIP_IS_GIVEN:
             objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
-        found = {name: float(value) for name, value in medians.items() if name != "iterations"}
-        iterations = int(medians.get("iterations", 0))
-        return Trial(number, stage, setting, objective, verdict, seeds, iterations, values=values, **found)
+        results: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
+        return replace(trial, objective=objective, verdict=verdict, values=values, **results)
+
+    def key(self, seeds: int) -> str:
+        """Return a hash of everything that determines the trials of a search, except their number."""
+        from dpmc.sampling.run import identity
+
+        cell = self.cell(self.start)
+        content = [
+            [self.study, self.model, self.method, self.problem.dataset, seeds],
+            [self.pinned, self.start, identity(cell, 0)],
+            [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws],
+            [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
+            [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
+            # Changes of what values a trial, besides what makes its data and chains, which `identity` covers.
+            sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED),
+            [version("optuna"), COLUMNS],
+            [hashlib.sha256(x.tobytes()).hexdigest() for x in (self.problem.starts, self.problem.reference)],
+        ]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _means(runs: list[Any]) -> np.ndarray:
-    """Return the mean of the draws of each run that are evaluated, (runs, d)."""
-    from dpmc.metrics.cell import second_half
+def task_of_study(
+    study: Study, model: str, method: str, problem: Problem, start: dict[str, Any] | None = None
+) -> Task:
+    """Return the task of a study's cell, which starts from its pinned setting.
 
-    return np.stack([second_half(run.draws, run.draws.shape[1]).mean(axis=(0, 1)) for run in runs])
+    A user's model without one starts from `start`, and all of it is free.
+    """
+    epsilon = study.model(model).tuning_epsilon
+    if start is None:
+        given = pinned_hyperparameters(study, model, method)
+        free = free_hyperparameters(study, model, method)
+    else:
+        given = Hyperparameters(start, "hyperparameters")
+        free = tuple(name for name in FREE[study.method(method).algorithm] if name in start)
+    return Task(
+        study=study.name,
+        model=model,
+        method=method,
+        algorithm=study.method(method).algorithm,
+        free=free,
+        pinned=given.values,
+        make=lambda values: make_cell(study, problem, method, epsilon, given._replace(values=values)),
+    )
+
+
+def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
+    """Return the task of a cell whose method is an algorithm, with any hyperparameters.
+
+    It starts from those `given`, else from a first setting. Sets the problem's reference draws.
+    """
+    from dpmc.tuning import first_setting  # numba is slow to import
+
+    pinned = first_setting.first_setting(cell, given)
+    return Task(
+        study="",
+        model=cell.problem.label,
+        method=cell.method,
+        algorithm=cell.method,
+        free=tuple(name for name in FREE[cell.method] if name in pinned),
+        pinned=pinned,
+        make=lambda values: first_setting.with_setting(cell, values),
+    )
+
+
+def cost(cell: Cell) -> float:
+    """Return the cost of one chain in rows used; n per iteration if their number is random."""
+    needs = cell.algorithm.needs(cell.problem.dimension)
+    rows = cell.algorithm.batch_size or cell.problem.n
+    return float(cell.allowed_iterations() * ((needs.ratios + needs.gradients) * rows + ITERATION))
 
 
 def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
@@ -370,6 +312,13 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     return float(biases[worst]), float(errors[worst]), verdict
 
 
+def _means(runs: Sequence[Chains]) -> np.ndarray:
+    """Return the mean of the draws of each run that are evaluated, (runs, d)."""
+    from dpmc.metrics.cell import second_half
+
+    return np.stack([second_half(run.draws, run.draws.shape[1]).mean(axis=(0, 1)) for run in runs])
+
+
 def _hopeless(trial: Trial, best: Trial | None) -> bool:
     """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
@@ -393,9 +342,6 @@ def _scaled(name: str, value: Any, factor: float) -> Any:
     return float(f"{value * factor:.{DIGITS}g}")
 
 
-Progress = Callable[[int, int, str], None]
-
-
 def search(
     study: Study,
     model: str,
@@ -405,95 +351,57 @@ def search(
     *,
     trials: int,
     seeds: int,
-    begin: Callable[[Study, str, str, Problem], Bench] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Search the free hyperparameters of one cell; return the chosen setting and its results.
 
-    Parameters
-    ----------
-    problem
-        Tuning data with exact draws; a user's model without a file of hyperparameters may lack them.
-    table
-        CSV file of the trials; an interrupted search is resumed from it.
-    trials
-        Number of settings to try. An equal number gives the same result; a larger one continues the table.
-    seeds
-        Runs of a trial, each with the study's number of chains. Finalists run with the other seeds for which
-        the data set has start points.
-    begin
-        Function that returns the start of a search for a user's model without a file of hyperparameters.
+    `problem`: tuning data with exact draws, which a user's model without hyperparameters may lack. `table`:
+    CSV file of the trials, from which an interrupted search is resumed. An equal number of `trials` gives the
+    same result; a larger one continues the table. `seeds`: runs of a trial, each with the study's number of
+    chains; finalists run with the other seeds for which the data set has start points.
 
-    Raises
-    ------
-    DpmcError
-        If there is nothing to search, for data used in evaluation, for missing hyperparameters, and if no
-        setting is feasible.
+    Raises DpmcError if there is nothing to search, for data used in evaluation, for missing hyperparameters,
+    and if no setting is feasible.
     """
-    _check_data(study, model, problem.dataset)
-    try:
-        bench = Bench(study, model, method, problem)
-    except MissingSettings:
-        own = ":" in model and study.epsilon_kind == "total" and not study.method(method).options
-        if begin is None or not own:
-            raise
-        bench = begin(study, model, method, problem)
-    return searched(bench, table, trials, seeds, len(problem.starts) // study.chains, progress)
-
-
-def searched(
-    bench: Bench, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Search the free hyperparameters of a bench, as `search`. `total`: number of seeds with start points."""
-    if total - seeds < LEAST_FINAL_SEEDS:
-        left = max(0, total - seeds)
-        raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
-    with open_table(table, _key(bench, seeds)) as known:
-        if known.set_aside:
-            print(f"dpmc: {table}: trials of another search, now {known.set_aside}", file=sys.stderr)
-        _propose_and_try(bench, known, trials, seeds, progress)
-        finals = _finals(bench, known, trials, range(seeds, total), progress)
-        return _result(bench, known, finals, trials, seeds)
-
-
-def _check_data(study: Study, model: str, dataset: str) -> None:
-    """Raise DpmcError for a data set of dpmc other than the model's tuning data: it is used in evaluation."""
     evaluated = study.model(model).data
     tuning = datasets.tuning_set(evaluated)
     if tuning == evaluated:
         raise DpmcError(
             f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
         )
-    if datasets.is_public(dataset) and dataset != tuning:
-        raise DpmcError(f"--data: {dataset}: a search of {model} takes {tuning}, which no evaluation uses")
+    if datasets.is_public(problem.dataset) and problem.dataset != tuning:
+        raise DpmcError(
+            f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
+        )
+    try:
+        task = task_of_study(study, model, method, problem)
+    except MissingSettings:
+        if ":" not in model or study.epsilon_kind != "total" or study.method(method).options:
+            raise
+        from dpmc.tuning import first_setting  # numba is slow to import
+
+        start = first_setting.for_study(study, model, method, problem)
+        task = task_of_study(study, model, method, problem, start)
+    return searched(task, table, trials, seeds, len(problem.starts) // study.chains, progress)
 
 
-def _propose_and_try(bench: Bench, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
-    """Fill the table up to `trials` search trials; pass those already in it to the optimiser again."""
-    for number, logs, tell in _proposals(bench, trials):
-        setting, done = bench.setting(logs), known.searched()
-        best = min((t for t in done[:number] if t.feasible), key=lambda t: t.objective, default=None)
-        if number < len(done):
-            trial = done[number]
-            if trial.setting != setting:
-                raise DpmcError(
-                    f"{known.path}: trial {number} is not what the search proposes; remove the file"
-                )
-        else:
-            same = next((t for t in done if t.setting == setting), None)  # rounding gave an earlier setting
-            same = replace(same, number=number, seconds=0.0) if same else None
-            trial = same or bench.try_out(number, setting, seeds, best)
-            known.add(trial)
-        tell(trial.objective)
-        if trial.feasible and (best is None or trial.objective < best.objective):
-            best = trial
-        if progress is not None:
-            word = f"best MMD {best.objective:.4f}" if best else f"none can be chosen yet ({trial.verdict})"
-            progress(number + 1, trials, word)
+def searched(
+    task: Task, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Search the free hyperparameters of a task, as `search`. `total`: number of seeds with start points."""
+    if total - seeds < LEAST_FINAL_SEEDS:
+        left = max(0, total - seeds)
+        raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
+    with open_table(table, task.key(seeds)) as known:
+        if known.set_aside:
+            print(f"dpmc: {table}: trials of another search, now {known.set_aside}", file=sys.stderr)
+        _propose_and_try(task, known, trials, seeds, progress)
+        finals = _finals(task, known, trials, range(seeds, total), progress)
+        return _result(task, known, finals, trials, seeds)
 
 
-def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Callable[[float], Any]]]:
-    """Yield number, ln(factors) and a function that takes the objective, trial by trial.
+def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
+    """Fill the table up to `trials` search trials; pass those already in it to the optimiser again.
 
     The pinned setting comes first, then random settings around it, then proposals of a tree-structured Parzen
     estimator (Bergstra et al. 2011). All follow from the cell's names and the objectives.
@@ -501,151 +409,155 @@ def _proposals(bench: Bench, trials: int) -> Iterator[tuple[int, list[float], Ca
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    free, edge = bench.free, math.log(FACTOR)
-    names = ("search", bench.study.name, bench.model, bench.method)
-    generator = stream(*names)
-    around = 4 + 3 * len(free)
-    first = np.clip(SPREAD * generator.standard_normal((around, len(free))), -edge, edge)
-    first = np.concatenate([np.zeros((1, len(free))), first])
+    edge, names = math.log(FACTOR), ("search", task.study, task.model, task.method)
+    around = 4 + 3 * len(task.free)
+    first = np.clip(SPREAD * stream(*names).standard_normal((around, len(task.free))), -edge, edge)
+    first = np.concatenate([np.zeros((1, len(task.free))), first])
     sampler = optuna.samplers.TPESampler(
         seed=int(stream(*names, "sampler").integers(2**31)), multivariate=True, n_startup_trials=len(first)
     )
-    ours = optuna.create_study(sampler=sampler)
+    optimiser = optuna.create_study(sampler=sampler)
     for logs in first:
-        ours.enqueue_trial(dict(zip(free, map(float, logs), strict=True)))
-    space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(-edge, edge) for name in free}
+        optimiser.enqueue_trial(dict(zip(task.free, map(float, logs), strict=True)))
+    space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(-edge, edge) for name in task.free}
+    best: Trial | None = None
     for number in range(trials):
-        proposal = ours.ask(space)
-        yield number, [proposal.params[name] for name in free], functools.partial(ours.tell, proposal)
+        proposal, done = optimiser.ask(space), known.stage("search")
+        setting = task.setting([proposal.params[name] for name in task.free])
+        if number < len(done):
+            trial = done[number]
+            if trial.setting != setting:
+                raise DpmcError(
+                    f"{known.path}: trial {number} is not what the search proposes; remove the file"
+                )
+        else:
+            same = known.find("search", setting)  # rounding gave an earlier setting
+            if same:
+                trial = replace(same, number=number, seconds=0.0)
+            else:
+                trial = task.try_out(number, "search", setting, range(seeds), best)
+            known.add(trial)
+        optimiser.tell(proposal, trial.objective)
+        if trial.feasible and (best is None or trial.objective < best.objective):
+            best = trial
+        if progress is not None:
+            word = f"best MMD {best.objective:.4f}" if best else f"none can be chosen yet ({trial.verdict})"
+            progress(number + 1, trials, word)
 
 
-def _finals(bench: Bench, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
+def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
-    full = sorted((t for t in known.searched()[:trials] if t.feasible), key=lambda t: (t.objective, t.number))
-    others = {str(t.setting): t.setting for t in full if t.setting != bench.start}
-    settings = [bench.start, *others.values()][: 1 + MOST_FINALISTS]
+    ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=_rank)
+    others = {str(t.setting): t.setting for t in ranked if t.setting != task.start}
+    settings = [task.start, *others.values()][: 1 + MOST_FINALISTS]
     finals: list[Trial] = []
     for setting in settings:
         refused = sum(not trial.feasible for trial in finals[1:])
         if len(finals) == 1 + FINALISTS + refused:
             break
         if progress is not None:
-            of = min(len(settings), 1 + FINALISTS + refused)
-            word = f"finalist {len(finals) + 1} of {of} runs with {len(seeds)} other seeds"
-            best = min((trial.objective for trial in finals if trial.feasible), default=None)
-            progress(trials, trials, word + (f", best MMD {best:.4f}" if best is not None else ""))
-        found = known.find("final", setting)
-        if found is None:
-            found = bench.decide(len(known.trials), setting, seeds)
-            known.add(found)
-        finals.append(found)
+            progress(trials, trials, f"finalist {len(finals) + 1} runs with {len(seeds)} other seeds")
+        trial = known.find("final", setting)
+        if trial is None:
+            trial = task.try_out(len(known.trials), "final", setting, seeds)
+            known.add(trial)
+        finals.append(trial)
     return finals
 
 
-def _result(bench: Bench, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
-    """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
-    from importlib.metadata import version
+def _rank(trial: Trial) -> tuple[float, int]:
+    """Return the sort key of trials: the best first, of equal ones the first."""
+    return trial.objective, trial.number
 
-    candidates = [trial for trial in finals if trial.feasible]
-    if not candidates:
-        searched = known.searched()[:trials]
-        tried = finals if any(trial.feasible for trial in searched) else searched
-        closest = min(tried, key=lambda t: t.objective)
+
+def _result(task: Task, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
+    """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
+    tried = known.stage("search")[:trials]
+    feasible = [trial for trial in finals if trial.feasible]
+    if not feasible:
+        failed = finals if any(trial.feasible for trial in tried) else tried
+        closest = min(failed, key=_rank)
         raise DpmcError(
-            f"search: {bench.model} {bench.method}: none of {len(tried)} settings is feasible; "
+            f"search: {task.model} {task.method}: none of {len(failed)} settings is feasible; "
             f"the closest, {closest.setting}: {closest.verdict}"
         )
-    chosen = min(candidates, key=lambda t: (t.objective, t.number))
-    pinned = next(trial for trial in finals if trial.setting == bench.start)
-    at_bound = [name for name in bench.free if _at_bound(bench.start[name], chosen.setting[name])]
+    chosen, pinned = min(feasible, key=_rank), finals[0]
+    # Within 5 % (in logs) of the edge of the range searched.
+    factors = {name: np.ravel(chosen.setting[name])[0] / np.ravel(task.start[name])[0] for name in task.free}
+    at_bound = [name for name, x in factors.items() if abs(math.log(x)) > 0.95 * math.log(FACTOR)]
     return {
-        "study": bench.study.name,
-        "model": bench.model,
-        "method": bench.method,
+        "study": task.study,
+        "model": task.model,
+        "method": task.method,
         "mode": "search",
-        "hyperparameters": {**bench.pinned, **chosen.setting},
-        "pinned": bench.pinned,
+        "hyperparameters": {**task.pinned, **chosen.setting},
+        "pinned": task.pinned,
         "search": {
-            "data": bench.problem.dataset,
-            "algorithm": bench.study.method(bench.method).algorithm,
-            "dimension": bench.problem.dimension,
-            "epsilon": bench.study.model(bench.model).tuning_epsilon,
+            "data": task.problem.dataset,
+            "algorithm": task.algorithm,
+            "dimension": task.problem.dimension,
+            "epsilon": task.epsilon,
             "trials": trials,
-            "feasible": sum(t.feasible for t in known.searched()[:trials]),
+            "feasible": sum(trial.feasible for trial in tried),
             "seeds": seeds,
             "final_seeds": chosen.seeds,
             "optimiser": f"optuna {version('optuna')}, TPE",
-            "free": list(bench.free),
-            "chosen": _summary(bench, chosen, seeds),
-            "pinned": _summary(bench, pinned, seeds),
+            "free": list(task.free),
+            "chosen": _summary(task, chosen, seeds),
+            "pinned": _summary(task, pinned, seeds),
             "at_bound": at_bound,
-            "cpu_seconds": round(sum(t.seconds for t in known.trials), 1),
+            "cpu_seconds": round(sum(trial.seconds for trial in known.trials), 1),
         },
     }
 
 
-def _summary(bench: Bench, trial: Trial, seed: int) -> dict[str, Any]:
-    """Return the results of a finalist for the file; `seed` is the first that no trial of the search used."""
+def _summary(task: Task, trial: Trial, seed: int) -> dict[str, Any]:
+    """Return the results of a finalist for the file, without undefined ones.
+
+    `noise_sd`, `ess` and `rhat` are those of one run with `seed`: the median sd of a log ratio's noise in the
+    second half, and the worst of any parameter.
+    """
+    from dpmc.metrics.cell import convergence, second_half
+    from dpmc.sampling.loop import sample
+
     names = ("mmd", "iterations", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
     values = {name: getattr(trial, name) for name in names}
-    values |= {"mmd_error": median_error(trial.values), **bench.one_run(trial.setting, seed)}
-    verdict = trial.verdict
+    values["mmd_error"], verdict = median_error(trial.values), trial.verdict
+    if trial.seeds:  # it was not refused
+        blocks: list[np.ndarray] = []
+        (run,) = sample(task.cell(trial.setting), [seed], private_listener=blocks.append)
+        sds = np.concatenate(blocks, axis=1)
+        late = sds[:, sds.shape[1] // 2 :]
+        if (late > 0.0).any():
+            values["noise_sd"] = float(np.median(late[late > 0.0]))
+        try:
+            worst = convergence(second_half(run.draws, run.draws.shape[1]))
+            values |= {"ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
+        except ValueError:  # chains that never moved have none
+            pass
     if trial.feasible:
-        estimates = bench.estimates(trial.setting, range(seed, seed + trial.seeds))
-        values["bias"], values["bias_error"], verdict = bias(estimates, bench.problem)
+        values["bias"], values["bias_error"], verdict = bias(np.array(trial.means), task.problem)
     return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": verdict}
 
 
-def warnings(found: dict[str, Any]) -> list[str]:
+def warnings(result: dict[str, Any]) -> list[str]:
     """Return warnings about the result of a search, to read before spending a budget with it."""
     from dpmc.metrics.summary import ESS_LEAST
 
-    about = found["search"]
-    said = [f"{name} is on the edge of the range searched: start there" for name in about["at_bound"]]
-    verdict = about["chosen"]["verdict"]
+    about = result["search"]
+    texts = [f"{name} is on the edge of the range searched: start there" for name in about["at_bound"]]
+    verdict, ess = about["chosen"]["verdict"], about["chosen"].get("ess")
     if verdict != "ok":
-        said.append(f"{verdict}: try a larger clip bound, or chains that mix better")
-    ess = about["chosen"].get("ess")
+        texts.append(f"{verdict}: try a larger clip bound, or chains that mix better")
     if ess is None or ess < ESS_LEAST:
         worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
-        said.append(
+        texts.append(
             f"a run with what was found is worth {worth}: temper more (a smaller n₀: half, then a quarter), "
             "or take more rows, a larger budget or more trials"
         )
-    return said
-
-
-def _at_bound(pinned: Any, value: Any) -> bool:
-    """Return whether a hyperparameter is within 5 % (in logs) of the edge of the range searched."""
-    one, other = (item[0] if isinstance(item, list) else item for item in (value, pinned))
-    return abs(math.log(one / other)) > 0.95 * math.log(FACTOR)
-
-
-def sources_of_values() -> str:
-    """Return a hash of the sources that determine a trial's value, besides its data and chains."""
-    return sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED)
+    return texts
 
 
 def sources_of_search() -> str:
     """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
     return sources.version("dpmc.tuning.search", without=DECLARED)
-
-
-def _key(bench: Bench, seeds: int) -> str:
-    """Return a hash of everything that determines the trials of a search, except their number."""
-    from importlib.metadata import version
-
-    epsilon = bench.study.model(bench.model).tuning_epsilon
-    problem = bench.problem
-    content = [
-        [bench.study.name, bench.model, bench.method],
-        bench.study.sampling_settings(bench.model, bench.method, epsilon),
-        [bench.pinned, bench.start, seeds, problem.dataset, version("optuna"), sources_of_values()],
-        [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
-        [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
-        *(
-            hashlib.sha256(array.tobytes()).hexdigest()
-            for array in (problem.rows, problem.starts, problem.reference)
-        ),
-    ]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -35,6 +35,7 @@ class Trial:
     gradient_clip_fraction: float = math.nan
     values: list[float] = field(default_factory=list)  # MMD of each seed
     seconds: float = 0.0  # CPU time
+    means: list[list[float]] = field(default_factory=list)  # of the draws, of each final seed
 
     @property
     def feasible(self) -> bool:
@@ -49,6 +50,7 @@ class Trial:
 
 
 COLUMNS = ",".join(column.name for column in fields(Trial)) + "\n"
+TEXTS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number
 
 
 class Table:
@@ -62,54 +64,46 @@ class Table:
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
         self.set_aside: Path | None = None  #: file to which trials of another search were moved
-        self.trials: list[Trial] = []
         head = f"{BEGINNING}{key}\n{COLUMNS}"
         text = _text(path) if path.exists() else ""
         if not text.startswith(head):
-            self._make_room(text)
-            before = self._aside(key)
-            text = _text(before) if before.exists() else ""
-            if text.startswith(head):
-                before.replace(path)
+            if not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
+                rule = "is no table of trials, and would be overwritten; name another file"
+                raise DpmcError(f"{path}: {rule}")
+            if text.count("\n") > 2:
+                self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(BEGINNING)))
+            if self._aside(key).exists():
+                self._aside(key).replace(path)
             else:
-                text = head
                 with replacing(path) as temporary:
                     temporary.write_text(head)
+            text = _text(path)
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             os.truncate(path, len(whole.encode()))  # truncating, unlike rewriting, cannot lose complete lines
         self.trials = read(path)
 
-    def _make_room(self, text: str) -> None:
-        """Move trials of another search away; refuse a file that is not a table of trials."""
-        if text and not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
-            raise DpmcError(
-                f"{self.path}: is no table of trials, and would be overwritten; name another file"
-            )
-        if text.count("\n") > 2:
-            self.set_aside = self._aside(text.partition("\n")[0].removeprefix(BEGINNING))
-            self.path.replace(self.set_aside)
-
     def _aside(self, key: str) -> Path:
         """Return the file to which trials of the search with this key are moved."""
         return self.path.with_name(f"{self.path.name}.{key if key.isalnum() else 'other'}.old")
 
-    def searched(self) -> list[Trial]:
-        """Return the trials of the search, without those of finalists."""
-        return [trial for trial in self.trials if trial.stage == "search"]
+    def stage(self, stage: str) -> list[Trial]:
+        """Return the trials of a stage."""
+        return [trial for trial in self.trials if trial.stage == stage]
 
     def find(self, stage: str, setting: dict[str, Any]) -> Trial | None:
-        """Return the trial of this setting at this stage; None if there is none."""
-        return next((t for t in self.trials if t.stage == stage and t.setting == setting), None)
+        """Return the first trial of a setting at a stage, else None."""
+        return next((trial for trial in self.stage(stage) if trial.setting == setting), None)
 
     def add(self, trial: Trial) -> None:
         """Append a trial to the file.
 
         Raises DpmcError if that fails; an incomplete line is dropped when the search goes on.
         """
+        row = [value if name in TEXTS else json.dumps(value) for name, value in asdict(trial).items()]
         try:
             with open(self.path, "a", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerow(_to_row(trial))
+                csv.writer(file, lineterminator="\n").writerow(row)
         except OSError as error:
             raise unwritten(self.path, error) from error
         self.trials.append(trial)
@@ -122,32 +116,27 @@ def open_table(path: Path, key: str) -> Iterator[Table]:
     Raises DpmcError if the file is not such a table or is damaged, and if it cannot be locked.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(
-        path.with_name(f".{path.name}.lock"), "w"
-    ) as file:  # a file of its own, since the table may be moved
+    # The lock has a file of its own, since the table may be moved.
+    with open(path.with_name(f".{path.name}.lock"), "w") as file:
         try:
             lock(file, f"{path}: waiting for another process at work on this search")
         except OSError as error:
-            raise DpmcError(
-                f"{path}: cannot be locked ({error.strerror}); name a --table elsewhere"
-            ) from None
+            rule = f"cannot be locked ({error.strerror}); name a --table elsewhere"
+            raise DpmcError(f"{path}: {rule}") from None
         yield Table(path, key)
 
 
 def read(path: Path) -> list[Trial]:
-    """Read the trials of a table on disk.
-
-    Raises DpmcError for a row that cannot be read.
-    """
+    """Read the trials of a table on disk; raise DpmcError for a row that cannot be read."""
     lines = [line for line in _text(path).splitlines() if not line.startswith("#")]
     trials = []
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
-            trials.append(_from_row(row))
+            values: dict[str, Any] = {k: v if k in TEXTS else json.loads(v) for k, v in row.items()}
+            trials.append(Trial(**values))
         except (TypeError, ValueError):
-            raise DpmcError(
-                f"{path}: line {number} is damaged; remove it and those after it, or the file"
-            ) from None
+            rule = f"line {number} is damaged; remove it and those after it, or the file"
+            raise DpmcError(f"{path}: {rule}") from None
     return trials
 
 
@@ -156,20 +145,3 @@ def _text(path: Path) -> str:
         return path.read_text()
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is no table of trials") from None
-
-
-def _to_row(trial: Trial) -> list[str]:
-    """Return a trial as texts; numbers in full precision, so that reading is exact."""
-    return [
-        json.dumps(value) if isinstance(value, dict | list) else str(value)
-        for value in asdict(trial).values()
-    ]
-
-
-def _from_row(row: dict[str, str]) -> Trial:
-    kinds: dict[str, Callable[[str], Any]] = {
-        **dict.fromkeys(("number", "seeds", "iterations"), int),
-        **dict.fromkeys(("stage", "verdict"), str),
-        **dict.fromkeys(("setting", "values"), json.loads),
-    }
-    return Trial(**{name: kinds.get(name, float)(text) for name, text in row.items()})
