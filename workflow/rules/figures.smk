@@ -32,7 +32,9 @@ rule figure:
 rule table:
     """a table, figures/<study>/<table>.csv, .md and .tex"""
     input:
-        lambda wildcards: table_module(wildcards.table).inputs(STUDIES[wildcards.study], Path("results")),
+        lambda wildcards: table_module(wildcards.table).inputs(
+            STUDIES[wildcards.study], Path("results")
+        ),
     output:
         report(
             "figures/{study}/{table}.csv",
