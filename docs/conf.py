@@ -11,6 +11,7 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",  # [source] beside each name
     "sphinx_copybutton",
     "sphinxcontrib.mermaid",
 ]
