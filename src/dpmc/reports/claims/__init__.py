@@ -114,7 +114,7 @@ def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
 
 def comparison(text: str) -> Callable[[float], bool]:
     """Return the test of a text such as `below 1` or `between 0.8 and 1.25`."""
-    word, *limits = re.split(r" (?=\d)| and ", text)
+    word, *limits = re.split(r" (?=[-\d])| and ", text)
     return lambda number: bool(COMPARED[word](number, *map(float, limits)))
 
 
