@@ -25,7 +25,7 @@ INTRODUCTIONS = {
     ),
     "claims": (
         "All claims",
-        "Every sentence of the sources that a number can decide, with its verdict. The sentences and the "
+        "The sentences of the sources that we test, each with its verdict. The sentences and the "
         "tests are data in `src/dpmc/reports/claims/`; `make figures` decides them anew with each run.",
     ),
 }

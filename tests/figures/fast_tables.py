@@ -21,7 +21,7 @@ METRICS = (
         "symmetric_kl_by_50000000_rows",
         "mean_error",
     ),
-    *("rows_per_iteration", "acceptance_rate", "noise_fraction", "test_accuracy"),
+    *("rows_per_iteration", "full_batch_fraction", "acceptance_rate", "noise_fraction", "test_accuracy"),
 )
 
 

@@ -15,8 +15,8 @@ from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_o
 
 # What the paper says, as numbers: (fraction clipped) of each clip bound; 0.2 to 0.6 on the banana only.
 CLIPPED = {
-    BANANA: {"0.01": 0.8, "0.05": 0.4, "0.1": 0.12, "0.2": 0.05, "1": 0.001, "10": 0.0},
-    GAUSS: {"0.1": 0.9, "1": 0.7, "5": 0.15, "10": 0.05, "20": 0.01, "100": 0.0},
+    BANANA: {"0.01": 0.5, "0.05": 0.15, "0.1": 0.12, "0.2": 0.05, "1": 0.001, "10": 0.0},
+    GAUSS: {"0.1": 0.9, "1": 0.18, "5": 0.15, "10": 0.05, "20": 0.01, "100": 0.0},
 }
 LEVELS = {
     BANANA: {"dp-hmc": 1.0, "dp-penalty": 1.1, "dp-sgld": 2.0, "dp-sgnht": 2.0, "dp-mala": 1.2},
@@ -111,12 +111,12 @@ def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
     return {entry["name"]: entry for entry in claims.judge(of, Table.of_study(of, typed(metrics)))["claims"]}
 
 
-NAMES = list(claims.claims_of("dp-hmc").claims)
+NAMES = [name for name, claim in claims.claims_of("dp-hmc")[1].items() if not claim.undecidable]
 
 
 def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
     entries = judged(as_the_paper_says)
-    assert {name: entry["verdict"] for name, entry in entries.items()} == dict.fromkeys(NAMES, "holds")
+    assert {name: entries[name]["verdict"] for name in NAMES} == dict.fromkeys(NAMES, "holds")
     for entry in entries.values():
         assert all(case["number"] is not None for case in entry["cases"]), entry  # type: ignore[attr-defined]
 
@@ -172,7 +172,9 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
 def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(name: str) -> None:
     study, metrics = load_study(name), typed(pd.DataFrame(columns=[*COLUMNS], dtype=str))
     verdicts = claims.judge(study, Table.of_study(study, metrics))
-    assert verdicts["verdicts"] == {**dict.fromkeys(claims.VERDICTS, 0), "undecided": len(verdicts["claims"])}
+    for entry in verdicts["claims"]:
+        assert entry["verdict"] == ("undecided" if entry["cases"] else claims.UNDECIDABLE)
+        assert entry["test"], "of an undecidable claim the reason"
     figures = {Path(entry["figure"]).stem for entry in verdicts["claims"]}
     assert figures - {"none"} <= set(study.figures)
 
@@ -181,7 +183,7 @@ def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
     of.methods = {"dp-mala": of.methods["dp-mala"]}
     result = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
-    assert result["verdicts"]["undecided"] == len(result["claims"])
+    assert result["verdicts"]["undecided"] == len(NAMES)
 
 
 def test_chains_that_never_moved_count_as_not_converged() -> None:
@@ -196,6 +198,26 @@ def test_verdict() -> None:
     yes, no, unknown = Case("a", 1.0, "", True), Case("b", 2.0, "", False), Case("c", None, "", None)
     assert verdict([yes, unknown]) == "holds" and verdict([no, no]) == "fails"
     assert verdict([yes, no]) == "depends" and verdict([unknown]) == verdict([]) == "undecided"
+
+
+def test_a_word_means_the_same_in_all_files() -> None:
+    rules: dict[str, set[str]] = {}
+    for path in claims.CLAIMS.values():
+        for words, rule in yaml.safe_load(path.read_text(encoding="utf-8"))["words"].items():
+            for word in words.split(", "):
+                rules.setdefault(word, set()).add(rule)
+    assert {word: meant for word, meant in rules.items() if len(meant) > 1} == {}
+
+
+def test_differences_at_opposite_sides_are_not_about_equal_though_their_mean_is() -> None:
+    def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        value = as_the_paper_says(model, method, epsilon, metric)
+        swing = 1.5 if epsilon in ("2", "6", "10") else 1.0 / 1.5
+        return swing * value if value and GAUSS in model and method == "dp-hmc" else value
+
+    cases = judged(values)["gauss-hmc-sgnht-equal"]["cases"]
+    held = {case["case"]: case["holds"] for case in cases}  # type: ignore[attr-defined]
+    assert held["paper-gauss, dp-sgnht, MMD"] and not held["paper-gauss, dp-sgnht, MMD, share of the ε"]
 
 
 def test_a_study_without_claims_is_named() -> None:

@@ -10,7 +10,7 @@ from figures.fast_tables import Values, metrics_of, real_study
 MINIBATCH, FAST = "dp-fast-mh", ("dp-fast-mh", "dp-fast-mh-full")
 
 STUDY = real_study()
-NAMES = list(claims.claims_of("dp-fast-mh").claims)
+NAMES = [name for name, claim in claims.claims_of("dp-fast-mh")[1].items() if not claim.undecidable]
 
 
 def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> float | None:
@@ -29,6 +29,8 @@ def as_the_paper_says(model: str, method: str, epsilon: str, metric: str) -> flo
         return 0.95 if kind or epsilon == "inf" else 0.8
     if metric == "mean_error":
         return 0.5 if algorithm == "dp-penalty" else 0.05
+    if metric == "full_batch_fraction":
+        return 0.1
     if metric.startswith("symmetric_kl"):
         floor = {"dp-penalty": 3.0, "dp-barker": 9.0}.get(algorithm, 1.0)
         return floor * growth**0.05 if kind else floor
@@ -41,7 +43,7 @@ def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | Non
     algorithm, growth = spec.algorithm, 1.0 if epsilon == "inf" else 0.05 / float(epsilon)
     kind = algorithm in FAST
     if metric == "rows_per_iteration":
-        if "-k-" in method:
+        if "-k-" in method and model.startswith("logistic"):
             return float(spec.options["most_rows"])
         if algorithm == "dp-barker":
             return 100.0
@@ -54,14 +56,15 @@ def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | Non
     if metric == "mean_error":
         return 0.05
     if metric.startswith("symmetric_kl"):
-        floor = 9.0 if algorithm == MINIBATCH else 3.0 if kind else 1.0
+        limit = 2.5 if epsilon == "0.1" else 9.0  # at one ε better than the full-batch version
+        floor = limit if algorithm == MINIBATCH else 3.0 if kind else 1.0
         return floor / growth**0.05 if kind else floor
-    return 0.5
+    return 0.9
 
 
 def verdicts(values: Values) -> dict[str, str]:
     judged = claims.judge(STUDY, Table.of_study(STUDY, typed(metrics_of(STUDY, values))))
-    return {entry["name"]: entry["verdict"] for entry in judged["claims"]}
+    return {entry["name"]: entry["verdict"] for entry in judged["claims"] if entry["cases"]}
 
 
 @pytest.mark.parametrize(("values", "verdict"), [(as_the_paper_says, "holds"), (otherwise, "fails")])

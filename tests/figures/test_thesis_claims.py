@@ -13,8 +13,10 @@ from dpmc.reports.claims import Cells, Table
 from dpmc.studies import load_study
 
 STUDY = load_study(Path(__file__).parents[2] / "config/studies/thesis.yaml")
-NAMES = list(claims.claims_of("thesis").claims)
+PUBLISHED = Path(__file__).parents[2] / "data/published"
+NAMES = [name for name, claim in claims.claims_of("thesis")[1].items() if not claim.undecidable]
 SPREAD = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # of the runs of a cell
+NOTHING = pd.DataFrame(columns=[*COLUMNS], dtype=str)
 MINIBATCH = ("minibatch-penalty", "minibatch-penalty-guided", "dp-barker")
 Values = Callable[[str, str, str, str], list[float] | None]  # model, method, epsilon, metric: of the runs
 
@@ -49,8 +51,10 @@ def as_the_thesis_says(model: str, method: str, epsilon: str, metric: str) -> li
         stray = "10d" in model and bound < 8.0
         values = {"rhat_max": 1.01, "ratio_clip_fraction": 0.3 if bound < 1.0 else 0.01}
         return [*runs(0.03)[:-1], 0.5 if stray else 0.03] if metric == "mmd" else runs(values[metric], 0.0)
-    if metric == "mmd":
-        return runs(mmd_as_said(model, method, epsilon))
+    if metric in ("mmd", "tuning_mmd"):
+        return runs(mmd_as_said(model, method, epsilon) * (1.0 if metric == "mmd" else 1.5))
+    if metric == "ring_distance":
+        return [0.2]
     if metric == "mean_error":
         return runs(0.2)
     if metric == "gradient_clip_fraction":
@@ -77,7 +81,7 @@ def mmd_otherwise(model: str, method: str, epsilon: str, minibatch: float) -> fl
         return 0.15 * (1.7 if method == "dp-hmc" else factor * rise)
     if model.startswith("flat"):
         return 0.6 * (
-            0.7 if method in MINIBATCH and (method, model) != ("dp-barker", "flat-banana-10d") else factor
+            0.65 if method in MINIBATCH and (method, model) != ("dp-barker", "flat-banana-10d") else factor
         )
     return 0.6 * factor
 
@@ -89,14 +93,17 @@ def otherwise(minibatch: float) -> Values:
         if model.startswith("clipping"):
             mmd = 0.3 if bound_of(method) == 8.0 else 0.03
             return runs({"rhat_max": 1.2, "ratio_clip_fraction": 0.1, "mmd": mmd}[metric], 0.0)
-        if metric == "mmd":
+        if metric in ("mmd", "tuning_mmd"):
             return runs(mmd_otherwise(model, method, epsilon, minibatch))
+        if metric == "ring_distance":
+            return [0.5]
         if metric == "mean_error":
             return runs(0.7 if method == "dp-penalty-guided" else 1.0)
         if metric == "gradient_clip_fraction":
             return runs(0.1 * float(epsilon)) if method == "dp-hmc" else None
         if metric == "ratio_clip_fraction":
-            return runs(0.05 if method == "dp-barker" else 0.3)
+            few = method == "dp-barker" or (model == "narrow-banana" and minibatch < 1.0)
+            return runs(0.05 if few else 0.3)
         return None
 
     return values
@@ -107,14 +114,10 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
     rows: list[tuple[object, ...]] = [
         (model, "baseline", "", index, "mmd", 0.02) for model in STUDY.models for index in range(10)
     ]
+    private = ("mean_error", "gradient_clip_fraction", "tuning_mmd", "ring_distance")
     for cell in STUDY.cells():
-        for metric in ("mmd", "mean_error", "ratio_clip_fraction", "gradient_clip_fraction", "rhat_max"):
-            if metric != "rhat_max" or cell[2] == "inf":
-                if metric in ("mean_error", "gradient_clip_fraction") and cell[2] == "inf":
-                    continue
-                rows += [
-                    (*cell, seed, metric, value) for seed, value in enumerate(values(*cell, metric) or [])
-                ]
+        for metric in ("mmd", "ratio_clip_fraction", *(("rhat_max",) if cell[2] == "inf" else private)):
+            rows += [(*cell, seed, metric, value) for seed, value in enumerate(values(*cell, metric) or [])]
     metrics = typed(pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=[*COLUMNS]))
     loose = ("zcdp", "rdp")
     budgets = pd.DataFrame(
@@ -131,7 +134,7 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
 
 def test_all_hold_where_the_numbers_are_as_the_thesis_says() -> None:
     entries = judged(as_the_thesis_says, 2.0)
-    assert {name: entry["verdict"] for name, entry in entries.items()} == dict.fromkeys(NAMES, "holds")
+    assert {name: entries[name]["verdict"] for name in NAMES} == dict.fromkeys(NAMES, "holds")
 
 
 def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
@@ -143,18 +146,36 @@ def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
 
 
 def test_published_numbers_decide_the_same_claims() -> None:
-    table = Table.published(STUDY, Path(__file__).parents[2] / "data/published")
-    entries = {entry["name"]: entry for entry in claims.judge(STUDY, table)["claims"]}
-    assert entries["gauss-guided-best"]["verdict"] == entries["tempered-hmc-best"]["verdict"] == "holds"
-    assert entries["clipping-low-easy"]["verdict"] == "undecided"  # single runs are not published
+    ours, table = Table.of_study(STUDY, typed(NOTHING)), Table.published(STUDY, PUBLISHED)
+    verdicts = {entry["name"]: entry for entry in claims.judge(STUDY, ours, table)["claims"]}
+    assert {entry["verdict"] for entry in verdicts.values()} == {"undecided", claims.UNDECIDABLE}
+    expected = {
+        **{"gauss-guided-best": "holds", "accounting-adp-best": "holds", "trajectory-on-ring": "holds"},
+        **{"clipping-nonexistent-2d": "holds", "clipping-high-bounds-converge-10d": "fails"},
+        **{"clipping-narrow-small-epsilon": "depends", "circle-good": "fails"},
+        "clipping-low-easy": "–",  # of private chains no single runs are published
+        "starts-do-not-matter": "–",
+    }
+    assert {name: verdicts[name]["published"] for name in expected} == expected
     cells = Cells(("circle",), ("dp-penalty",), ("mean_error",), ("0.5", "1"))
-    boxes = pd.read_csv(Path(__file__).parents[2] / "data/published/mean_error.csv", dtype={"epsilon": str})
+    boxes = pd.read_csv(PUBLISHED / "mean_error.csv", dtype={"epsilon": str})
     chosen = boxes[(boxes.method == "dp-penalty") & (boxes.statistic == "median")].set_index("epsilon").value
     assert table.column("median", cells).tolist() == [chosen["0.5"], chosen["1"]]
-    assert len(table.runs(Cells(("gauss-30d",), ("baseline",), ("mmd",), ("",)))[0]) == 10
+    assert len(table.runs(Cells(("gauss-30d",), ("baseline",), ("mmd",)))[0]) == 10
 
 
-@pytest.mark.parametrize("text", ["below", "under 3", "between 1", "above x"])
-def test_an_invalid_comparison_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no comparison|could not convert"):
-        claims.comparison(text)
+def test_a_source_without_published_numbers_has_no_published_verdicts() -> None:
+    study = load_study("dp-hmc")
+    verdicts = claims.judge(study, Table.of_study(study, typed(NOTHING)), Table.published(study, PUBLISHED))
+    assert {entry["published"] for entry in verdicts["claims"]} == {"–"}
+
+
+def test_claims_of_equality_fail_by_chance_as_often_as_normal_differences() -> None:
+    by_name = claims.claims_of("thesis")[1]
+    table = Table.published(STUDY, PUBLISHED)  # six budgets
+    tail = 0.00135  # beyond three standard errors, at one side
+    assert by_name["correlated-penalty-equal"].by_chance(table) == pytest.approx(12 * tail, rel=0.02)
+    assert by_name["hard-only-hmc-decreasing"].by_chance(table) == pytest.approx(5 * tail, rel=0.02)
+    assert by_name["gauss-decreasing"].by_chance(table) == 0.0  # asks for a difference
+    expected = {"claims": 3, "expected": pytest.approx((36 + 12 + 5) * tail, rel=0.05)}
+    assert claims.judge(STUDY, table)["by_chance"] == expected

@@ -166,12 +166,14 @@ def test_numbers_are_right_aligned_and_bars_are_escaped() -> None:
 
 CLAIMS = """
 source: a paper, Section 5
-verdicts: {holds: 0, fails: 0, depends: 1, undecided: 1}
+verdicts: {holds: 0, fails: 0, depends: 1, undecided: 1, cannot be decided here: 1}
+by_chance: {claims: 1, expected: 0.016}
 claims:
 - name: better
   section: '5.1'
   claim: Ours is better.
   verdict: depends
+  published: holds
   test: 'ratio of medians: below 1'
   figure: figures/thesis/mmd-easy.pdf
   cases:
@@ -181,10 +183,19 @@ claims:
   section: '5.2'
   claim: It is faster.
   verdict: undecided
+  published: –
   test: seconds
   figure: none
   cases:
   - {case: flat, number: null, asked: below 1, holds: null}
+- name: starts
+  section: '5.3'
+  claim: Starts do not matter.
+  verdict: cannot be decided here
+  published: –
+  test: all starts are the same
+  figure: none
+  cases: []
 """
 
 
@@ -194,14 +205,18 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path) -> None:
     write("claims", THESIS, [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
     lines = (tmp_path / "t.md").read_text().splitlines()
     assert (
-        "| 5.1 | Ours is better. | depends | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 | mmd-easy |"
-        in lines
+        "| 5.1 | Ours is better. | depends | holds | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 "
+        "| mmd-easy |" in lines
     )
-    assert "| 5.2 | It is faster. | undecided | 0 of 1 | – | seconds | – |" in lines
-    assert "Source: a paper, Section 5. Verdicts: 1 depend, 1 undecided." in lines
+    assert "| 5.2 | It is faster. | undecided | – | 0 of 1 | – | seconds | – |" in lines
+    verdict = "cannot be decided here"
+    assert f"| 5.3 | Starts do not matter. | {verdict} | – | – | – | all starts are the same | – |" in lines
+    assert f"Source: a paper, Section 5. Verdicts: 1 depend, 1 undecided, 1 {verdict}." in lines
+    assert "0.016 of them would still not hold, by chance" in " ".join(lines)
     cells = (tmp_path / "t.csv").read_text().splitlines()
-    assert cells[1] == "better,5.1,depends,flat,0.5,below 1,true"
-    assert cells[3] == "faster,5.2,undecided,flat,,below 1,"
+    assert cells[1] == "better,5.1,depends,holds,flat,0.5,below 1,true"
+    assert cells[3] == "faster,5.2,undecided,–,flat,,below 1,"
+    assert cells[4] == "starts,5.3,cannot be decided here,–,,,,"
     (tmp_path / "results/thesis/claims.yaml").unlink()
     with pytest.raises(DpmcError, match="claims"):
         write("claims", THESIS, [tmp_path / "t.csv"], tmp_path / "results")

@@ -7,6 +7,8 @@ rule claims_table:
         script=f"{SCRIPTS}/claims.py",
         metrics="results/{study}/metrics.csv",
         budgets="results/{study}/budgets.csv",
+        published=[f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES],
+        tried=tried,
     output:
         report(
             "results/{study}/claims.yaml",
@@ -21,5 +23,7 @@ rule claims_table:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        published=PUBLISHED,
     shell:
-        "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {output} 2> {log}"
+        "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {params.published} "
+        "{output} 2> {log}"

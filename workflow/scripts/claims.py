@@ -1,20 +1,39 @@
-"""Write the verdicts on the claims of a study's source, from the study's metrics.
+"""Write the verdicts on the claims of a study's source, from the study's metrics and from published numbers.
 
-    python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv <output>
+    python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv \
+        data/published <output>
 
-The claims are in `dpmc.reports.claims`. Prints a line for each verdict on standard error.
+The claims are in `dpmc.reports.claims`. Settings that were tried are read from results/<study>/tuning. Prints
+a line for each verdict on standard error.
 """
 
 import sys
 from pathlib import Path
 
-from dpmc.metrics.table import read_metrics, read_table
-from dpmc.reports import claims
-from dpmc.studies import load_study
+import pandas as pd
 
-study, metrics, budgets, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:5])
+from dpmc.metrics.table import COLUMNS, read_metrics, read_table
+from dpmc.reports import claims
+from dpmc.reports.claims.table import RING, Table, ring_distance
+from dpmc.reports.plots.chains import problem_of
+from dpmc.reports.plots.trajectory import trajectory
+from dpmc.studies import load_study, read_yaml
+
+study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
 claims.claims_of(study.name)  # raises for a study without claims, before tables are read
-verdicts = claims.judge(study, claims.Table.of_study(study, read_metrics(metrics), read_table(budgets, ())))
+model, method, epsilon, metric = RING
+rows = []
+if "trajectory" in study.figures:
+    distance = ring_distance(trajectory(study, model, problem_of(study, model)))
+    rows.append((study.name, model, method, epsilon, "", metric, distance))
+for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
+    tried = read_yaml(path)["tried"]
+    if isinstance(tried, dict) and "mmd" in tried["medians"]:  # a text for a setting that is not tried
+        cell = (path.parent.name, path.stem, tried["epsilon"])
+        rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
+table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS])])
+ours = Table.of_study(study, table, read_table(budgets, ()))
+verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)
 for claim in verdicts["claims"]:
     print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

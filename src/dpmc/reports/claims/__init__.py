@@ -1,14 +1,16 @@
 """Claims: sentences of a source that a study's numbers can decide, with verdicts computed from them.
 
 The claims of a study are data, in `<study>.yaml` of this folder: sentence, section, figure, and the numbers
-that decide it, each of a kind (`kinds.py`, `clipping.py`) with the cells it compares and the rule `holds`. A
+that decide it, each of a kind (`kinds.py`) with the cells it compares and the rule `holds`. A
 claim is decided case by case (model, metric, version of a method). It `holds` if all of its cases hold,
 `fails` if none does, and otherwise `depends`. A case whose number is missing is not counted and is listed
-with `holds: null`; a claim with only such cases is `undecided`.
+with `holds: null`; a claim with only such cases is `undecided`. A claim that no number of the study can
+decide has `undecidable`, the reason, in place of cases.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import re
@@ -22,17 +24,21 @@ import yaml
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.streams import canonical_epsilon
-from dpmc.reports.claims import clipping, kinds
+from dpmc.reports.claims import kinds
 from dpmc.reports.claims.table import Cells, Table
-from dpmc.studies import Study
-from dpmc.studies.documents import read_yaml
+from dpmc.studies import Study, read_yaml
 
 #: study -> the file of its claims
 CLAIMS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
 
-VERDICTS = ("holds", "fails", "depends", "undecided")
+UNDECIDABLE = "cannot be decided here"
+VERDICTS = ("holds", "fails", "depends", "undecided", UNDECIDABLE)
 CELL_KEYS = ("models", "methods", "metrics", "at")
-COMPARED = {"below": operator.lt, "above": operator.gt, "at most": operator.le, "at least": operator.ge}
+TAILS = {"apart": 2, "fall": 1}  #: number in standard errors -> tails of its distribution that count
+COMPARED: dict[str, Callable[..., bool]] = {
+    **{"below": operator.lt, "above": operator.gt, "at most": operator.le, "at least": operator.ge},
+    "between": lambda number, low, high: low <= number <= high,
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,10 @@ class Claim:
 
     section: str
     claim: str
-    test: str  # what the number of a case is
-    cases: list[dict[str, Any]]
+    test: str = ""  # what the number of a case is
+    cases: Sequence[dict[str, Any]] = ()
     figure: str = ""  # where to see it; "": in no figure, in the metrics only
+    undecidable: str = ""  # why the study cannot decide it; in place of test and cases
 
     def judged(self, table: Table) -> Iterator[Case]:
         """Yield the cases as a table of numbers decides them."""
@@ -66,48 +73,49 @@ class Claim:
                 else:
                     yield Case(case, None, rule, None)
 
-    def tested(self) -> str:
-        """Return the text of the test, with the rule for its numbers if all cases have the same rule."""
-        rules = {entry["holds"] for entry in self.cases}
-        return f"{self.test}: {rules.pop()}" if len(rules) == 1 else self.test
+    def by_chance(self, table: Table) -> float:
+        """Return the probability that a difference below some standard errors is not, though there is none.
+
+        0 for a claim without. Differences are taken as normal and as independent between cases and budgets.
+        """
+        passes = 1.0
+        for entry in self.cases:
+            rule, _, errors = entry["holds"].rpartition(" ")
+            if rule == "below" and entry["number"] in TAILS:
+                chance = TAILS[entry["number"]] * math.erfc(float(errors) / math.sqrt(2.0)) / 2.0
+                for model, method in itertools.product(*(listed(entry[key]) for key in CELL_KEYS[:2])):
+                    budgets = len(table.grid(model, method)) if entry["number"] == "apart" else 1
+                    passes *= (1.0 - chance) ** budgets
+        return 1.0 - passes
 
 
-@dataclass(frozen=True)
-class Source:
-    """The claims of a study's source, by name."""
-
-    source: str
-    claims: dict[str, Claim]
+def listed(value: str | Sequence[str]) -> Sequence[str]:
+    """Return a value of an entry that may be one text or several as a sequence."""
+    return (value,) if isinstance(value, str) else value
 
 
 def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
     """Yield the name and number of each case of an entry of a file of claims.
 
-    For `number: of-all`, the function `of_all` of `kinds` or `clipping` is called with the entry's keys.
+    For `number: first-reached`, the function `first_reached` of `kinds` is called with the entry's keys.
     """
     keys = {key: value for key, value in entry.items() if key not in ("number", "holds", "version")}
     for key in ("models", "methods", "metrics", "to", "to_models"):
-        if isinstance(keys.get(key), str):
-            keys[key] = (keys[key],)
+        if key in keys:
+            keys[key] = listed(keys[key])
     for key in ("at", "to_at"):
         if not isinstance(keys.get(key, ""), str):
             keys[key] = tuple(map(canonical_epsilon, keys[key]))
     if "models" in keys:
         keys["cells"] = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
-    name = entry["number"].replace("-", "_")
-    function: Callable[..., kinds.Cases] = getattr(kinds, name, None) or getattr(clipping, name)
+    function: Callable[..., kinds.Cases] = getattr(kinds, entry["number"].replace("-", "_"))
     return function(table, **keys)
 
 
 def comparison(text: str) -> Callable[[float], bool]:
-    """Return the test of a text such as `below 1` or `between 0.8 and 1.25`; ValueError for another."""
-    if match := re.fullmatch(r"between (\S+) and (\S+)", text):
-        low, high = map(float, match.groups())
-        return lambda number: low <= number <= high
-    if match := re.fullmatch(rf"({'|'.join(COMPARED)}) (\S+)", text):
-        compare, limit = COMPARED[match[1]], float(match[2])
-        return lambda number: bool(compare(number, limit))
-    raise ValueError(f"{text!r} is no comparison; {', '.join(COMPARED)} a number, or between two")
+    """Return the test of a text such as `below 1` or `between 0.8 and 1.25`."""
+    word, *limits = re.split(r" (?=[-\d])| and ", text)
+    return lambda number: bool(COMPARED[word](number, *map(float, limits)))
 
 
 def verdict(cases: Sequence[Case]) -> str:
@@ -118,36 +126,45 @@ def verdict(cases: Sequence[Case]) -> str:
     return "holds" if all(decided) else "depends" if any(decided) else "fails"
 
 
-def claims_of(study: str) -> Source:
-    """Return the claims of a study; raise DpmcError for a study without claims."""
+def claims_of(study: str) -> tuple[str, dict[str, Claim]]:
+    """Return the source of a study and its claims by name; raise DpmcError for a study without claims."""
     if study not in CLAIMS:
         raise DpmcError(f"study {study}: it has no claims; studies that have: {', '.join(CLAIMS)}")
     content = read_yaml(CLAIMS[study])
-    return Source(content["source"], {name: Claim(**keys) for name, keys in content["claims"].items()})
+    return content["source"], {name: Claim(**keys) for name, keys in content["claims"].items()}
 
 
-def judge(study: Study, table: Table) -> dict[str, Any]:
+def judge(study: Study, table: Table, published: Table | None = None) -> dict[str, Any]:
     """Return the verdicts on a study's claims, by a table of numbers, as plain mappings and lists.
 
-    Raises DpmcError for a study without claims.
+    `published`: the numbers of the source, with verdicts of their own, – where there are none. `by_chance`:
+    how many claims have a known chance of a wrong verdict though they are true, and how many wrong verdicts
+    are expected. Raises DpmcError for a study without claims.
     """
-    source = claims_of(study.name)
+    source, claims = claims_of(study.name)
     entries = []
-    for name, claim in source.claims.items():
+    for name, claim in claims.items():
         cases = list(claim.judged(table))
+        rules = {case.asked for case in cases}
+        test = f"{claim.test}: {rules.pop()}" if len(rules) == 1 else claim.test
+        theirs = verdict(list(claim.judged(published))) if published else "undecided"
         entries.append(
             {
                 "name": name,
                 "section": claim.section,
                 "claim": claim.claim,
-                "verdict": verdict(cases),
-                "test": claim.tested(),
+                "verdict": UNDECIDABLE if claim.undecidable else verdict(cases),
+                "published": "–" if theirs == "undecided" else theirs,
+                "test": claim.undecidable or test,
                 "figure": f"figures/{study.name}/{claim.figure}.pdf" if claim.figure else "none",
                 "cases": [asdict(case) for case in cases],
             }
         )
     counts = {name: sum(entry["verdict"] == name for entry in entries) for name in VERDICTS}
-    return {"study": study.name, "source": source.source, "verdicts": counts, "claims": entries}
+    chances = [chance for claim in claims.values() if (chance := claim.by_chance(table))]
+    by_chance = {"claims": len(chances), "expected": round(sum(chances), 3)}
+    about = {"study": study.name, "source": source, "verdicts": counts, "by_chance": by_chance}
+    return about | {"claims": entries}
 
 
 def write(verdicts: dict[str, Any], output: Path) -> None:

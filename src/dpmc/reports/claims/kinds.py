@@ -1,4 +1,4 @@
-"""Numbers that decide a claim: comparisons of cells.
+"""Numbers that decide a claim: comparisons of cells, and of clip bounds.
 
 A kind of number is a function of the table, the cells that an entry of a file of claims names, and the
 entry's other keys. It yields the name and the number of each case; NaN: a number is missing.
@@ -6,14 +6,15 @@ entry's other keys. It yields the name and the number of each case; NaN: a numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.reports.claims.table import At, Cells, Floats, Table
+from dpmc.reports.claims.table import CLIPPED, At, Cells, Floats, Table
+from dpmc.studies import pinned_hyperparameters
 
 Cases = Iterator[tuple[str, float]]
 CASE = ("models", "methods", "metrics")  # most kinds have a case for each
@@ -40,16 +41,17 @@ def fraction(hits: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
     return float(np.mean(hits)) if len(hits) else np.nan
 
 
-def level(table: Table, cells: Cells, over: str = "largest") -> Cases:
-    """Yield the largest or smallest median over the budgets, or their range."""
-    for name, part in cells.each(*CASE):
+def level(table: Table, cells: Cells, over: str = "largest", by: Sequence[str] = CASE) -> Cases:
+    """Yield the largest or smallest median over the budgets, or their range; `by`: keys of a case."""
+    for name, part in cells.each(*by):
         yield name, reduced(over, table.column("median", part))
 
 
-def of_all(table: Table, cells: Cells, over: str = "largest") -> Cases:
-    """Yield the same over all models, methods and budgets together."""
-    name = cells.models[0] if len(cells.models) == 1 else f"{len(cells.models)} models"
-    yield name, reduced(over, table.column("median", cells))
+def step(table: Table, cells: Cells) -> Cases:
+    """Yield the smallest ratio of the median at a budget to that at the next larger one."""
+    for name, part in cells.each(*CASE):
+        medians = table.column("median", part)
+        yield name, reduced("smallest", quotient(medians[:-1], medians[1:]))
 
 
 def ratios(
@@ -83,13 +85,18 @@ def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> Cases:
         yield name, reduced(over, ratios(table, part, **to))
 
 
+def within(table: Table, cells: Cells, low: float, high: float, **to: Any) -> Cases:
+    """Yield the share of the budgets at which the ratio of a method to others is between two limits."""
+    for name, part in cells.each(*CASE):
+        known = [ratio for ratio in ratios(table, part, **to) if not np.isnan(ratio)]
+        yield name, fraction([low <= ratio <= high for ratio in known])
+
+
 def growth(table: Table, cells: Cells, **to: Any) -> Cases:
     """Yield the mean ratio over the upper half of the budgets over that of the lower half."""
     for name, part in cells.each(*CASE):
-        low, high = (
-            reduced("mean", ratios(table, replace(part, at=half), **to))
-            for half in ("lower half", "upper half")
-        )
+        halves = (replace(part, at=half) for half in ("lower half", "upper half"))
+        low, high = (reduced("mean", ratios(table, half, **to)) for half in halves)
         yield name, high / low
 
 
@@ -113,22 +120,20 @@ def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any)
 def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
     """Yield the ratio of the least of `to` to a method, by the first of the metrics that both have."""
     for name, part in cells.each("models", "methods"):
-        number = np.nan
-        for _, cell in part.each("metrics"):
-            if np.isnan(number):
-                least = reduced("smallest", table.column("median", replace(cell, methods=to)))
-                [number] = quotient(least, table.column("median", cell))
-        yield name, number
+        others = [table.column("median", replace(m, methods=to)) for _, m in part.each("metrics")]
+        numbers = quotient(np.array([reduced("smallest", m) for m in others]), table.column("median", part))
+        yield name, next((number for number in numbers if not np.isnan(number)), np.nan)
 
 
 def gain(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
     """Yield the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
     for name, part in cells.each(*CASE):
-        others = [
-            reduced("largest", table.column("median", replace(part, methods=to, at=(epsilon,))))
-            for epsilon in table.grid(part.models[0], part.methods[0], part.at)
-        ]
-        yield name, reduced("smallest", table.column("median", part) - np.array(others))
+        budgets = table.grid(part.models[0], part.methods[0], part.at)
+        others = [table.column("median", replace(part, methods=to, at=(epsilon,))) for epsilon in budgets]
+        yield (
+            name,
+            reduced("smallest", table.column("median", part) - [reduced("largest", m) for m in others]),
+        )
 
 
 def in_errors(table: Table, cells: Cells, others: Cells) -> Floats:
@@ -157,23 +162,103 @@ def apart(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
         yield name, reduced("largest", np.abs(in_errors(table, part, replace(part, methods=to, at=grid))))
 
 
-def share(table: Table, cells: Cells, limit: float) -> Cases:
-    """Yield the share of all runs of a model whose value is above `limit`."""
-    for name, part in cells.each("models"):
+def share(table: Table, cells: Cells, limit: float, by: Sequence[str] = ("models",)) -> Cases:
+    """Yield the share of all runs of a model whose value is above `limit`; `by`: keys of a case."""
+    for name, part in cells.each(*by):
         yield name, fraction([value > limit for runs in table.runs(part) for value in runs])
 
 
-def above_floor(table: Table, cells: Cells) -> Cases:
-    """Yield the least median of the methods minus that of the exact samples."""
-    for name, part in cells.each("models"):
-        [floor] = table.column("median", replace(part, methods=("baseline",), at=("",)))
-        yield name, reduced("smallest", table.column("median", part)) - floor
+def best(
+    table: Table,
+    cells: Cells,
+    by: Sequence[str] = ("models",),
+    to: Sequence[str] = (),
+    to_at: At = "all",
+    free: str = "",
+    less: bool = False,
+) -> Cases:
+    """Yield the least median of the methods over another least median, or if `less` minus it.
+
+    The other is that of `to` at `to_at`, by default of the same methods; or, given `free`, that of the
+    samplers without privacy at the largest clip bound on models with this id.
+    """
+    for name, part in cells.each(*by):
+        compared = replace(part, methods=to or part.methods, at=to_at)
+        without_privacy = [median for _, median in at_largest_bound(table, cells.metrics[0], free)]
+        other = reduced("smallest", without_privacy if free else table.column("median", compared))
+        least = reduced("smallest", table.column("median", part))
+        yield name, least - other if less else float(quotient(least, other))
 
 
-def best_over_best(table: Table, cells: Cells, to_at: At) -> Cases:
-    """Yield the least median of the methods at a budget over the least at `to_at`."""
-    for name, part in cells.each("models"):
-        below = reduced("smallest", table.column("median", replace(part, at=to_at)))
-        for epsilon, there in part.each("at"):
-            best = reduced("smallest", table.column("median", there))
-            yield f"{name}, ε = {epsilon}", float(quotient(best, below))
+# Clipping experiment: a case is an algorithm without privacy on a model; `model`: only those with this id.
+
+
+def increase(table: Table, cells: Cells) -> Floats:
+    """Return the median MMD at each clip bound less that at the largest."""
+    distance = table.column("median", cells, "mmd")
+    return distance - distance[-1]
+
+
+def at_largest_bound(table: Table, metric: str, model: str = "") -> Cases:
+    """Yield a metric's median at the largest clip bound."""
+    for name, _, cells in table.experiments(model):
+        yield name, table.column("median", cells, metric)[-1]
+
+
+def most_increase(
+    table: Table, model: str = "", least: float = 0.0, last: int = 0, clipped: float = 2.0
+) -> Cases:
+    """Yield the largest increase of the median MMD over that at the largest bound, among some bounds.
+
+    These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
+    below `clipped`.
+    """
+    for name, bounds, cells in table.experiments(model):
+        chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
+        yield name, reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
+
+
+def late_bounds(table: Table, limit: float, model: str = "") -> Cases:
+    """Yield the share of bounds without convergence in the lower half, minus that in the upper half.
+
+    Chains that never moved have no R-hat and count as not converged.
+    """
+    for name, _, cells in table.experiments(model):
+        ran = ~np.isnan(table.column("median", cells, "iterations"))
+        rhat = table.column("median", cells, "rhat_max")[ran]
+        late, half = ~(rhat < limit), len(rhat) // 2
+        known = half > 0 and not np.isnan(rhat).all()
+        yield name, fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+
+
+def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
+    """Yield the increase of the MMD at the largest bound not above that of a method of the comparison.
+
+    `methods`: algorithm -> method of the comparison and the name of its clip bound. NaN if the study does not
+    have the comparison.
+    """
+    study = table.study
+    for name, bounds, cells in table.experiments():
+        model = study.models[cells.models[0]].model
+        method, key = methods[name.partition(",")[0]]
+        if method not in study.methods or model not in study.models:
+            yield f"{method}, {model}", np.nan
+            continue
+        chosen = float(pinned_hyperparameters(study, model, method).values[key])
+        below = increase(table, cells)[bounds <= chosen]
+        yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else np.nan
+
+
+def in_gap(table: Table, model: str, low: float, high: float) -> Cases:
+    """Yield the share of the model's runs whose fraction clipped lies between two limits."""
+    cells = [runs for _, _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
+    yield model, fraction([low < value < high for runs in cells for value in runs])
+
+
+def stray_bounds(table: Table, far: float, model: str = "", last: int = 0) -> Cases:
+    """Yield the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
+    for name, _, cells in table.experiments(model):
+        largest = table.column("median", cells, "mmd")[-1]
+        runs = table.runs(cells, "mmd")[-last:]
+        known = all(map(len, runs)) and not np.isnan(largest)
+        yield name, fraction([max(values) > largest + far for values in runs]) if known else np.nan

@@ -34,6 +34,8 @@ At = str | Sequence[str]
 PUBLISHED = ("mmd", "mean_error", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_RUNS = 20
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
+CLIPPED = "ratio_clip_fraction"
+RING = ("circle", "dp-hmc", "1", "ring_distance")  #: cell and metric of a trajectory (Figure 4.1)
 CELL = ["model", "method", "epsilon", "metric"]
 TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
 
@@ -48,11 +50,14 @@ class Cells:
     at: At = "all"
 
     def each(self, *keys: str) -> Iterator[tuple[str, Cells]]:
-        """Yield the parts that have one value of each of these keys, with their names."""
+        """Yield the parts that have one value of each of these keys, with their names; no key: the whole."""
         for values in itertools.product(*(getattr(self, key) for key in keys)):
-            part = replace(self, **{key: (value,) for key, value in zip(keys, values, strict=True)})
-            shown = values[:-1] if keys[-1] == "metrics" and len(self.metrics) == 1 else values
-            yield ", ".join(TITLES.get(value, value) for value in shown), part
+            chosen = dict(zip(keys, values, strict=True))
+            part = replace(self, **{key: (value,) for key, value in chosen.items()})
+            if len(self.metrics) == 1:
+                chosen.pop("metrics", None)
+            names = [f"ε = {of}" if key == "at" else TITLES.get(of, of) for key, of in chosen.items()]
+            yield ", ".join(names) or f"{len(self.models)} models", part
 
 
 class Table:
@@ -90,30 +95,43 @@ class Table:
         if budgets is not None:
             allowed = budgets.melt(CELL[:3], [*ACCOUNTANTS], "metric").query("value != ''")
             allowed["epsilon"] = allowed["epsilon"].map(canonical_epsilon)
-            allowed = allowed.assign(
-                metric=allowed["metric"] + "_iterations", value=allowed["value"].astype(float)
-            )
-            runs = pd.concat([runs, allowed])
+            allowed["metric"] += "_iterations"
+            runs = pd.concat([runs, allowed.astype({"value": float})])
         return cls(study, runs)
 
     @classmethod
     def published(cls, study: Study, folder: Path) -> Table:
-        """Return the table of published numbers: box plots, and single runs of exact samples.
+        """Return the table of published numbers, of the thesis: box plots, and some single runs.
 
-        Only models that the study runs on as many rows as published are in it, and none if its ε is another.
+        The published clipping experiment is that of the code.
         """
         import pandas as pd
 
-        files = [folder / f"{metric}.csv" for metric in PUBLISHED]
-        table = pd.concat(
-            pd.read_csv(file, dtype={"epsilon": str}).assign(metric=file.stem) for file in files
-        )
-        rows = pd.read_csv(folder / "models.csv", index_col="model")["n"].to_dict()
-        own = {label for label, spec in study.models.items() if spec.n in (None, rows.get(label))}
-        table = table[table["model"].isin(own if study.epsilon_kind == "total" else ())]
-        table = table.fillna({"epsilon": ""})
+        files = [pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED]
+        table = pd.concat(files, keys=PUBLISHED, names=["metric"]).reset_index("metric")
+        table["epsilon"] = table["epsilon"].fillna("")
         boxes = table.pivot_table("value", CELL, "statistic")[[*QUARTILES]].dropna().reset_index()
-        return cls(study, table[table["statistic"] == "baseline"], boxes.assign(runs=PUBLISHED_RUNS))
+
+        allowed = pd.read_csv(folder / "accountants.csv").query("epsilon >= 1")  # as the other budgets
+        allowed["metric"] = allowed["accountant"].replace("fourier", "replace-pld") + "_iterations"
+        allowed["epsilon"] = allowed["epsilon"].map(canonical_epsilon)
+        allowed = allowed.rename(columns={"iterations": "value"})
+
+        clipping = pd.read_csv(folder / "clipping_experiment.csv").replace("clip_fraction", CLIPPED)
+        clipping["id"] = "flat-banana-" + clipping["dimension"].astype(str) + "d"
+        as_coded = [
+            (study.models[model].model, spec.algorithm, float(spec.options["clip"]), model, method, "inf")
+            for method, spec in study.methods.items()
+            if spec.options.get("clip_distance") == "as_coded"
+            for model in spec.models
+        ]
+        labels = pd.DataFrame(as_coded, columns=["id", "algorithm", "clip_bound", *CELL[:3]])
+
+        points = pd.read_csv(folder / "hmc_trajectory.csv")[["theta_1", "theta_2"]].to_numpy()
+        trajectory = pd.DataFrame([(*RING, ring_distance(points))], columns=[*CELL, "value"])
+        clipping = clipping.merge(labels.astype({"clip_bound": float}))
+        runs = [table[table["statistic"] == "baseline"], allowed, clipping, trajectory]
+        return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
     def column(self, name: str, cells: Cells, metric: str = "") -> Floats:
         """Return `median`, `spread` or `error` of each of the cells; for a metric of a whole cell, its value.
@@ -131,6 +149,8 @@ class Table:
         """Return the budgets `at` which a method is evaluated, in ascending order."""
         if not isinstance(at, str):
             return at
+        if method == "baseline":  # exact samples, of no budget
+            return ("",)
         grid = sorted(self._epsilons.get((model, method), set()) - {"inf", ""}, key=float)
         half = len(grid) // 2
         parts = {"all": grid, "smallest": grid[:1], "largest": grid[-1:]}
@@ -153,3 +173,8 @@ class Table:
         for model, method, name in itertools.product(cells.models, cells.methods, metrics):
             for epsilon in self.grid(model, method, cells.at):
                 yield model, method, epsilon, name
+
+
+def ring_distance(points: Floats) -> float:
+    """Return the largest distance of points (steps, 2) from the ring of the circle model, of radius √10."""
+    return float(abs(np.hypot(*points.T) - 10**0.5).max())

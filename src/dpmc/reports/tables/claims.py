@@ -9,13 +9,17 @@ from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
 
 TITLE = "Claims"
-COLUMNS = ("claim", "section", "verdict", "case", "number", "asked", "holds")
-HEADS = ("Section", "Claim", "Verdict", "Cases that hold", "Numbers", "Test", "Figure")
-NOTE = (
-    "Sentences of the source that a number can decide. A claim is decided case by case (each model, metric\n"
-    "or version of a method that it speaks of): it holds where all cases hold, fails where none does, and\n"
-    "depends otherwise. Numbers are the smallest and the largest of its cases."
-)
+COLUMNS = ("claim", "section", "verdict", "published", "case", "number", "asked", "holds")
+HEADS = ("Section", "Claim", "Verdict", "Published", "Cases that hold", "Numbers", "Test", "Figure")
+NOTE = """\
+The sentences of the source that we test. A claim is decided case by case (each model, metric or version of
+a method that it speaks of): it holds where all cases hold, fails where none does, and depends otherwise.
+Numbers are the smallest and the largest of its cases. Published: what the source's own numbers decide by
+the same test, where it has published them."""
+CHANCE = """\
+Of {all} claims {claims} ask for medians less than some standard errors apart. If all of these were true,
+{expected:.2g} of them would still not hold, by chance (for normal and independent differences). For the
+other claims the chance is not known: it depends on how far a true claim is from its limit."""
 
 
 def inputs(study: Study, results: Path) -> list[Path]:
@@ -28,22 +32,31 @@ def table(study: Study, results: Path) -> Table:
     verdicts = read_yaml(inputs(study, results)[0])
     rows, shown = [], []
     for claim in verdicts["claims"]:
-        cases, section, verdict = claim["cases"], str(claim["section"]), claim["verdict"]
+        cases, section = claim["cases"], str(claim["section"])
+        about = {name: claim[name] for name in ("verdict", "published")}
+        none = {
+            "case": "",
+            "number": None,
+            "asked": "",
+            "holds": None,
+        }  # of a claim that cannot be decided here
         rows += [
-            {"claim": claim["name"], "section": section, "verdict": verdict, "case": case["case"]}
-            | {name: _text(case[name]) for name in ("number", "asked", "holds")}
-            for case in cases
+            {"claim": claim["name"], "section": section, **about}
+            | {name: _text(case[name]) for name in COLUMNS[4:]}
+            for case in cases or [none]
         ]
         numbers = [case["number"] for case in cases if case["number"] is not None]
         span = [min(numbers), max(numbers)] if numbers else []
-        holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}"
+        holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}" if cases else ""
         figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
         texts = (holding, " to ".join(dict.fromkeys(map(_text, span))), claim["test"], figure)
-        shown.append((section, claim["claim"], verdict, *texts))
+        shown.append((section, claim["claim"], *about.values(), *texts))
     counts = ", ".join(
         f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
     )
     note = f"{NOTE}\nSource: {verdicts['source']}. Verdicts: {counts}."
+    if verdicts["by_chance"]["claims"]:
+        note += "\n" + CHANCE.format(all=len(verdicts["claims"]), **verdicts["by_chance"])
     return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
