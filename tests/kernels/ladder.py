@@ -553,7 +553,7 @@ def invariance(kernel: Kernel, chains: int = 1000, iterations: int = 20, seed: i
     generator = np.random.default_rng(seed)
     start = kernel.setting.posterior.draws(generator, chains)
     path = run(kernel, start, numbers(kernel, generator, chains, iterations))
-    assert path.ratio_clipped.sum() == path.gradient_clipped.sum() == 0, "rows were clipped"
+    assert path.ratio_clipped.sum() == 0, "rows were clipped"
     moved = (path.theta[-1] != start).any(axis=1).mean()
     assert moved > 0.5, f"only {moved:.0%} of the chains moved: this test would prove nothing"
     return smallest_p(kernel.setting.uniforms(path.theta[-1]))

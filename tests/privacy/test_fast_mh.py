@@ -4,10 +4,12 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 from scipy.stats import binom, poisson
 
@@ -25,6 +27,7 @@ from dpmc.privacy.events import (
     from_json,
     to_json,
 )
+from dpmc.privacy.fast_rule import multiplier
 from privacy.builders import FAST, TIGHT, claimed, composed_elsewhere, gaussian
 
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)
@@ -419,3 +422,38 @@ def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
         here, there = (expit(prior[:, None] - (draws - times) / 2 + s * times / 2) @ weights for s in (1, -1))
         attained += poisson.pmf(draws, 1.0) * (here - math.exp(epsilon) * there).max()
     assert 5e-7 < attained < 5.86e-7
+
+
+# --- the numbers in docs/results/dp-fast-mh.md ---------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "results" / "dp-fast-mh.md").read_text(encoding="utf-8")
+
+
+def totals(epsilon: float) -> list[float]:
+    """Total epsilon at delta 1e-5 of 20,000 iterations: the columns of the table."""
+    delta, count = 1e-5, 20_000
+    exact = brentq(lambda x: TIGHT.delta(gaussian(x), epsilon) - delta, 1.0, 1e4)  # the smallest noise
+    advanced = math.sqrt(2.0 * count * math.log(1.0 / delta)) * epsilon  # Appendix B
+    return [
+        FAST.epsilon([fast_mh.corrected_release("test", epsilon, delta, 50_000, count=count)], delta),
+        TIGHT.epsilon(gaussian(multiplier(epsilon, delta), count), delta),
+        TIGHT.epsilon(gaussian(exact, count), delta),
+        advanced + count * epsilon * math.expm1(epsilon),
+    ]
+
+
+def test_the_table_of_totals_in_the_documentation() -> None:
+    rows = re.findall(r"^\| (0\.\d+) " + r"\| ([\d.]+) " * 4 + r"\|$", PAGE, re.MULTILINE)
+    assert [row[0] for row in rows] == ["0.01", "0.02", "0.05", "0.1", "0.2"]
+    for epsilon, *printed in rows:
+        assert printed == [f"{total:.2f}" for total in totals(float(epsilon))]
+
+
+def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
+    delta, count, n = 1e-5, 20_000, 50_000
+    for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
+        event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows, count)
+        assert f"{FAST.epsilon([event], delta):.2f}" == "22.02"
+        alone = minibatch(event.batch_epsilon, event.batch_noise_multiplier, most_rows, n, count)
+        assert f"{FAST.epsilon(alone, delta):.2f}" == printed
+        assert f"K = {most_rows}: {printed}" in " ".join(PAGE.split())
