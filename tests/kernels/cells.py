@@ -35,6 +35,12 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "dp-hmc reusing gradients": {**NOISY, **MASS, "reuse_gradients": True},
     "dp-hmc jittered": {**NOISY, **MASS, "step_size": [0.4, 0.2], "jitter": "halton"},
     "dp-mala": {**NOISY, "mass": [1.3, 0.7], "step_size": [0.3, 0.15]},
+    "dp-mala reusing gradients": {
+        **NOISY,
+        "mass": [1.3, 0.7],
+        "step_size": [0.3, 0.15],
+        "reuse_gradients": True,
+    },
     "dp-sgld": {**STEPS, "step_size": 1.5},
     "dp-sgld published": {**STEPS, "step_size": 1.5, "drift": "published"},
     "dp-sgnht": {**STEPS, "step_size": 6.0, "diffusion": 1.0},

@@ -173,8 +173,9 @@ KERNELS: dict[str, Kernel] = {
     "dp-barker": Kernel(DPBarker(batch_size=100, clip_factor=0.99, proposal_sd=lengths(0.07, 0.07)), CORNERS),
 }
 BATCHES = tuple(name for name, kernel in KERNELS.items() if kernel.algorithm.batch_size)
-#: Not known to leave the posterior invariant: only what concerns releases and bits is tested.
-REUSING = KERNELS["dp-hmc"].but(reuse_gradients=True)
+REUSING = {
+    f"{name} reusing gradients": KERNELS[name].but(reuse_gradients=True) for name in ("dp-hmc", "dp-mala")
+}
 
 STEPS = {"steps": 3, "step_size": lengths(0.25, 0.12), "mass": lengths(1.3, 0.7)}
 QUIET = {"tau_l": 0.00125, "tau_g": 0.00125, "clip_l": 400.0, "clip_g": 400.0}
@@ -184,6 +185,19 @@ JITTERED = {
         DPHMC(**QUIET, **{**STEPS, "step_size": lengths(0.3, 0.14)}, jitter="halton"), LARGE
     ),
 }
+#: Gradients are clipped, all to one length, and their noise decides which proposals are accepted: the chain's
+#: distribution is wrong if a rejection draws the gradient anew.
+STICKY = Kernel(
+    DPMALA(
+        tau_l=0.001,
+        tau_g=8.0,
+        clip_l=100.0,
+        clip_g=0.3,
+        step_size=lengths(0.37, 0.27),
+        mass=lengths(1.0, 1.0),
+        reuse_gradients=True,
+    )
+)
 #: For the test of stationarity.
 STATIONARY: dict[str, Kernel] = {
     "rwmh": Kernel(RWMH(proposal_sd=lengths(0.6, 0.3)), LARGE),
@@ -193,6 +207,8 @@ STATIONARY: dict[str, Kernel] = {
     "dp-hmc": Kernel(DPHMC(**QUIET, **STEPS), LARGE),
     "dp-mala": Kernel(DPMALA(**QUIET, step_size=lengths(0.4, 0.2), mass=lengths(1.3, 0.7)), LARGE),
     **JITTERED,
+    "dp-hmc reusing gradients": Kernel(DPHMC(**QUIET, **STEPS, reuse_gradients=True), LARGE),
+    "dp-mala reusing gradients": STICKY,
     "dp-penalty-guided on the circle": Kernel(
         DPPenaltyGuided(tau=0.005, clip=100.0, proposal_sd=lengths(0.8, 0.8)), RING
     ),
@@ -208,7 +224,7 @@ STATIONARY: dict[str, Kernel] = {
 #: For the joint test: data and prior weigh about the same. Rows drawn by the tempered likelihood make
 #: batch noise of variance n/b k², k the step in sds of the likelihood alone: steps are short, runs long.
 JOINT: dict[str, Kernel] = {
-    **{name: replace(kernel, setting=WEAK) for name, kernel in KERNELS.items()},
+    **{name: replace(kernel, setting=WEAK) for name, kernel in {**KERNELS, **REUSING}.items()},
     "minibatch-penalty": Kernel(
         MinibatchPenalty(tau=0.0005, batch_size=30, clip=10.0, proposal_sd=lengths(0.008, 0.004)),
         WEAK_BATCHED,

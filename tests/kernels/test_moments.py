@@ -11,11 +11,12 @@ from kernels.ladder import BATCHES
 from kernels.problems import bent
 
 SEEDS = 120
+LEAP = {"tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0}
 #: Clip bounds out of reach, so that nothing but chance separates a chain's means from the truth.
 UNCLIPPED = {
     "dp-penalty": {"tau": 0.005, "clip": 100.0},
     "dp-penalty-guided": {"tau": 0.005, "clip": 100.0},
-    "dp-hmc": {"tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0},
+    **{name: LEAP for name in ("dp-hmc", "dp-hmc reusing gradients", "dp-mala reusing gradients")},
     "minibatch-penalty": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.2, 0.1]},
     "minibatch-penalty-guided": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.28, 0.15]},
     "dp-barker": {"batch_size": 400, "clip_factor": 1.0, "proposal_sd": [0.15, 0.075]},
