@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernels import ladder, releases, test_fast_mh, test_fast_mh_releases, test_sgld
+from kernels import ladder, releases, test_fast_mh, test_sgld
 from kernels.ladder import BATCHES, FAULT_P, JITTERED, JOINT, KERNELS, sown
 from kernels.problems import SMALL, WEAK
 
 #: Kernels, and moves of DP-Fast MH, that faults are sown into.
 SUBJECTS = {**KERNELS, **JITTERED, "reusing": ladder.STICKY, **test_sgld.KERNELS}
-SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
+SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh.DECLARING}
 
 
 def balance(kernel: Any) -> bool:
@@ -70,7 +70,7 @@ def frequency(case: Any) -> bool:
 
 
 def bit_release(kernel: Any) -> bool:
-    return bool(test_fast_mh_releases.release_faults(kernel))
+    return bool(test_fast_mh.bit_release_faults(kernel))
 
 
 WALKS, RWMH, HMC = "algorithms.walks", "algorithms.acceptance", "algorithms.leapfrog"

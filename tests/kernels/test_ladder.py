@@ -67,9 +67,7 @@ def test_parameters_and_rows_keep_their_joint_law(name: str) -> None:
     assert ladder.joint_test(JOINT[name], *size) > ladder.P_VALUE
 
 
-@pytest.mark.parametrize(
-    "kernel", [*ALL.values(), *CLIPPED.values()], ids=[*ALL, *CLIPPED]
-)
+@pytest.mark.parametrize("kernel", [*ALL.values(), *CLIPPED.values()], ids=[*ALL, *CLIPPED])
 def test_performed_releases_equal_declared_ones(kernel: Kernel) -> None:
     assert releases.release_faults(kernel) == []
 

@@ -60,15 +60,6 @@ def test_forfeited_releases_are_spent() -> None:
         assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
 
 
-def test_the_chain_that_spent_most_counts() -> None:
-    one, other = chain("thesis", BARKER, 100), chain("thesis", BARKER, 900)
-    assert spending([other, one]) == spending([one, other]) == spending([other])
-
-
-def test_chains_without_a_budget_have_no_values() -> None:
-    assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
-
-
 def test_releases_without_a_tight_bound_are_reported() -> None:
     small = chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)
     with pytest.raises(DpmcError):

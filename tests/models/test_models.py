@@ -1,6 +1,5 @@
 """Models: formulas against each other, finite differences and numerical integration."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,12 +146,6 @@ def test_posterior_is_likelihood_to_the_temperature_times_prior(model: Any) -> N
     np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-9)
 
 
-def test_the_exact_gaussian_posterior_has_its_own_prior_variance() -> None:
-    laws = [replace(GAUSSIAN, exact_prior_variance=v).posterior(some_rows(GAUSSIAN), 0.3) for v in (3.0, 7.0)]
-    precision, other = (np.linalg.inv(law.covariance()) for law in laws)
-    np.testing.assert_allclose(precision - other, (1.0 / 3.0 - 1.0 / 7.0) * np.eye(3), atol=1e-10)
-
-
 @pytest.mark.parametrize("scale", [1.0, 0.05], ids=["ring", "nearly a disc, cut at 0"])
 def test_circle_moments_by_integration(scale: float) -> None:
     model, temperature = Circle(0.01 * scale), 0.7
@@ -220,12 +213,6 @@ def test_rows_count_as_at_most_as_many_as_they_are() -> None:
         definition.temperature(999)
 
 
-def test_unknown_models_are_named() -> None:
-    for name, words in {"bananna": "unknown; known: .*circle", "no_such:Model": "cannot be loaded"}.items():
-        with pytest.raises(DpmcError, match=f"{name}.*{words}"):
-            models.definition(name)
-
-
 def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
     bare = OwnModel(SimpleNamespace(dimension=1), "mine:Bare")
     assert (bare.log_prior(np.ones((3, 1))) == np.zeros(3)).all()
@@ -236,11 +223,3 @@ def test_a_missing_prior_is_flat_and_missing_gradients_are_refused() -> None:
     assert (curved.log_prior(np.array([[1.0], [3.0]])) == [-1.0, -3.0]).all()
     with pytest.raises(DpmcError, match="no log_prior_gradient"):
         curved.log_prior_gradient(np.zeros(1))
-
-
-def test_an_own_prior_gradient_is_not_called_at_diverged_positions() -> None:
-    """It may fail for such numbers, and the proposal is rejected anyway."""
-    theta = np.array([[1.0, 2.0], [np.nan, 0.0], [1e40, 0.0]])
-    np.testing.assert_array_equal(
-        OWN.log_prior_gradient(theta), [[-2.0, -1.0], [np.nan, np.nan], [np.nan, np.nan]]
-    )
