@@ -37,12 +37,3 @@ def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
     wanted = linear + (tail(new) - tail(old))
     scale = np.abs(linear) + tail(old) + tail(new)
     assert (np.abs(change(old, new) - wanted) <= 6e-16 * scale).all()
-
-
-def test_changes_of_softplus_at_infinities_and_nan() -> None:
-    inf, nan = np.inf, np.nan
-    old = [-inf, inf, -inf, inf, 0.0, nan, 0.0, -nan, nan, -inf, 1e300, -1e300, 0.0]
-    new = [-inf, inf, inf, -inf, inf, 0.0, nan, nan, inf, -inf, -1e300, 1e300, 0.0]
-    wanted = [0.0, nan, inf, -inf, inf, nan, nan, nan, nan, 0.0, -1e300, 1e300, 0.0]
-    np.testing.assert_array_equal(change(old, new), wanted)
-    np.testing.assert_array_equal(change(old, new, -1.0), -np.array(wanted))

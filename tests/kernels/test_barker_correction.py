@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dpmc.privacy import barker_correction
 from dpmc.privacy.barker_correction import PROBABILITIES, VALUES
@@ -81,17 +80,6 @@ def test_draws_of_equally_spaced_uniforms_have_the_law() -> None:
     found = barker_correction.barker_correction((np.arange(count) + 0.5) / count)
     for value, probability in zip(*TABLE, strict=True):
         assert np.mean(found == value) == pytest.approx(probability, abs=1.01 / count)
-
-
-def test_noise_with_drawn_correction_is_logistic_within_the_stated_error() -> None:
-    generator = np.random.default_rng(20)
-    count = 200_000
-    noise = math.sqrt(2.0) * generator.standard_normal(count)
-    total = noise + barker_correction.barker_correction(generator.random(count))
-    assert stats.kstest(total, np.vectorize(lambda x: noisy_cdf(x, TABLE))).pvalue > 1e-3
-    assert stats.kstest(total, stats.logistic.cdf).statistic < STATED + 1.95 / math.sqrt(count)
-    assert abs(total.mean()) < 4.0 * math.sqrt(3.29 / count)
-    assert stats.kstest(noise, stats.logistic.cdf).pvalue < 1e-12
 
 
 # Faults

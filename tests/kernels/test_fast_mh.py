@@ -253,16 +253,6 @@ def test_uniform_numbers_of_words_are_uniform_and_independent() -> None:
         assert abs(np.corrcoef(along[lag:], along[:-lag])[0, 1]) < 5.0 / np.sqrt(len(along))
 
 
-def test_a_poisson_count_has_its_law_and_stops() -> None:
-    words, mean = np.random.default_rng(2).integers(0, 2**64, 4000, dtype=np.uint64), np.full(4000, 4.2)
-    found = kernels.poisson_counts(words, mean, 1000)
-    counts = np.bincount(np.minimum(found, 12), minlength=13)
-    wanted = stats.poisson.pmf(np.arange(12), 4.2)
-    assert stats.chisquare(counts, 4000 * np.append(wanted, 1.0 - wanted.sum())).pvalue > P_VALUE
-    np.testing.assert_array_equal(kernels.poisson_counts(words, mean, 3), np.minimum(found, 3))
-    assert (kernels.poisson_counts(words, mean, 0) == 0).all()
-
-
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 0.0, 5.0], [0.0, 1.0], [1.0] * 7, list(range(50))])
 def test_alias_tables_give_every_row_its_probability(weights: list[float]) -> None:
     bounds = np.array(weights)

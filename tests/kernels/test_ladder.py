@@ -1,9 +1,7 @@
 """Every kernel passes the ladder: balance, reversibility, invariance, joint test, releases."""
 
-import numpy as np
 import pytest
 
-from dpmc.algorithms.dp_hmc import DPHMC
 from kernels import ladder, releases
 from kernels.ladder import BATCHES, JITTERED, JOINT, KERNELS, REUSING, STATIONARY, Kernel
 
@@ -43,17 +41,6 @@ def test_trajectories_keep_volume(name: str) -> None:
 @pytest.mark.parametrize("name", JITTERED)
 def test_jitter_multiplies_the_step_size(name: str) -> None:
     assert ladder.pace_error(JITTERED[name]) < 1e-12
-
-
-def test_mala_is_hmc_with_one_step() -> None:
-    mala = KERNELS["dp-mala"]
-    hmc = Kernel(DPHMC(**vars(mala.algorithm), steps=1))
-    generator = np.random.default_rng(5)
-    start = mala.setting.posterior.draws(generator, 3)
-    given = ladder.numbers(hmc, generator, 3, 20)
-    np.testing.assert_array_equal(*(ladder.run(kernel, start, given).theta for kernel in (mala, hmc)))
-    assert mala.algorithm.releases(60) == hmc.algorithm.releases(60)
-    assert mala.algorithm.needs(2) == hmc.algorithm.needs(2)
 
 
 @pytest.mark.parametrize("name", STATIONARY)

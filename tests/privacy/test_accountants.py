@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import itertools
 import math
 from pathlib import Path
 
@@ -97,20 +98,15 @@ def exact(name: str, multiplier: float, count: int, epsilon: float) -> mpmath.mp
 def test_delta_is_rounded_up_and_by_little(name: str) -> None:
     accountant, compared = accountants.get(name), 0
     with mpmath.workdps(80):
-        for multiplier in map(float, MULTIPLIERS):
-            for count in COUNTS:
-                for epsilon in EPSILONS:
-                    wanted = exact(name, multiplier, count, epsilon)
-                    if wanted < mpmath.mpf("1e-290"):
-                        continue
-                    found = accountant.delta((GaussianRelease("ratio", multiplier, count),), epsilon)
-                    assert found >= min(wanted, 1), (multiplier, count, epsilon)
-                    assert found <= wanted * (1 + mpmath.mpf("1e-12") * (1 - mpmath.log(wanted))), (
-                        multiplier,
-                        count,
-                        epsilon,
-                    )
-                    compared += 1
+        for case in itertools.product(map(float, MULTIPLIERS), COUNTS, EPSILONS):
+            multiplier, count, epsilon = case
+            wanted = exact(name, *case)
+            if wanted < mpmath.mpf("1e-290"):
+                continue
+            found = accountant.delta(gaussian(multiplier, count), epsilon)
+            little = mpmath.mpf("1e-12") * (1 - mpmath.log(wanted))
+            assert min(wanted, 1) <= found <= wanted * (1 + little), case
+            compared += 1
     assert compared > 300
 
 
