@@ -178,12 +178,6 @@ def test_seeds_beyond_the_start_points_are_refused() -> None:
         sample(cell("rwmh", chains=4), [0, 3])
 
 
-def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_with_a_status() -> None:
-    run = sample(cell("dp-penalty", epsilon="0.0001", iterations=None), [0])[0]
-    assert run.draws.shape == (1, 0, 2)
-    assert "budget too small" in run.attributes["status"]
-
-
 @each_method
 def test_the_ledger_holds_exactly_what_was_declared(method: str) -> None:
     chosen: Cell = cell(method, iterations=17, chains=2)

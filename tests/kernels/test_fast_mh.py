@@ -27,9 +27,9 @@ from dpmc.privacy.events import BarkerRelease, FastMetropolisRelease, GaussianRe
 from dpmc.privacy.fast_rule import multiplier
 from dpmc.sampling import loop
 from kernels import ladder
-from kernels.cells import cell, problem, read
+from kernels.cells import cell, problem
 from kernels.fast_mh import FEW, Case, Line, LineSetting, imbalance
-from kernels.ladder import P_VALUE, Kernel, Spy, sown
+from kernels.ladder import P_VALUE, Kernel, Spy, kernel_of, sown
 from kernels.problems import Setting
 
 FREE = {"batch_mean": 3.0, "most_rows": 60, "epsilon": 250.0, "delta": 0.5}
@@ -106,7 +106,6 @@ def test_the_kernel_accepts_as_often_as_quadrature_says(name: str) -> None:
 # --- stationarity --------------------------------------------------------------------------------
 
 MANY = LineSetting(Line(0.5), np.random.default_rng(12).normal([0.6, -0.4], 0.8, (60, 2)), 0.1)
-STEPS = {"proposal_sd": [0.7, 0.7]}
 MOVES = {
     "tuna-mh": ("tuna-mh", {"batch_mean": 5.0}),
     "published, minibatch": ("dp-fast-mh", {**PUBLISHED, **FREE, "epsilon": 40.0, "delta": 0.9}),
@@ -122,13 +121,13 @@ MOVES = {
 }
 
 
-def kernel_of(method: str, values: dict[str, Any]) -> Kernel:
-    return Kernel(read(method, {**values, **STEPS}), MANY)
+def on_many(method: str, values: dict[str, Any]) -> Kernel:
+    return kernel_of(method, MANY, **values, proposal_sd=0.7)
 
 
 @pytest.mark.parametrize("name", MOVES)
 def test_exact_draws_stay_exact(name: str) -> None:
-    kernel = kernel_of(*MOVES[name])
+    kernel = on_many(*MOVES[name])
     assert ladder.invariance(kernel, chains=2000, iterations=30) > P_VALUE
 
 
@@ -138,7 +137,7 @@ VALID = {**CORRECTED, "clip": 1.0, "delta": 0.3}
 #: Corrected kernels whose calibration is valid (n = 60), each with the kinds of tests it makes.
 DECLARING = {
     **{
-        name: kernel_of("dp-fast-mh", {**VALID, "batch_mean": mean, "most_rows": most, "epsilon": epsilon})
+        name: on_many("dp-fast-mh", {**VALID, "batch_mean": mean, "most_rows": most, "epsilon": epsilon})
         for name, mean, most, epsilon in (
             ("minibatch without noise", 40.0, 57, 4.0),
             ("minibatch with noise", 20.0, 57, 1.0),
@@ -146,7 +145,7 @@ DECLARING = {
             ("all rows with noise", 50.0, 51, 0.02),
         )
     },
-    "all rows, always": kernel_of("dp-fast-mh-full", {**VALID, "epsilon": 0.2}),
+    "all rows, always": on_many("dp-fast-mh-full", {**VALID, "epsilon": 0.2}),
 }
 
 
