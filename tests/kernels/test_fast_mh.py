@@ -131,7 +131,7 @@ def test_exact_draws_stay_exact(name: str) -> None:
     assert ladder.invariance(kernel, chains=2000, iterations=30) > P_VALUE
 
 
-# --- releases ---
+# --- releases ------------------------------------------------------------------------------------
 
 VALID = {**CORRECTED, "clip": 1.0, "delta": 0.3}
 #: Corrected kernels whose calibration is valid (n = 60), each with the kinds of tests it makes.
@@ -229,7 +229,7 @@ def test_bounds_taken_from_the_rows_are_detected() -> None:
         assert public_facts_differ(DECLARING["minibatch without noise"])
 
 
-# --- random numbers ---
+# --- random numbers ------------------------------------------------------------------------------
 
 
 def uniforms(words: np.ndarray, places: np.ndarray) -> np.ndarray:

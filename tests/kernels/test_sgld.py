@@ -126,7 +126,7 @@ def test_releases_are_the_declared_ones_and_their_noise_is_attained_by_the_worst
     assert attained(kernel) == pytest.approx(1.0, rel=1e-6)
 
 
-# --- long runs ---
+# --- long runs -----------------------------------------------------------------------------------
 
 
 def gaussian_problem(precision: np.ndarray, n: int, prior_variance: float, starts: int) -> Problem:
@@ -209,34 +209,28 @@ def test_sgnht_samples_the_posterior_or_as_published_too_wide_a_law(
 
 # --- multipliers, ledgers ------------------------------------------------------------------------
 
-BANANA = {"batch_size": 1000, "clip": 0.2}
-PUBLISHED = [
-    (DPSGLD(**BANANA, step_size=1.0, drift="published"), 7.906, {4: 27425, 15: 259283}),
-    (DPSGLD(**BANANA, step_size=1.0), 15.81, {}),
-    (DPSGNHT(**BANANA, step_size=100.0, diffusion=50.0, order="published"), 7.906, {4: 27425}),
-    (DPSGNHT(**BANANA, step_size=100.0, diffusion=50.0), 7.906, {}),
-    (DPSGLD(batch_size=1000, clip=15.0, step_size=0.008, drift="published"), 1.1785, {4: 564, 15: 5366}),
-    (DPSGLD(batch_size=1000, clip=15.0, step_size=0.008), 2.357, {}),
-    (
-        DPSGNHT(batch_size=1000, clip=12.0, step_size=0.2, diffusion=30.0, order="published"),
-        2.282,
-        {4: 2275, 15: 21521},
-    ),
-    (DPSGNHT(batch_size=1000, clip=12.0, step_size=0.2, diffusion=30.0), 2.282, {}),
+#: Hyperparameters, multipliers as published and corrected, and iterations of four chains as published.
+PUBLISHED: list[tuple[Any, dict[str, float], float, float, dict[int, int]]] = [
+    (DPSGLD, {"clip": 0.2, "step_size": 1.0}, 7.906, 15.81, {4: 27425, 15: 259283}),
+    (DPSGNHT, {"clip": 0.2, "step_size": 100.0, "diffusion": 50.0}, 7.906, 7.906, {4: 27425}),
+    (DPSGLD, {"clip": 15.0, "step_size": 0.008}, 1.1785, 2.357, {4: 564, 15: 5366}),
+    (DPSGNHT, {"clip": 12.0, "step_size": 0.2, "diffusion": 30.0}, 2.282, 2.282, {4: 2275, 15: 21521}),
 ]
 
 
-@pytest.mark.parametrize(("algorithm", "multiplier", "iterations"), PUBLISHED)
+@pytest.mark.parametrize(("kind", "values", "published", "corrected", "iterations"), PUBLISHED)
 def test_published_multipliers_and_iterations(
-    algorithm: Any, multiplier: float, iterations: dict[int, int]
+    kind: Any, values: dict[str, float], published: float, corrected: float, iterations: dict[int, int]
 ) -> None:
-    once, each = algorithm.releases(100_000)
-    assert once == ()
-    assert [e.count for e in each] == [1]
-    assert each[0].noise_multiplier == pytest.approx(multiplier, rel=5e-4)
-    assert each[0].sensitivity == pytest.approx(2.0 * 100_000 * algorithm.clip / 1000, rel=1e-14)
+    option = "drift" if kind is DPSGLD else "order"
+    for variant, multiplier in (("correct", corrected), ("published", published)):
+        once, each = kind(batch_size=1000, **values, **{option: variant}).releases(100_000)
+        assert once == ()
+        assert [e.count for e in each] == [1]
+        assert each[0].noise_multiplier == pytest.approx(multiplier, rel=5e-4)
+        assert each[0].sensitivity == pytest.approx(2.0 * 100_000 * values["clip"] / 1000, rel=1e-14)
     accountant = accountants.resolve("thesis", each)
     assert accountant.name == "replace-pld"
-    for epsilon, wanted in iterations.items():  # of each of four chains
+    for epsilon, wanted in iterations.items():
         found = accountant.iterations((), repeat(each, 4), float(epsilon), 1e-6)
         assert found == pytest.approx(wanted, rel=2e-4, abs=1)

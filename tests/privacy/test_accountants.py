@@ -77,7 +77,7 @@ def test_tight_against_another_library(events: tuple[Release, ...]) -> None:
     assert library.get_delta(2.0) == pytest.approx(TIGHT.delta(events, 2.0), rel=1e-3)
 
 
-# --- rounding ---
+# --- rounding ------------------------------------------------------------------------------------
 
 MULTIPLIERS = np.geomspace(0.05, 1e4, 23)
 COUNTS = (1, 7, 4702, 10**8)

@@ -392,7 +392,7 @@ def test_the_theorem_is_at_least_the_other_librarys_bound() -> None:
     assert WOR.epsilon(events, 1e-6) < found < RDP.epsilon(events, 1e-6)
 
 
-# --- seeded faults: what the tables above would catch ---------------------------------------------
+# --- seeded faults: what the tables above would catch --------------------------------------------
 
 
 @pytest.mark.parametrize(
