@@ -126,15 +126,6 @@ def test_no_iterations() -> None:
     assert "0 kept draws per chain, needs at least 4" in values(rows, "")["status"]
 
 
-def test_a_chain_that_never_moved() -> None:
-    chains = [run(0, 40), run(1, 40)]
-    for chain in chains:
-        chain.draws[:] = 7.0
-    rows = cell_metrics(chains, Known(), stream)
-    assert set(values(rows, 0)) == PER_SEED
-    assert "never moved" in values(rows, "")["status"]
-
-
 def test_unknown_exact_values_are_reported() -> None:
     problem = Known()
     problem.reference = np.empty((0, 2))

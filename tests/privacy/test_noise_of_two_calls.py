@@ -83,7 +83,11 @@ def test_calls_that_differ_in_anything_have_other_streams(monkeypatch: pytest.Mo
 
 def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
     normals: list[np.ndarray] = []
-    keep = lambda *given: normals.append(given[1].ravel()) or LabNoise(*given)  # type: ignore[func-returns-value]  # noqa: E731
+
+    def keep(ratios: np.ndarray, gradients: np.ndarray) -> LabNoise:
+        normals.append(gradients.ravel())
+        return LabNoise(ratios, gradients)
+
     monkeypatch.setattr(loop, "LabNoise", keep)
     for step in (0.01, 0.011):
         sample(hyperparameters={**SGLD, "step_size": step}, iterations=4000, epsilon=50)
