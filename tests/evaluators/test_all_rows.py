@@ -7,6 +7,7 @@ import pytest
 
 from dpmc import evaluators
 from dpmc.common.errors import DpmcError
+from dpmc.evaluators import kernels
 from evaluators import cases
 from evaluators.cases import MODELS, Straight
 
@@ -113,3 +114,30 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
 def test_rows_that_are_all_not_finite_are_a_mistake() -> None:
     with pytest.raises(DpmcError, match="statistics: not finite for any row"):
         ratio_and_gradient(MODELS["banana"], np.full((3, 2), np.nan), [1.0, 1.0], 1.0)
+
+
+# The change of a softplus
+
+
+def tail(z: np.ndarray) -> np.ndarray:
+    """ln(1 + e^−|z|) in extended precision."""
+    return np.log1p(np.exp(-np.abs(z.astype(np.longdouble))))
+
+
+def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
+    generator = np.random.default_rng(2)
+    old = generator.normal(0.0, 12.0, 15_000)
+    move = generator.normal(0.0, 1.0, 15_000) * 10.0 ** generator.uniform(-12.0, 0.0, 15_000)
+    new, change = old + move, np.zeros(15_000)
+    kernels.add_softplus_change(old, new, 1.0, change)
+    step, middle = new.astype(np.longdouble) - old, 0.5 * (new.astype(np.longdouble) + old)
+    weight = 1.0 / (1.0 + np.exp(-middle))
+    short = np.abs(move) < 1e-5
+    slope = step * weight  # by the midpoint rule, relative error step² / 24
+    assert (np.abs(change - slope)[short] <= 1e-11 * np.abs(slope[short]) + 1e-15)[
+        np.abs(old[short]) < 5.0
+    ].all()
+    linear = np.maximum(new, 0.0).astype(np.longdouble) - np.maximum(old, 0.0)
+    wanted = linear + (tail(new) - tail(old))
+    scale = np.abs(linear) + tail(old) + tail(new)
+    assert (np.abs(change - wanted) <= 6e-16 * scale).all()
