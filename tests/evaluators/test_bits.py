@@ -45,19 +45,6 @@ def test_a_chain_is_the_same_alone_beside_others_and_in_any_order(name: str, kin
             assert some.tobytes() == all_[chosen].tobytes()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_earlier_calls_do_not_change_results(name: str) -> None:
-    """Layouts are made when first needed, so earlier calls could matter."""
-    asked = cases.problem(name, 2600, chains=CHAINS)
-    chosen = np.arange(CHAINS)
-    first = answers(evaluators.build(asked.model, asked.rows), asked, chosen)
-    other = evaluators.build(asked.model, asked.rows)
-    other.batch_gradient_sums(asked.theta, 0.1, np.zeros((CHAINS, 3), np.uint64))
-    other.gradient_sums(asked.theta, 0.1)
-    for one, two in zip(first, answers(other, asked, chosen), strict=True):
-        assert one.tobytes() == two.tobytes()
-
-
 CODE = """
 import hashlib
 import numpy as np

@@ -19,6 +19,7 @@ GUIDED = {"proposal_sd": [0.8, 0.4]}
 PENALTY = {"tau": 0.2, "clip": 2.0}
 BATCH = {"tau": 0.5, "batch_size": 20, "clip": 2.0}
 MASS = {"mass": [1.3, 0.7], "steps": 3, "step_size": [0.25, 0.12]}
+SHORT = {"mass": [1.3, 0.7], "step_size": [0.3, 0.15]}
 NOISY = {"tau_l": 0.2, "tau_g": 0.3, "clip_l": 2.0, "clip_g": 2.0}
 STEPS = {"batch_size": 20, "clip": 0.3}
 FAST = {"epsilon": 20.0, "delta": 0.01, "batch_mean": 20.0, "most_rows": 75}
@@ -34,7 +35,8 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "dp-hmc": {**NOISY, **MASS},
     "dp-hmc reusing gradients": {**NOISY, **MASS, "reuse_gradients": True},
     "dp-hmc jittered": {**NOISY, **MASS, "step_size": [0.4, 0.2], "jitter": "halton"},
-    "dp-mala": {**NOISY, "mass": [1.3, 0.7], "step_size": [0.3, 0.15]},
+    "dp-mala": {**NOISY, **SHORT},
+    "dp-mala reusing gradients": {**NOISY, **SHORT, "reuse_gradients": True},
     "dp-sgld": {**STEPS, "step_size": 1.5},
     "dp-sgld published": {**STEPS, "step_size": 1.5, "drift": "published"},
     "dp-sgnht": {**STEPS, "step_size": 6.0, "diffusion": 1.0},
@@ -49,6 +51,16 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")
 #: There is no acceptance test.
 LANGEVIN = tuple(method for method in HYPERPARAMETERS if "sg" in method)
+
+
+#: Of whole runs without clipping, so that nothing but chance separates a chain's means from the truth.
+QUIET = {"tau": 0.005, "clip": 100.0, "tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0}
+
+
+def unclipped(method: str) -> dict[str, Any]:
+    """The hyperparameters of a method with clip bounds out of reach, and noise to match."""
+    values = HYPERPARAMETERS[method]
+    return {**values, **{name: value for name, value in QUIET.items() if name in values}}
 
 
 def read(algorithm: str, values: dict[str, Any], dimension: int = 2) -> Any:

@@ -13,7 +13,6 @@ from scipy import stats
 from scipy.special import expit
 
 from kernels import ladder
-from kernels.cells import read
 from kernels.ladder import Kernel
 from kernels.problems import Setting, normal_uniforms
 
@@ -167,7 +166,7 @@ class Case:
         values = {**self.values, "proposal_sd": np.where(step > 0.0, step, 1.0).tolist()}
         if self.method == "tuna-mh":
             del values["variant"]
-        return Kernel(read(self.method, values), self.setting)
+        return ladder.kernel_of(self.method, self.setting, **values)
 
     def anew(self) -> "Case":
         return self

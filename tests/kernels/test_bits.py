@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.stats import qmc
 from threadpoolctl import threadpool_info
 
@@ -142,11 +141,7 @@ def budgeted(method: str) -> str:
 
 @pytest.mark.parametrize(
     ("key", "value", "thin"),
-    [
-        ("thin", 3, 3),
-        ("thin", 40, 40),
-        *(("most_draws", *pair) for pair in ((40, 1), (21, 1), (20, 2), (13, 3))),
-    ],
+    [("thin", 3, 3), ("thin", 40, 40), ("most_draws", 21, 1), ("most_draws", 20, 2), ("most_draws", 13, 3)],
 )
 def test_thinning_keeps_some_of_the_same_draws_and_counts_all(
     key: str, value: int, thin: int, monkeypatch: Any
@@ -178,31 +173,9 @@ def test_chains_of_one_run_have_start_points_of_their_own() -> None:
     assert len({chain.tobytes() for chain in run.draws}) == 4
 
 
-@pytest.mark.parametrize(("seed", "chains"), [(12, 1), (3, 4), (1, 7)])
-def test_seeds_beyond_the_start_points_are_refused(seed: int, chains: int) -> None:
-    with pytest.raises(DpmcError, match=f"seed: {seed} needs start points .* has 12"):
-        sample(cell("rwmh", chains=chains), [0, seed])
-
-
-def test_iterations_beyond_the_budget_are_refused_before_anything_is_computed() -> None:
-    within = cell("dp-hmc", epsilon="40", iterations=None)
-    most = within.allowed_iterations()
-    assert most > 4
-    sample(replace(within, iterations=most), [0])
-    with pytest.raises(DpmcError, match="exceeds the budget"):
-        sample(replace(within, iterations=most + 1), [0])
-
-
-@pytest.mark.parametrize("method", ["rwmh", "hmc", "tuna-mh", "dp-fast-mh published"])
-def test_exact_answers_fit_no_budget(method: str) -> None:
-    with pytest.raises(DpmcError, match="exceeds the budget"):
-        sample(cell(method, epsilon="10", iterations=1), [0])
-
-
-def test_a_budget_too_small_for_one_iteration_gives_an_empty_chain_with_a_status() -> None:
-    run = sample(cell("dp-penalty", epsilon="0.0001", iterations=None), [0])[0]
-    assert run.draws.shape == (1, 0, 2)
-    assert "budget too small" in run.attributes["status"]
+def test_seeds_beyond_the_start_points_are_refused() -> None:
+    with pytest.raises(DpmcError, match="seed: 3 needs start points .* has 12"):
+        sample(cell("rwmh", chains=4), [0, 3])
 
 
 @each_method
@@ -254,14 +227,6 @@ def test_jitter_is_a_halton_sequence_of_its_own_for_each_chain(monkeypatch: Any)
     seed = int(stream(*names).integers(2**63))
     alone = qmc.Halton(d=1, scramble=True, rng=seed).random(256)[:, 0]
     np.testing.assert_array_equal(points[4], alone)
-
-
-def test_momenta_start_as_standard_normals_and_the_thermostat_at_the_diffusion() -> None:
-    algorithm = cell("dp-sgnht", diffusion=2.5).algorithm
-    first = np.stack([algorithm.first_carried(2, np.random.default_rng(seed)) for seed in range(2000)])
-    assert first.shape == (2000, 3)
-    assert (first[:, 2] == 2.5).all()
-    assert stats.kstest(first[:, :2].ravel(), "norm").pvalue > 1e-4
 
 
 # Options

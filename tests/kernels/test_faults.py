@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernels import ladder, releases, test_fast_mh, test_fast_mh_releases, test_sgld
+from kernels import ladder, releases, test_fast_mh, test_sgld
 from kernels.ladder import BATCHES, FAULT_P, JITTERED, JOINT, KERNELS, sown
 from kernels.problems import SMALL, WEAK
 
 #: Kernels, and moves of DP-Fast MH, that faults are sown into.
-SUBJECTS = {**KERNELS, **JITTERED, **test_sgld.KERNELS}
-SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh_releases.DECLARING}
+SUBJECTS = {**KERNELS, **JITTERED, "reusing": ladder.STICKY, **test_sgld.KERNELS}
+SUBJECTS |= {**test_fast_mh.CASES, **test_fast_mh.DECLARING}
 
 
 def balance(kernel: Any) -> bool:
@@ -25,6 +25,10 @@ def batch_balance(kernel: Any) -> bool:
 
 def invariance(kernel: Any) -> bool:
     return ladder.invariance(kernel, 1000, 20 if kernel.algorithm.batch_size else 12) < FAULT_P
+
+
+def long_invariance(kernel: Any) -> bool:
+    return ladder.invariance(kernel, 30_000, 60) < FAULT_P
 
 
 def joint(kernel: Any) -> bool:
@@ -66,7 +70,7 @@ def frequency(case: Any) -> bool:
 
 
 def bit_release(kernel: Any) -> bool:
-    return bool(test_fast_mh_releases.release_faults(kernel))
+    return bool(test_fast_mh.bit_release_faults(kernel))
 
 
 WALKS, RWMH, HMC = "algorithms.walks", "algorithms.acceptance", "algorithms.leapfrog"
@@ -88,6 +92,7 @@ CENTRED = f"12.0**0.5 * sd * ({UNIFORM} - 0.5) - 0.5 * sd * sd"
 UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
 FORGETFUL = "np.where(moved.accepted[:, None], state.carried, 1.0)"
 OF_ALL_ROWS = "multiplier(rule.epsilon, rule.delta)"
+ANEW = "gradient_at(state.theta, 0)"
 KEPT = "globals().setdefault('z', draws.normal)"
 ALL = ""  # the whole text is exchanged
 
@@ -153,6 +158,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     },
     (HMC, "kept = np.where(moved.accepted[:, None], gradient, first)"): {
         "gradient kept after a rejection": ("hmc", ALL, "kept = gradient", invariance),
+        "gradient drawn anew after a rejection": ("reusing", "first", ANEW, long_invariance),
     },
     (MECHANISMS, "self._temperature * total + self._noise.corrected(sd)"): {
         "likelihood not tempered": ("dp-penalty", "self._temperature * ", "", balance, invariance, joint),

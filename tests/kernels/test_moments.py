@@ -6,21 +6,18 @@ from scipy import stats
 
 from dpmc.data.problem import Problem
 from dpmc.sampling.loop import sample
-from kernels.cells import cell, problem
-from kernels.ladder import BATCHES
+from kernels.cells import cell, problem, unclipped
+from kernels.ladder import BATCHES, KERNELS, REUSING
 from kernels.problems import bent
 
 SEEDS = 120
-#: Clip bounds out of reach, so that nothing but chance separates a chain's means from the truth.
-UNCLIPPED = {
-    "dp-penalty": {"tau": 0.005, "clip": 100.0},
-    "dp-penalty-guided": {"tau": 0.005, "clip": 100.0},
-    "dp-hmc": {"tau_l": 0.005, "tau_g": 0.005, "clip_l": 100.0, "clip_g": 100.0},
+#: With many rows, whose batches have no bias.
+OVER_BATCHES = {
     "minibatch-penalty": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.2, 0.1]},
     "minibatch-penalty-guided": {"tau": 0.01, "batch_size": 50, "clip": 10.0, "proposal_sd": [0.28, 0.15]},
     "dp-barker": {"batch_size": 400, "clip_factor": 1.0, "proposal_sd": [0.15, 0.075]},
 }
-METHODS = ("rwmh", "hmc", *UNCLIPPED)
+METHODS = [name for name in (*KERNELS, *REUSING) if name not in BATCHES] + list(OVER_BATCHES)
 
 
 def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +25,10 @@ def moment_z(method: str, on: Problem, told: Problem) -> tuple[np.ndarray, np.nd
 
     Moments are the scores of φ(θ) under `told`'s posterior and their squares; `on` is sampled.
     """
-    runs = sample(cell(method, on, iterations=3000, **UNCLIPPED.get(method, {})), list(range(SEEDS)))
+    runs = sample(
+        cell(method, on, iterations=3000, **(OVER_BATCHES.get(method) or unclipped(method))),
+        list(range(SEEDS)),
+    )
     posterior = told.model.posterior(told.rows, told.temperature)
     scores = np.stack([bent(told.model, run.draws[0]) for run in runs]) - posterior.mu
     scores /= np.sqrt(posterior.variance)

@@ -97,7 +97,7 @@ def test_no_chain_moves_to_where_the_likelihood_is_not_a_number(kernel: Kernel) 
     n = 2500 if batches else 8
     setting = Setting(HalfLine(), np.random.default_rng(3).normal(0.3, 1.0, (n, 2)), 4.0 / n)
     if batches:  # of a size with which all rows together outweigh noise and correction
-        changes = {"batch_size": 400, "clip": 100.0, "proposal_sd": ladder.lengths(0.7, 0.7)}
+        changes = {"batch_size": 400, "clip": 100.0, "proposal_sd": np.array([0.7, 0.7])}
         kernel = kernel.but(**{k: v for k, v in changes.items() if hasattr(kernel.algorithm, k)})
     kernel = replace(kernel, setting=setting)
     given = ladder.numbers(kernel, np.random.default_rng(4), 20, 20)

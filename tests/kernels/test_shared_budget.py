@@ -67,9 +67,3 @@ def test_the_fault_that_each_chain_spends_the_budget_is_detected(
         four, epsilon = spent(method, 4, monkeypatch)
     assert four > one
     assert epsilon > METHODS[method]
-
-
-def test_reloaded_sources_without_a_fault_pass(monkeypatch: Any) -> None:
-    usual = spent("dp-penalty", 4, monkeypatch)
-    with sown(CELL):
-        assert spent("dp-penalty", 4, monkeypatch) == usual

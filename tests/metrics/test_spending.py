@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import ChainFile
 from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.spending import spending, tight_epsilon
@@ -28,12 +27,12 @@ class Chain:
     attrs: dict[str, Any] = field(default_factory=dict)
 
 
-def chain(accountant: str, event: Any, count: int, epsilon: float = 3.0, **attrs: Any) -> Chain:
-    judge = accountants.resolve(accountant, [event])
-    ledger = Ledger(Budget(epsilon, 1e-6), judge)
-    ledger.reserve(repeat([event], count))
+def chain(accountant: str, event: Any, count: int, epsilon: float = 3.0, forfeited: int = 0) -> Chain:
+    ledger = Ledger(Budget(epsilon, 1e-6), accountants.resolve(accountant, [event]))
+    ledger.reserve(repeat([event], count + forfeited))
     ledger.perform(repeat([event], count))
-    return Chain({"ledger": json.dumps(ledger.to_json()), **attrs})
+    ledger.forfeit()
+    return Chain({"ledger": json.dumps(ledger.to_json())})
 
 
 def test_the_thesis_s_barker_spends_a_fraction_of_its_claim() -> None:
@@ -52,28 +51,12 @@ def test_tight_is_the_same_where_the_cell_was_accounted_for_tightly() -> None:
 
 def test_forfeited_releases_are_spent() -> None:
     for accountant in ("tight", "thesis"):
-        ledger = Ledger(Budget(3.0, 1e-6), accountants.resolve(accountant, [FULL]))
-        ledger.reserve(repeat([FULL], 200))
-        ledger.perform(repeat([FULL], 100))
-        ledger.forfeit()
-        values, _ = spending([Chain({"ledger": json.dumps(ledger.to_json())})])
+        values, _ = spending([chain(accountant, FULL, 100, forfeited=100)])
         assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
 
 
-def test_the_chain_that_spent_most_counts() -> None:
-    one, other = chain("thesis", BARKER, 100), chain("thesis", BARKER, 900)
-    assert spending([other, one]) == spending([one, other]) == spending([other])
-
-
-def test_chains_without_a_budget_have_no_values() -> None:
-    assert spending([Chain(), Chain({"ledger": json.dumps({"budget": None})})]) == ({}, [])
-
-
 def test_releases_without_a_tight_bound_are_reported() -> None:
-    small = chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)
-    with pytest.raises(DpmcError):
-        tight_epsilon((BarkerRelease("batch log-ratio", 20, 2000),), 1e-6)
-    values, reasons = spending([small])
+    values, reasons = spending([chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)])
     assert set(values) == {"epsilon_spent"}
     assert len(reasons) == 1 and reasons[0].startswith("epsilon_spent_tight: ")
     assert "BarkerRelease" in reasons[0]

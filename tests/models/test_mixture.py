@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmc import models
 from dpmc.models import mixture
 from dpmc.models.mixture import GridPosterior, Mixture
 
@@ -24,15 +23,6 @@ def log_density(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     sd = np.sqrt(MODEL.variance)
     ends = [stats.norm.logpdf(x, mean, sd) for mean in (theta[0], theta[0] + theta[1])]
     return np.logaddexp(*ends) - np.log(2.0)
-
-
-def test_the_catalogue_holds_the_papers_numbers() -> None:
-    definition = models.definition("mixture")
-    assert definition.model == MODEL
-    assert definition.n == 50_000
-    assert definition.temperature(50_000) == 1.0 / 500.0
-    assert definition.true_theta == (0.0, 1.0)
-    assert definition.model.start == (0.0, 0.0)
 
 
 def test_log_likelihood_is_that_of_two_normal_laws() -> None:

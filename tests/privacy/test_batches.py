@@ -4,6 +4,7 @@ import csv
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -136,14 +137,6 @@ def test_the_without_replacement_profile_is_attained(tau: float, q: float) -> No
         assert curve(p, r, epsilon) == pytest.approx(claimed(profile, epsilon), abs=2e-6)
 
 
-def test_one_order_of_neighbours_alone_is_not_a_bound() -> None:
-    """Seeded fault: without the mirror, the add pair exceeds the profile, so the mirror matters."""
-    tau, q = 0.7, 0.3
-    with_row = (1.0 - q) * normal(np.array([0.0]), tau) + q * normal(np.array([1.0]), tau)
-    without = normal(np.array([0.0]), tau)
-    assert curve(without, with_row, -0.3) > curve(with_row, without, -0.3) + 1e-3
-
-
 def test_the_replace_pair_dominates() -> None:
     epsilons = np.linspace(0.0, 6.0, 301)
     for tau, q in itertools.product((0.05, 0.3, 0.7, 2.0, 30.0), (1e-4, 0.01, 0.3, 1.0)):
@@ -210,14 +203,6 @@ def test_no_pair_of_normals_exceeds_the_barker_curve(b: int) -> None:
         upper, lower = (float(t[0]) for t in BarkerTest(b).tails(np.array([epsilon])))
         largest = max(largest, two_normals(d, v, w, epsilon) - (upper - math.exp(epsilon) * lower))
     assert largest <= 1e-13
-
-
-def test_both_pairs_of_normals_are_needed() -> None:
-    """At epsilon 0 the equal variances are worse, at larger epsilon the unequal ones."""
-    b = 1300
-    d = 2.0 / math.sqrt(b)
-    assert two_normals(d, 1.0, 1.0, 0.0) > two_normals(d, 1.0 + 4.0 / b, 1.0, 0.0)
-    assert two_normals(d, 1.0, 1.0, 0.2) < two_normals(d, 1.0 + 4.0 / b, 1.0, 0.2)
 
 
 def test_barker_moments_against_mpmath() -> None:
@@ -347,15 +332,6 @@ def test_over_a_wide_grid() -> None:
                 )
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(100, 5000), st.floats(0.001, 0.5), st.integers(1, 10**6), st.floats(0.1, 6.0))
-def test_barker_is_below_its_renyi_bound(b, q, count, epsilon) -> None:
-    events = barker(b, math.ceil(b / q), count)
-    found = BARKER.delta(events, epsilon)
-    assert 0.0 <= found <= RDP.delta(events, epsilon) * (1.0 + 1e-6) + 1e-13 * count
-    assert found <= BARKER.delta(repeat(events, 2), epsilon) * (1.0 + 1e-9)
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from([RDP, REPLACE, WOR]),
@@ -369,20 +345,6 @@ def test_never_nan_never_negative(accountant, tau, b, n, count, epsilon) -> None
     """Whatever the numbers: a probability, and never an optimistic one (here: against rare batches)."""
     found = accountant.delta(minibatch(tau, min(b, n), max(b, n), count), epsilon)
     assert 0.0 <= found <= 1.0
-
-
-@pytest.mark.parametrize("accountant", [RDP, REPLACE, WOR], ids=lambda a: a.name)
-@pytest.mark.parametrize("s", [1e-320, 1e-200, 1e-6, 1e120, 1e300])
-def test_extreme_noise_is_bounded_or_refused(accountant, s: float) -> None:
-    events = (SubsampledGaussianRelease("ratio", s, 3, 100, 7),)
-    if s < pld.LEAST_NOISE and accountant is not RDP:
-        with pytest.raises(DpmcError, match="can: rdp"):
-            accountant.delta(events, 1.0)
-        return
-    found = accountant.delta(events, 1.0)
-    assert 0.0 <= found <= 1.0
-    if s < 1.0:
-        assert found > 0.19  # that the row is in one of seven batches: 1 - 0.97^7
 
 
 # --- Rényi divergence ----------------------------------------------------------------------------
@@ -405,14 +367,6 @@ def test_order_3_of_the_theorems_by_hand(theorem: str) -> None:
         orders, values = rdp.barker_curve(*barker(b, 100_000))
     assert values[orders.tolist().index(3.0)] == pytest.approx(expected, rel=1e-13)
     assert orders[-1] == (256.0 if theorem == "3.5" else 259.0) and np.all(np.isfinite(values))
-
-
-@pytest.mark.parametrize(("b", "last"), [(16, 3), (20, 3), (21, 4), (1301, 260), (60_000, 11_999)])
-def test_orders_of_theorem_3_3_stay_below_a_fifth_of_the_batch(b: int, last: int) -> None:
-    orders, values = rdp.barker_curve(*barker(b, 100_000))
-    assert orders[0] == 3.0 and orders[-1] <= last < b / 5
-    assert b > 6000 or orders[-1] == last
-    assert not np.any(np.isnan(values))
 
 
 def test_the_published_curve_cuts_the_sum_short() -> None:
@@ -439,7 +393,7 @@ def test_the_theorem_is_at_least_the_other_librarys_bound() -> None:
     assert WOR.epsilon(events, 1e-6) < found < RDP.epsilon(events, 1e-6)
 
 
-# --- seeded faults: what the tables above would catch ---------------------------------------------
+# --- seeded faults: what the tables above would catch --------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -483,33 +437,19 @@ def test_presets_and_what_accountants_are_meant_for(
     assert {name for name, a in ACCOUNTANTS.items() if a.is_meant_for(events)} == meant
 
 
-def test_an_unknown_accountant_is_named() -> None:
-    with pytest.raises(DpmcError, match=r"'fourier'.*barker-pld, fast-mh-pld, rdp, replace-pld.*wor-pld"):
-        resolve("fourier", FULL)
-    with pytest.raises(DpmcError, match=r"'renyi'.*tight, zcdp"):
-        accountants.get("renyi")
-
-
 @pytest.mark.parametrize(
     ("name", "events", "message"),
     [
-        (
-            "tight",
-            minibatch(1.0, 10, 100),
-            r"'batch ratio'.*'tight'.*can: rdp, replace-pld, wor-pld, barker-pld",
-        ),
-        ("wor-pld", barker(50, 1000), r"batch_size = 50.*at least 100.*can: rdp"),
-        ("rdp", barker(15, 1000), r"batch_size = 15.*at least 16.*can: none"),
-        ("wor-pld", minibatch(1e-14, 10, 100), r"noise_multiplier = 1e-07.*at least 1e-06.*can: rdp$"),
-        ("replace-pld", barker(500, 1000), r"BarkerRelease.*can: rdp, wor-pld, barker-pld"),
+        ("tight", minibatch(1.0, 10, 100), "'batch ratio'.*can: rdp, replace-pld, wor-pld, barker-pld"),
+        ("wor-pld", barker(50, 1000), "batch_size = 50.*at least 100.*can: rdp"),
+        ("rdp", barker(15, 1000), "batch_size = 15.*at least 16.*can: none"),
+        ("wor-pld", minibatch(1e-14, 10, 100), "noise_multiplier = 1e-07.*at least 1e-06.*can: rdp$"),
+        ("replace-pld", barker(500, 1000), "BarkerRelease.*can: rdp, wor-pld, barker-pld"),
     ],
 )
-def test_releases_that_cannot_be_bounded_are_refused_naming_accountants_that_can(
-    name: str, events, message: str
-) -> None:
-    with pytest.raises(DpmcError, match=message) as caught:
+def test_releases_that_cannot_be_bounded_are_refused(name: str, events: Any, message: str) -> None:
+    with pytest.raises(DpmcError, match=message):
         accountants.get(name).delta(events, 1.0)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -74,24 +74,6 @@ def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:
     assert (row["iterations"], row["budget_iterations"], row["epsilon_spent"]) == ("50", "inf", "inf")
 
 
-def test_epsilon_per_iteration_prints_the_total(tmp_path: Path) -> None:
-    path = tmp_path / "studies" / "each.yaml"
-    path.parent.mkdir()
-    text = STUDY.replace("kind: total", "kind: per-iteration").replace(
-        "flat-banana-2d,", "flat-banana-2d, iterations: 30,"
-    )
-    path.write_text(
-        "\n".join(line for line in text.splitlines() if "capped" not in line and "mini" not in line)
-    )
-    values = {("easy", "dp-penalty"): {"clip": 1.0, **SD}, ("easy", "rwmh"): {"clip": 1.0, **SD}}
-    for row in budgets.rows(load_study(path), values):
-        assert row["budget_iterations"] == "inf"
-        if row["method"] == "dp-penalty":
-            each = float(row["epsilon"])
-            assert row["iterations"] == 30
-            assert each < row["epsilon_spent"] < 60 * each
-
-
 def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     with pytest.raises(MissingSettings, match=r"^budget of easy dp-penalty epsilon 1: .*made-up"):
         budgets.write(study, tmp_path / "budgets.csv")

@@ -109,14 +109,6 @@ def test_exactly_the_allowed_iterations_can_be_reserved(name, epsilon, multiplie
         ledger.reserve(each)
 
 
-def test_refusal_names_both_epsilons_and_records_nothing() -> None:
-    ledger = Ledger(BUDGET, TIGHT)
-    ledger.reserve(repeat(ITERATION, 3))
-    with pytest.raises(BudgetExceeded, match=r"epsilon would be 44\.9\d*; the budget is 2 at delta"):
-        ledger.reserve(repeat(ITERATION, 2000))
-    assert ledger.reserved_events == repeat(ITERATION, 3)
-
-
 def test_reserved_releases_of_a_crash_are_spent() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     k = MOST
@@ -247,19 +239,6 @@ def test_a_reservation_fixes_what_was_foreseen_before_it(resumed: bool) -> None:
     with pytest.raises(BudgetExceeded, match="0 were fixed by the first reservation"):
         ledger.reserve((SECOND,))
     ledger.reserve((FIRST,))
-
-
-def test_releases_fixed_beforehand_may_be_performed_in_any_order() -> None:
-    ledger = Ledger(Budget(1.0, 1e-5), accountants.get("wor-pld"))
-    ledger.foresee((FIRST, BATCH))
-    ledger.reserve((BATCH,))
-    ledger.perform((BATCH,))
-    ledger = through_json(ledger)  # and after a kill
-    ledger.foresee((FIRST, BATCH))
-    ledger.reserve((FIRST,))
-    ledger.perform((FIRST,))
-    with pytest.raises(BudgetExceeded, match="1 were fixed"):
-        ledger.reserve((FIRST,))
 
 
 @pytest.mark.parametrize("name", sorted(n for n, one in accountants.ACCOUNTANTS.items() if one.is_filter))

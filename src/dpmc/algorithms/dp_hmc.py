@@ -23,8 +23,8 @@ class DPHMC(Hamiltonian):
     3 of the DP-HMC paper). Jitter costs no privacy and leaves the posterior invariant.
 
     `reuse_gradients` takes the gradient at the start of a trajectory from the previous iteration, so that k
-    iterations release kL + 1 gradients. It exists for comparison only: it is not known to leave the
-    posterior invariant.
+    iterations release kL + 1 gradients. It leaves the posterior invariant, since a rejection keeps that
+    gradient and does not draw it anew (proof: docs/reference/algorithms/dp-hmc.md).
     """
 
     tau_l: float = positive("noise multiplier of a log ratio over √n")
@@ -39,7 +39,7 @@ class DPHMC(Hamiltonian):
 
     @property
     def note(self) -> str:
-        return "reuses gradients: not known to be a Markov chain" if self.reuse_gradients else ""
+        return "reuses gradients" if self.reuse_gradients else ""
 
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes: always noise for L + 1 gradients, used or not."""

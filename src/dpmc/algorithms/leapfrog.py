@@ -17,7 +17,7 @@ class Hamiltonian(Sampler):
     """Base of samplers with p ~ N(0, M), L leapfrog steps of size η and a test by the change of energy.
 
     With `reuse_gradients` the first gradient of a trajectory comes from the previous iteration
-    (`State.carried`).
+    (`State.carried`). A rejection keeps it: drawn anew, it would change the chain's distribution.
     """
 
     steps: int  # L
