@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import shutil
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -222,42 +221,6 @@ def test_a_search_resumes_from_its_table_without_force(unchanged):
     assert Path("found.trials.csv").read_text() == trials
     assert "--output: found.yaml: exists" in unchanged(*search)
     assert main((*search, "--force")) == 0
-
-
-MORTAL = """
-import os
-
-
-class Mortal:
-    dimension = 1
-    calls = 0
-
-    def log_likelihood(self, theta, rows):
-        Mortal.calls += 1
-        if os.path.exists("deadly") and Mortal.calls > 4000:
-            raise KeyboardInterrupt
-        return -0.5 * (rows[:, 0] - theta[0]) ** 2
-"""
-
-
-def test_a_killed_chain_resumes_without_force(folder, monkeypatch):
-    """And ends with the bits of one that was not killed."""
-    Path("mortal.py").write_text(MORTAL)
-    monkeypatch.syspath_prepend(folder)
-    chain = ("sample", "--model", "mortal:Mortal", "--method", "dp-penalty", "--epsilon", "4",
-             "--data", "rows.csv", "--hyperparameters", "own.yaml", "--quiet",
-             "--checkpoint-seconds", "0", "--output")  # fmt: skip
-    Path("own.yaml").write_text("{tau: 4, clip: 1, proposal_sd: 0.2}")
-    Path("deadly").touch()
-    assert main((*chain, "killed/seed-5.nc")) == 130
-    assert [path.suffix for path in Path("killed").iterdir()] == [".npz"]
-    os.remove("deadly")
-    sys.modules.pop("mortal")  # as in a new process: a model that has changed itself is another one
-    assert main((*chain, "killed/seed-5.nc")) == 0
-    assert [path.name for path in Path("killed").iterdir()] == ["seed-5.nc"]
-    sys.modules.pop("mortal")
-    assert main((*chain, "whole/seed-5.nc")) == 0
-    assert Path("killed/seed-5.nc").read_bytes() == Path("whole/seed-5.nc").read_bytes()
 
 
 # -- a disk that is full ----------------------------------------------------------------------------------

@@ -116,12 +116,6 @@ def test_evaluation_asks_for_it(folder: Path, capsys: Any) -> None:
     assert (pandas.read_csv("b.csv").metric == "mmd").sum() == datasets.BASELINES
 
 
-def test_public_rows_of_ones_own_are_tuned_on_with_their_posterior(folder: Path) -> None:
-    options: dict[str, Any] = {"epsilon": 4, "trials": 1, "seeds": 1, "progress": False}
-    with pytest.raises(dpmc.DpmcError, match="posterior of private rows"):
-        dpmc.tune("normal_of_mine:Normal", "rows.csv", data_are_public=True, **options)
-
-
 def test_exact_draws_of_own_rows_are_those_of_public_rows_with_the_same_names() -> None:
     """What evaluation computes later equals what a data file holds from the beginning."""
     made = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 200, 4)
