@@ -17,7 +17,6 @@ from dpmc.data.chain_files import read_chain
 from dpmc.data.datasets import build
 from dpmc.metrics import summary
 from dpmc.models.own import given_model
-from dpmc.privacy.events import from_json
 from dpmc.tuning import first_setting, search
 
 SETTING = {"tau": 0.5, "clip": 5, "proposal_sd": 0.05}
@@ -311,10 +310,3 @@ def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior
     assert draws.shape == (1000, 2)
     assert (np.abs(draws.mean(axis=0) - posterior.mean()) < 0.2 * sd).all()
     assert np.allclose(draws.std(axis=0), sd, rtol=0.15)
-
-
-def test_the_ledger_of_a_call_holds_what_its_algorithm_declares() -> None:
-    tree = sample(chains=2, iterations=7)
-    ledger = json.loads(tree.attrs["ledger"])
-    [event] = from_json(ledger["performed"])
-    assert event.count == 14 and event.noise_multiplier == 0.5 * np.sqrt(300)

@@ -1,15 +1,12 @@
 """Models given in Python: instances, classes, functions; gradients checked, or taken by JAX."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpmc
-from dpmc.models import definition
 
 SETTING = {"tau": 0.5, "clip": 5.0, "proposal_sd": 0.05}
 HMC = {"tau_l": 0.5, "tau_g": 1, "steps": 2, "step_size": 0.01, "mass": 1, "clip_l": 5, "clip_g": 5}
@@ -55,25 +52,6 @@ def test_a_class_an_instance_and_functions_are_the_same_model() -> None:
     functions = dpmc.Model(2, own.log_likelihood, own.log_prior)
     start = np.zeros(2)
     assert draws(functions, start=start).shape == draws(own, start=start).shape == (1, 20, 2)
-
-
-def test_a_model_of_functions_has_the_draws_of_the_class_with_the_same_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "named.py").write_text(
-        "import dpmc\n"
-        "def law(theta, rows): return -0.5 * ((rows - theta) ** 2).sum(axis=1)\n"
-        "made = dpmc.Model(2, law, columns=['a', 'b'], parameters=['one', 'two'])\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    model = definition("named:made").model
-    assert model.columns == 2 and model.column_names == ("a", "b")
-    tree = sampled("named:made")
-    assert tree.posterior.theta.shape == (1, 20, 2)
-    assert tree.posterior.parameter.values.tolist() == ["one", "two"]
-    assert tree.attrs["model_id"] == "named:made"
 
 
 def with_gradients(likelihood: Callable[..., Any], prior: Callable[..., Any]) -> dpmc.Model:

@@ -49,20 +49,6 @@ def test_thinning_keeps_the_chain_and_its_ledger(folder):
         np.testing.assert_array_equal(total, thin.totals[name])
 
 
-def test_reuse_of_gradients_is_noted_in_outputs(folder, capsys, table):
-    path = folder / "config/studies/thesis.yaml"
-    study = yaml.safe_load(path.read_text())
-    reused = {"algorithm": "dp-hmc", "options": {"reuse_gradients": True}, "models": ["circle"]}
-    study["methods"]["dp-hmc-reused"] = reused
-    path.write_text(yaml.safe_dump(study))
-    cell = ("--model", "circle", "--method", "dp-hmc-reused", "--epsilon", "1", "--data", "circle.nc")
-    run("sample", *cell, "--output", "seed-0.nc")
-    assert "reuses gradients" in capsys.readouterr().err
-    assert "reuses gradients" in read_chain("seed-0.nc").attrs["variant"]
-    run("evaluate", "--data", "circle.nc", "--chains", "seed-0.nc", "--output", "m.csv")
-    assert any("reuses gradients" in row["value"] for row in table("m.csv"))
-
-
 def test_a_budget_that_is_too_small_is_a_status(folder, table):
     (folder / "own.yaml").write_text("{tau: 0.1, clip: 0.002, proposal_sd: 0.2}")
     run(*SAMPLE, "seed-0.nc", "--epsilon", "0.5", "--hyperparameters", "own.yaml")

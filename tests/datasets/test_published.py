@@ -8,7 +8,6 @@ whose vector paths give them with errors up to about 1e-9, mostly one common shi
 import numpy as np
 import pytest
 
-from dpmc.common import threefry
 from dpmc.data import published
 
 TRUE_THETA = np.array([0.0, 3.0])
@@ -171,15 +170,3 @@ def test_prior_variance_of_the_correlated_gaussian_is_100_and_not_100_squared(co
     }
     assert slope == pytest.approx(scales[100.0], rel=1e-9)
     assert slope != pytest.approx(scales[100.0**2], rel=2e-8)
-
-
-def test_banana_posterior_draws_are_a_bent_gaussian():
-    mu, variance, a, b, m = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 9.0]), 5.0, 7.0, 0.5
-    size = 100000
-    draws = published.banana_posterior_draws(threefry.key(5), size, mu, variance, a, b, m)
-    straight = draws.copy()
-    straight[:, 1] += a * (draws[:, 0] - m) ** 2 + b
-    sd = np.sqrt(variance)
-    assert np.abs((straight.mean(axis=0) - mu) / sd).max() < 5 / np.sqrt(size)
-    np.testing.assert_allclose(straight.std(axis=0), sd, rtol=5 / np.sqrt(2 * size))
-    assert np.abs(np.corrcoef(straight, rowvar=False) - np.eye(3)).max() < 5 / np.sqrt(size)

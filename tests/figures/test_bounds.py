@@ -59,19 +59,6 @@ def test_boxes_are_the_chains_of_their_bound() -> None:
         assert medians(axes) == pytest.approx(expected)
 
 
-def test_points_pair_fraction_and_mmd_by_seed() -> None:
-    of = experiment(("0.5", "4"))
-    table = table_of(of, seeds=5)
-    gone = (table.model == PLACES[0]) & (table.method == "hmc-4") & (table.seed == "2")
-    table = table[~(gone & (table.metric == "mmd"))]
-    figure = draw("clipping-effect", of, table.sample(frac=1.0, random_state=3))
-    wide = table[table.model == PLACES[0]].pivot(index=["method", "seed"], columns="metric", values="value")
-    wide = wide.dropna().astype(float)
-    expected = set(zip(wide.ratio_clip_fraction, wide.mmd, strict=True))
-    assert len(expected) == 2 * 2 * 5 - 1
-    assert points(figure.axes[1], filled=True) == expected
-
-
 def test_published_chains_are_in_the_as_coded_panels_only() -> None:
     of = experiment()
     figure = draw("clipping-effect", of, table_of(of))

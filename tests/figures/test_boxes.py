@@ -123,19 +123,6 @@ def test_boxes_are_tuned_and_slim_bars_their_partners() -> None:
         assert np.array(bars(axes)) == pytest.approx(np.array(quartiles(of, model, THREE)))
 
 
-def test_pairs_of_models() -> None:
-    """Only models with a partner have a panel; a pair has the name of the shorter label."""
-    of = study(EASY[:2], THREE[:2])
-    of.models["flat-banana-2d-wide"] = Model("flat-banana-2d", ("2", "4", "9"))
-    of.methods["dp-penalty"].models = (*EASY[:2], "flat-banana-2d-wide")
-    figure = draw("tuned", of, pairs={"*-wide": "*"})
-    assert titles(figure) == [style.MODEL_TITLES["flat-banana-2d"]]
-    wide = quartiles(of, "flat-banana-2d-wide", ("dp-penalty",))
-    assert medians(figure.axes[0]) == pytest.approx([median for _, median, _ in wide])
-    every = quartiles(of, "flat-banana-2d", ("dp-penalty",))
-    assert np.array(bars(figure.axes[0])) == pytest.approx(np.array([every[1], every[3]]))  # it has no ε = 9
-
-
 def test_partners() -> None:
     """A star is any text, the same on both sides; tuned pairs have settings of a search."""
     labels = ("a", "b", "a-tuned", "c-tuned", "tuned", "x-b-y", "b-y")

@@ -101,13 +101,6 @@ def test_mixture_shows_the_values_of_the_tables(made):
     assert files == [results / "dp-fast-mh/traces/mixture.csv", results / "dp-fast-mh/speed.csv"]
 
 
-def test_a_data_set_that_is_unavailable_has_no_figure(made):
-    study, results = made
-    rest = dataclasses.replace(study, models={"mixture": study.models["mixture"]})
-    assert plots.applies("logistic-fashion", study) and plots.applies("mixture", rest)
-    assert not plots.applies("logistic-fashion", rest) and not plots.applies("logistic-digits", rest)
-
-
 def test_only_iterations_that_all_runs_have(made):
     table = pd.read_csv(made[1] / "dp-fast-mh/traces/mixture.csv", dtype=str)
     table = table.astype({"iteration": int, "value": float})

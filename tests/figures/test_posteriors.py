@@ -54,19 +54,6 @@ def test_start_points_are_the_published_ones(thesis: Study) -> None:
         assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
 
 
-def test_a_map_of_one_s_own_rows(tmp_path: Path) -> None:
-    rows = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-3", 200).rows
-    pd.DataFrame(rows, columns=["a", "b"]).to_csv(tmp_path / "mine.csv", index=False)
-    (tmp_path / "own.yaml").write_text(
-        "title: own\ndelta: 0.1/n\nseeds: 1\ntuning: {mode: none}\nmethods: {dp-penalty: {}}\n"
-        "models: {own: {model: flat-banana-2d, data: mine.csv, epsilons: [1]}}\n"
-    )
-    (axes,) = draw("posteriors", load_study(tmp_path / "own.yaml"), NONE, models=()).axes
-    expected = datasets.with_exact_posterior(datasets.from_rows("own", "flat-banana-2d", "mine", rows))
-    assert axes.lines[0].get_xydata() == pytest.approx(expected.starts)
-    assert (expected.reference > [axes.get_xlim()[0], axes.get_ylim()[0]]).all(axis=1).mean() > 0.9
-
-
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     problem = datasets.build("circle", "circle", "published")
     points = trajectory.trajectory(thesis, "circle", problem)

@@ -12,7 +12,7 @@ import tight_table
 
 from dpmc.metrics.table import COLUMNS, Results, typed
 from dpmc.reports.plots import lines, style
-from figures.synthetic import EASY, Method, Model, Study, curves, draw, study
+from figures.synthetic import EASY, Method, Study, curves, draw, study
 
 ROOT = Path(__file__).parents[2]
 FULL = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
@@ -109,21 +109,6 @@ def test_differences_are_paired() -> None:
     assert by["dp-hmc", "3"]["difference"] is None
     barker = by["dp-barker", "6"]
     assert (barker["tight_iterations"], barker["tight_budget_iterations"]) == (CAP, 2_520_000)
-
-
-def test_data_sets_are_averaged() -> None:
-    of = two_ways(("a", "b", "c"))
-    for label, spec in of.models.items():
-        of.models[label] = Model("flat-banana-2d", ("4",), None, f"fresh-{label}")
-        assert spec.model == label
-    single = list(tight_table.rows(of, Results.of_study(typed(results_of(of)), of)))
-    over = list(tight_table.over_data_sets(of, single))
-    assert len(over) == 6 and {row["data_sets"] for row in over} == {3}
-    barker = next(row for row in over if row["algorithm"] == "dp-barker")
-    each = [row["thesis_against_full"] for row in single if row["algorithm"] == "dp-barker"]
-    assert barker["thesis_against_full"] == pytest.approx(np.mean(each))
-    assert barker["thesis_against_full_error"] == pytest.approx(np.std(each, ddof=1) / 3**0.5)
-    assert barker["difference"] == pytest.approx(-0.05)
 
 
 def test_the_table_is_written(tmp_path, monkeypatch, capsys) -> None:

@@ -5,7 +5,6 @@ import itertools
 import math
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import yaml
 from dpmc.metrics.table import Results, typed
 from figures.synthetic import Method, Model, Study, Table
 
-ROOT = Path(__file__).parents[2]
 MODEL = "flat-banana-2d"
 HYPERPARAMETERS = f"""
 dp-penalty: {{{MODEL}: {{tau: 0.1, clip: 1, proposal_sd: 0.01}}}}

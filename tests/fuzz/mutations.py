@@ -64,43 +64,12 @@ def output(*names: str, writes: bool = True) -> Change:
     return change
 
 
-def over_input(case: Case, rng: Rng) -> None:
-    """Write over a file that the command reads, perhaps by another name, a link, or by --force."""
-    words = [word for word in case.argv[1:] if word.endswith((".nc", ".csv", ".yaml"))]
-    named = [word for word in words if case.path(word).is_file()]
-    inputs = [*named, S, *(["own.py"] if case.command in ("mine", "data", "rows", "tune") else [])]
-    name = rng.choice(inputs)
-    if rng.random() < 0.2:
-        case.path("link.nc").symlink_to(case.path(name))
-        name = "link.nc"
-    output(rng.choice([name, f"./{name}", f"config/../{name}"]), writes=False)(case, rng)
-    case.argv.extend(rng.choice([[], ["--force"]]))
-
-
-def both(*changes: Change) -> Change:
-    """Make several changes."""
-    return lambda case, rng: [change(case, rng) for change in changes]
-
-
-def existing(case: Case, rng: Rng) -> None:
-    """Let a result of ours be there."""
-    made = "chain-0.nc" if case.command in ("sample", "mine") else "own.nc"
-    for name in case.outputs:
-        case.path(name).write_bytes(case.path(made).read_bytes())
-
-
 def shuffled(case: Case, rng: Rng) -> None:
     """Put the options in another order."""
     places = [i for i, word in enumerate(case.argv) if word.startswith("--")]
     parts = [case.argv[i:j] for i, j in zip(places, [*places[1:], len(case.argv)], strict=True)]
     rng.shuffle(parts)
     case.argv[1:] = [word for part in parts for word in part]
-
-
-def joined(case: Case, rng: Rng) -> None:
-    """Write --name=value for the last option, if it has one value."""
-    if len(case.argv) > 2 and case.argv[-2].startswith("--"):
-        case.argv[-2:] = ["=".join(case.argv[-2:])]
 
 
 def lacking(case: Case, rng: Rng) -> None:
@@ -130,40 +99,24 @@ WRONG_OPTIONS: dict[str, tuple[str, ...]] = {
     "--seed": (RUN, "-1", "x", "1.5", ""),
     "--model": ("budget sample data tune", "moon", "", "Normal", "OWN", "é"),
     "--method": ("budget sample tune", "dp-hcm", "", "own", "nan"),
-    "--figure": ("plot", "mmd", "", "../mmd_easy", "nan"),
 }  # fmt: skip
 COMMANDS = [
     *(Mutation(f"{name} wrong", commands, option(name, *values), word=name.strip("-")) for name, (commands,
         *values) in WRONG_OPTIONS.items()),
     Mutation("options in another order", ALL, shuffled, True),
-    Mutation("--name=value", ALL, joined, True),
     Mutation("epsilon otherwise", "budget sample mine", option("--epsilon", "4.0", "4e0", "4.", "+4", "04"),
              True),
-    Mutation("chains that share a budget", RUN, option("--chains", "1", "2", "3"), True),
     Mutation("a delta of one's own", "sample mine budget", option("--delta", "1e-6", "0.01"), True),
     Mutation("output in a new folder", "sample mine data rows tune evaluate trace baselines",
              output("a/b/new", "sub folder/neu ü", "{path}/new"), True),
-    Mutation("a result again, by --force", "sample mine data rows", both(existing, append("--force")), True),
-    Mutation("a result again", "sample mine data rows", existing, word="--force"),
     Mutation("more iterations than the budget has", "sample mine", option("--iterations", "100000", LONG),
              word="iterations"),
-    Mutation("seed without a start point", "sample", lambda case, rng: (output("new.nc")(case, rng),
-             case.option("--seed", rng.choice(["1000", LONG]))), word="seed"),
-    Mutation("a seed twice", "sample", lambda case, rng: (output("new-{seed}.nc", writes=False)(case, rng),
-             case.option("--seed", "0", "0")), word="seed"),
     Mutation("unknown option", ALL, append("--modle", "own")),
     Mutation("a needed option or its value missing", ALL.replace(" baselines", ""), lacking),
     Mutation("unknown study", ALL, option("--study", "nope", "nope.yaml", "a/b", "config", "..", "", "/")),
-    Mutation("an input is a folder", READ, reads("config/studies", "/", ".")),
     Mutation("an input is missing", READ, reads("nope.nc", "nope.csv", "", "no/pe", "\udcff.nc", "n" * 300)),
     Mutation("output that is no file", WRITE, output("", "/", ".", "..", "config", "own.py/new.nc",
              "rows.csv/a/new.csv", "n" * 300 + ".nc", "n/" * 3000 + "new.nc")),
-    Mutation("output over an input", WRITE, over_input),
-    Mutation("a foreign file where the output goes", WRITE, lambda case, rng:
-             case.path(case.outputs[0]).write_text(rng.choice(["my thesis\n", "a,b\n1,2\n", "", "\0\0"]))),
-    Mutation("one output for two seeds", "sample", lambda case, rng: (case.option("--output", "new.nc",
-             rng.choice(["new.nc", "./new.nc", f"{case.folder}/new.nc"])), case.outputs.clear()),
-             word="output"),
 ]  # fmt: skip
 
 
@@ -291,13 +244,11 @@ HYPERPARAMETERS = [
         "clip": BAD_NUMBERS,
         "proposal_sd": (0, NAN, "big", None, True, [], {}, [1, 1, 1], [1], [1, "a"], [1, NAN], [[1, 1]],
             [0.1, -0.1], "0.1, 0.2"),
-        "mass": (1, None, "x"),  # which the method does not have
         "hyperparameters": (None, [], 5, "x", {}),
     }),
     *wrong(H, SOME, {"dp-penalty": (None, [], 5, "own", {"own": []}), "dp-penalty/own/tau": BAD_NUMBERS}),
     *damaged_yaml(M, OWN),
     *damaged_yaml(H, SOME),
-    Mutation("4.0 for 4", OWN, put(M, "tau", 4.0, 4e0), True),
     Mutation("of another model or method", OWN, text(M, lambda t, rng: yaml.safe_dump({rng.choice(["model",
              "method"]): rng.choice(["moon", 5, None, []]), "hyperparameters": yaml.safe_load(t)}))),
     Mutation("key missing", OWN, put_out(M, "tau", "clip", "proposal_sd"), word="missing"),
@@ -309,7 +260,7 @@ HYPERPARAMETERS = [
 # Models
 
 LIKELIHOOD = "-0.5 * ((rows - theta) ** 2).sum(axis=1)"
-COLUMNS, DIMENSION, TRUE_THETA = "    columns = 2\n", "dimension = 2", "true_theta = np.array([1.0, -1.0])"
+DIMENSION, TRUE_THETA = "dimension = 2", "true_theta = np.array([1.0, -1.0])"
 USE = "budget sample mine data rows"
 
 
@@ -329,11 +280,6 @@ def gradient(*texts: str) -> Change:
     return source("return rows - theta\n", *(f"return {words}\n" for words in texts))
 
 
-def attribute_is(name: str, *values: str) -> Change:
-    """Give the class an attribute in the place of `columns`."""
-    return source(COLUMNS, *(f"    {name} = {value}\n" for value in values))
-
-
 #: Name of a wrong model -> commands, word of the refusal, and the change.
 WRONG_MODELS: dict[str, tuple[str, str, Change]] = {
     "values of all rows for each": (RUN, "log_likelihood", likelihood("L[:, None] - L[None, :]",
@@ -345,33 +291,18 @@ WRONG_MODELS: dict[str, tuple[str, str, Change]] = {
         "L / (1 + np.abs(L).max())", "np.cumsum(L)")),
     "raises": (RUN, "own", source(f"return {LIKELIHOOD}", "raise RuntimeError('a\\nb')", "return 1 / 0",
         "assert False", "raise StopIteration", "return self.nope")),
-    "leaves": (RUN, "", source(f"return {LIKELIHOOD}", "raise SystemExit(0)", "import sys; sys.exit(0)")),
     "gradient of the wrong shape": ("gradients", "log_likelihood_gradient",
         gradient("(rows - theta).sum(axis=1)", "(rows - theta).T", "(rows - theta)[:-1]", "0.0", "None")),
     "no gradient": ("gradients", "gradient", source("def log_likelihood_gradient", "def other")),
     "prior NaN": (RUN, "log_prior", source("return -0.005 *", "return np.nan *", "return np.inf *")),
-    "prior of the wrong kind": (RUN, "log_prior", source("return -0.005 * (theta**2).sum()", "return theta",
-        "return None", "return 'a'", "return 1j", "return np.zeros((2, 2))")),
-    "prior's gradient of the wrong kind": ("gradients", "log_prior_gradient", source("return -0.01 * theta",
-        "return [1, 2, 3]", "return 'a'", "return 1 / 0", "theta[5] = 1", "return theta.sum()")),
     "dimension wrong": (USE, "dimension", source(DIMENSION, "pass",
         *(f"dimension = {value}" for value in ("0", "'2'", "2.5", "None", "[2]", "10**22")))),
     "n wrong": ("data", "n", source("n = 20", "n = 0", "n = 'many'", "n = 1.5", "n = None")),
-    "tempering wrong": ("mine data rows", "tempering", attribute_is("tempering", "-1", "float('nan')", "'x'",
-        "[1]", "1j")),
     "true_theta wrong": (USE, "true_theta", source(TRUE_THETA, *(f"true_theta = {value}" for value in
         ("np.zeros(3)", "5", "'ab'", "None", "[1, None]", "[1.0, np.nan]", "[1j, 0]")))),
-    "simulated rows wrong": ("data", "", source("return theta + generator.standard_normal((n, 2))",
-        *(f"return {value}" for value in ("np.zeros(n)", "np.zeros((n, 3))", "np.full((n, 2), np.nan)",
-        "'rows'", "None", "1 / 0")))),
-    "posterior wrong": ("data rows", "posterior", source(COLUMNS, *(f"    {line}\n" for line in
-        ("posterior = 5", "def posterior(self, rows, temperature): return None",
-        "def posterior(self, rows): return self")))),
     "raises or leaves on import": (USE, "own", source("import numpy as np",
         *(f"import numpy as np\n{line}" for line in ("1 / 0", "nope", "raise Exception('a\\nb')",
         "import nope", "class Broken(", "raise RecursionError", "import sys; sys.exit(0)")))),
-    "__init__ fails": (USE, "own", source(COLUMNS, "    def __init__(self, n): pass\n",
-        *(f"    def __init__(self): {line}\n" for line in ("1 / 0", "raise SystemExit(0)", "self.nope")))),
     "no module of this name": (USE, "", put(S, "models/own/model", "nope:Normal", ":Normal", "..own:Normal",
         "own.py:Normal", "é:Normal")),
 }  # fmt: skip
@@ -501,12 +432,9 @@ DATA_FILES = [
     *netcdf("sample"),
     *wrong_parts("sample", {
         "temperature": ("temperature", -1.0, 0.0, NAN, INF, "x", "", [1.0, 2.0]),
-        "label": ("own.nc", 5, "", "moon", [1, 2]),
-        "model": ("model", 5, "", "moon", [1.0, 2.0], "nope:Normal", "own:"),
         "rows": ("rows", *map(one, (NAN, INF, 1e151)), lambda a: a[:, 0], lambda a: a[None],
             lambda a: a[:0], lambda a: a[:, :1], lambda a: np.tile(a, 2), as_text),
         "starts": ("start", lambda a: a[:, 0], lambda a: a[:, :1], lambda a: a[:0], one(NAN), as_text),
-        "posterior_covariance": ("posterior_covariance", lambda a: a[:1], lambda a: a[0], as_text),
     }),
     Mutation("rows of another type", "sample", part("rows", lambda a: a.astype("f4"),
              lambda a: a.astype(">f8"), lambda a: a.round().astype("i4")), True),
@@ -515,19 +443,15 @@ DATA_FILES = [
     # Rows as CSV
     Mutation("a header", C, text(R, lambda t, rng: rng.choice(["x,y", '"x","y"', "é,ü"]) + "\n" + t), True),
     Mutation("numbers in other words", C, cell("4", "4.", "+4", "4e0", " 4 ", ".5"), True),
-    Mutation("mark of byte order", C, text(R, lambda t, rng: "\ufeff" + t), None),
     Mutation("quoted numbers, or of other scripts", C, cell('"4"', "'4'", "٣", "1_0"), None),
     Mutation("blank lines", C, further(R, "\n", "\n\n\n", "  \n"), word="line 21"),
     Mutation("header that is a broken number", C, text(R, lambda t, rng: rng.choice(["1.o,2",
              "0,9;-2,0", "1.5,", ",2", "1 0,2"]) + "\n" + t.split("\n", 1)[1]), word="line 1"),
     Mutation("no number", C, cell("x", "1..0", "1,", "0x4", "1 2", "None", "true", "", " "), word="line"),
-    Mutation("numbers too large or not finite", C, cell("nan", "-inf", "1e999", "NA", "1e151"), word=R),
     Mutation("lines of different lengths", C, further(R, "1\n", "1,2,3\n", "1,2,\n"), word="line 21"),
     Mutation("other columns than the model's", C, swap(R, ",", ",0,"), word="columns"),
     Mutation("no rows", C, contents(R, "", "\n", "x,y\n", b"\xff\xfe1", b"\0\0", b"PK\3\4\x99",
              "1,2\n".encode("utf-16"), "1," * 200_000 + "1\n"), word=R),
-    Mutation("the name of a data set of dpmc", "mine", lambda case, rng: (case.path(R).rename(
-             case.path("fresh-12.csv")), case.option("--data", "fresh-12.csv")), word="name"),
 ]  # fmt: skip
 
 E = "evaluate trace"
@@ -536,7 +460,6 @@ CHAINS = [
     *wrong_parts(E, {
         "model": ("model", 5, "moon", "", [1.0, 2.0]),
         "epsilon": ("epsilon", "x", "-1", "", [1.0, 2.0], NAN),
-        "dataset": ("data", "fresh-1", 5, "", [1.0, 2.0]),
         "thin": ("thin", "x", 0, -1, 1.5, NAN, [1, 1], LONG),
         "iterations": ("iterations", "many", -1, NAN, [6, 6], LONG, 10**12),
         "posterior/theta": ("theta", lambda a: a[0], lambda a: a[None], lambda a: a[:, :, :1],
@@ -544,15 +467,9 @@ CHAINS = [
     }),
     *wrong_parts("evaluate", {
         "seed": ("seed", "x", -1, 1.5, [0, 1], NAN, "", LONG),
-        "ratio_evaluations_per_iteration": ("evaluations", "x", -1, NAN, [1, 1], LONG),
         "ledger": ("ledger", "{", "", "\0", DEEP, "5", "[]", '{"budget": 1}', '{"delta": null}', 5,
             '{"budget": {}, "epsilon_spent": "x", "performed": 5, "forfeited": []}'),
     }),
-    Mutation("a chain twice", "evaluate", lambda case, rng: case.option("--chains", "chain-0.nc",
-             rng.choice(["chain-0.nc", "./chain-0.nc"])), word="seed"),
-    Mutation("attribute missing", "evaluate", missing("study", "model", "method", "epsilon", "dataset",
-             "seed", "iterations", "n", "status", "ratio_evaluations_per_iteration",
-             "gradient_evaluations_per_iteration"), word="missing"),
     Mutation("variable or group missing", E, missing("posterior/theta", "constant_data/theta_0", "posterior",
              "sample_stats", "private_diagnostics", "constant_data"), word="missing"),
     Mutation("draws lost or not finite", E, part("posterior/theta", lambda a: a[:, :3], lambda a: a[:, :0],
@@ -597,8 +514,6 @@ def no_column(content: str, rng: Rng) -> str:
 OF_TABLES: dict[str, tuple[Change, bool | None, str]] = {
     "columns and rows in another order": (text(T, shuffled_table), True, ""),
     "numbers in other words": (value("value", "mmd", "1", "0.10", "1e-1", "2.", "+0.5"), True, ""),
-    "rows of another study": (further(T, "thesis,circle,dp-hmc,4,0,mmd,0.1\n"), True, ""),
-    "no rows": (text(T, lambda t, rng: t.split("\n")[0] + "\n"), None, ""),
     "cut off": (text(T, lambda t, rng: t[: rng.randrange(60, len(t))]), None, ""),
     "no number": (value("value", "mmd", "nan", "x", "0.1.2", "NA", "0.1 nats", ""), False, T),
     "epsilon that is none": (value("epsilon", "mmd", "x", "-1", "0", "nan", "٣"), False, "epsilon"),
