@@ -166,15 +166,6 @@ def test_mistakes_name_argument_value_and_rule_in_one_line(more: dict[str, Any],
     assert "\n" not in str(caught.value) and caught.value.__cause__ is None
 
 
-def test_missing_hyperparameters_are_explained() -> None:
-    with pytest.raises(dpmc.DpmcError) as caught:
-        sample(hyperparameters={"tau": 1.0})
-    text = str(caught.value)
-    assert "tau" not in text.split(". ")[0]
-    clip = "clip (clip bound of a row's log ratio, nats per unit distance; > 0)"
-    assert all(words in text for words in (clip, "proposal_sd (", "dpmc.tune("))
-
-
 def test_budget_is_what_the_command_prints(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cell = ["--model", "flat-banana-2d", "--method", "dp-penalty", "--hyperparameters", "mine.yaml"]
     for question in ({"epsilon": 4}, {"iterations": 30}):

@@ -99,16 +99,3 @@ def test_a_mistake_is_refused_in_one_line(tmp_path, old, new, message) -> None:
         load_study(write(tmp_path, old, new))
     assert str(caught.value).startswith(f"{tmp_path}/figures/mine.yaml: ") and "\n" not in str(caught.value)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        ("none_such:draw", "No module named 'none_such'"),
-        ("dpmc.reports.plots.boxes:drew", "has no function drew"),
-    ],
-)
-def test_a_missing_drawing_function_is_refused(tmp_path, draw, message) -> None:
-    study = load_study(write(tmp_path, "own_drawing:draw", draw))
-    with pytest.raises(DpmcError, match=message):
-        plots.applies("special", study)

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from dpmc.cli.main import main
-from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, histogram
 from dpmc.data.chain_files import read_chain
 from dpmc.data.problem import read_problem
@@ -57,11 +56,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def change(**keys: object) -> None:
-    path = Path("config/studies/own.yaml")
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}))
-
-
 def run(*arguments: str) -> None:
     assert main((arguments[0], "--study", "own", *arguments[1:])) == 0
 
@@ -96,15 +90,6 @@ def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder, 
     assert float(rows["mh", "rows_per_iteration"]) == N
     assert float(rows["dp-penalty", "symmetric_kl"]) > 0.0
     assert ("dp-penalty", "epsilon_spent") not in rows
-
-
-def test_iterations_are_needed(folder):
-    about = {key: value for key, value in STUDY["models"]["circle"].items() if key != "iterations"}
-    change(models={"circle": about})
-    with pytest.raises(DpmcError, match=r"line 12: models: circle: iterations: missing, and dp-penalty"):
-        load_study("own")
-    change(methods={"dp-penalty": {"iterations": 5}})
-    assert load_study("own").iterations("circle", "dp-penalty") == 5
 
 
 def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):

@@ -100,17 +100,6 @@ def test_a_good_chain_has_a_table_and_no_warning(own, capfd):
     assert "R-hat" not in row
 
 
-def test_every_epsilon_has_a_row_and_names_its_files(own, capfd):
-    files = ("--seed", "0", "1", "--output", "e{epsilon}-{seed}.nc")
-    lines = said(capfd, f"{own}:Normal", "3", *files)
-    found = table_of(lines)
-    assert [row["epsilon"] for row in found] == ["4", "3"]
-    assert [row["file"] for row in found] == ["e4-0.nc and 1 more", "e3-0.nc and 1 more"]
-    assert all(float(row["R-hat"]) > 0.9 and row["chains"] == "2" for row in found)
-    iterations = [int(read_chain(f"e{epsilon}-0.nc").attrs["iterations"]) for epsilon in (4, 3)]
-    assert [int(row["iterations"]) for row in found] == iterations
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -180,11 +169,6 @@ def test_chains_that_disagree_are_warned_of(own, capfd):
     lines = said(capfd, f"{own}:Hills", "--chains", "4", clip=0.5, proposal_sd=0.05)
     assert float(table_of(lines)[0]["R-hat"]) > 1.05
     assert any("R-hat is" in line and "come together" in line for line in warnings(lines)), lines
-
-
-def test_a_chain_without_iterations_gets_no_warnings(own, capfd):
-    lines = said(capfd, f"{own}:Normal", tau=0.001)
-    assert any("budget too small" in line for line in lines) and not warnings(lines)
 
 
 def test_chains_share_a_budget_and_delta_may_be_given(own, capfd):

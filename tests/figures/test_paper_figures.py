@@ -8,14 +8,13 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.plots import directions, paper_posteriors, plot, reads, style
+from dpmc.reports.plots import directions, paper_posteriors, plot, reads
 from dpmc.reports.plots.chains import chain_path, kept_draws
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.paper import (
     BANANA,
     BOUNDS,
-    EPSILONS,
     GAUSS,
     Study,
     catalogue,
@@ -50,14 +49,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def draw(name: str, of: Study, results: Path = Path()):  # type: ignore[no-untyped-def]
     return synthetic.draw(name, of, table_of(of, plausible), results=results)
-
-
-def test_comparison_shows_five_methods_on_two_models() -> None:
-    figure = draw("comparison", paper_study())
-    names = [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
-    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "error of the mean")]
-    expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
-    assert medians(figure.axes[3]) == pytest.approx(expected)
 
 
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:

@@ -244,7 +244,7 @@ HYPERPARAMETERS = [
         "clip": BAD_NUMBERS,
         "proposal_sd": (0, NAN, "big", None, True, [], {}, [1, 1, 1], [1], [1, "a"], [1, NAN], [[1, 1]],
             [0.1, -0.1], "0.1, 0.2"),
-        "hyperparameters": (None, [], 5, "x", {}),
+        "hyperparameters": (None, [], 5, "x"),
     }),
     *wrong(H, SOME, {"dp-penalty": (None, [], 5, "own", {"own": []}), "dp-penalty/own/tau": BAD_NUMBERS}),
     *damaged_yaml(M, OWN),
