@@ -47,11 +47,6 @@ def test_one_chain_alone_is_data_tuning_and_that_chain(folder):
     ("study", "figure", "models"),
     [
         ("thesis", "circle", ["circle"]),
-        (
-            "thesis",
-            "clipping-effect",
-            [f"clipping-{d}d{coded}" for d in (2, 10) for coded in ("", "-as-coded")],
-        ),
         ("thesis", "posteriors", []),
         ("dp-hmc", "paper-posteriors", ["paper-banana"]),
         ("dp-hmc", "paper-prior", ["paper-banana-wide", "paper-banana"]),  # also those beside the ones drawn
