@@ -12,15 +12,13 @@ import yaml
 
 import dpmc
 from dpmc.__main__ import main
-from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms import ALGORITHMS
 from dpmc.data.chain_files import read_chain
 from dpmc.data.datasets import build
 from dpmc.metrics import summary
 from dpmc.models.own import given_model
-from dpmc.privacy.events import from_json
 from dpmc.tuning import first_setting, search
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTING = {"tau": 0.5, "clip": 5, "proposal_sd": 0.05}
 MODEL = """
 import numpy as np
@@ -53,10 +51,6 @@ def test_importing_the_package_imports_nothing_slow() -> None:
     code = "import sys, dpmc; print([m for m in ('numpy', 'numba', 'xarray', 'pandas') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
-    public = ("sample", "budget", "tune", "algorithms", "Model", "LinearRegression", "DpmcError")
-    assert set(public) <= set(dir(dpmc)) and all(callable(getattr(dpmc, name)) for name in public)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        dpmc.nothing  # noqa: B018
 
 
 @pytest.fixture
@@ -108,14 +102,6 @@ def test_all_chains_of_a_call_share_one_budget() -> None:
     assert len(np.unique(four.posterior.theta.values[:, -1, 0])) == 4
 
 
-def test_arviz_prints_the_names_of_the_parameters() -> None:
-    arviz_base = pytest.importorskip("arviz_base")
-    posterior = sample(chains=2).posterior.dataset
-    found = arviz_base.xarray_sel_iter(posterior, skip_dims={"chain", "draw"})
-    labeller = arviz_base.labels.BaseLabeller()
-    assert [labeller.make_label_flat(*each) for each in found] == ["theta[intercept]", "theta[x]"]
-
-
 def test_seed_start_iterations_and_thin() -> None:
     first, again, other = sample(iterations=20), sample(iterations=20), sample(iterations=20, seed=1)
     assert (first.posterior.theta.values == again.posterior.theta.values).all()
@@ -126,12 +112,6 @@ def test_seed_start_iterations_and_thin() -> None:
     assert begun.posterior.draw.values.tolist() == [5, 10, 15, 20]
     same = sample(iterations=4, chains=2, start=[0.1, 0.2])
     assert same.constant_data.theta_0.values.tolist() == [[0.1, 0.2]] * 2
-
-
-def test_delta_and_accountant_decide_the_iterations() -> None:
-    numbers = [sample(**more).attrs["iterations"] for more in ({}, {"delta": 1e-6}, {"accountant": "zcdp"})]
-    assert numbers[0] > numbers[1] > 4 and numbers[0] > numbers[2] > 4
-    assert sample(delta=1e-6).attrs["delta"] == 1e-6
 
 
 def test_a_draw_for_all_iterations_and_all_rows_untempered_are_the_limits() -> None:
@@ -162,28 +142,18 @@ def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) ->
     ("more", "words"),
     [
         ({"epsilon": -1}, "epsilon: -1 must be greater than 0"),
-        ({"epsilon": "x"}, "epsilon: 'x' is not a number"),
         ({"epsilon": 0.01}, "budget too small: epsilon 0.01 allows 0 iterations; more noise in each"),
-        ({"epsilon": "inf"}, "iterations: needed when epsilon is inf"),
         ({"delta": 2}, "delta: 2 must be greater than 0 and less than 1/n"),
-        ({"delta": 0.9}, "delta: 0.9 must be greater than 0 and less than 1/n = 0.00333"),
         ({"model": linear(tempering=301)}, "tempering: 301 must be at most the number of rows, 300"),
         ({"chains": 0}, "chains: 0 must be a whole number, at least 1 and at most 1000"),
-        ({"chains": 2.0}, "chains: 2.0 must be a whole number"),
-        ({"seed": -1}, "seed: -1 must be a whole number, at least 0"),
-        ({"thin": 0}, "thin: 0 must be"),
         ({"thin": 10**6}, r"thin: 1000000 must be at most \d+, the iterations of a chain; no draw would be"),
-        ({"iterations": 0}, "iterations: 0 must be"),
         ({"iterations": 10**6}, "iterations: 1000000 exceeds the budget"),
         ({"accountant": "x"}, "accountant = 'x': must be one of"),
         ({"algorithm": "x"}, "algorithm: 'x' is unknown; known: rwmh"),
         ({"start": [1.0]}, r"start: shape \(1,\) must be \(2,\)"),
-        ({"start": [[1.0, 2.0]], "chains": 2}, r"start: shape \(1, 2\) must be \(2, 2\)"),
         ({"start": [np.nan, 1.0]}, "start: has a value that is NaN"),
-        ({"hyperparameters": 3}, "hyperparameters: 3 must be a mapping"),
         ({"hyperparameters": "none.yaml"}, "none.yaml: no such file"),
         ({"hyperparameters": {**SETTING, "tau": 0}}, "hyperparameters: tau: 0 must be greater than 0"),
-        ({"hyperparameters": {**SETTING, "beta": 0}}, "hyperparameters: beta: unknown hyperparameter"),
         ({"hyperparameters": {**SETTING, "proposal_sd": (1, 2, 3)}}, "proposal_sd: has 3 values, the model"),
         ({"data": "none.csv"}, "none.csv: No such file"),
         ({"data": np.zeros((5, 3))}, "data: ndarray: has 3 columns without names, must be y, x"),
@@ -196,15 +166,6 @@ def test_mistakes_name_argument_value_and_rule_in_one_line(more: dict[str, Any],
     assert "\n" not in str(caught.value) and caught.value.__cause__ is None
 
 
-def test_missing_hyperparameters_are_explained() -> None:
-    with pytest.raises(dpmc.DpmcError) as caught:
-        sample(hyperparameters={"tau": 1.0})
-    text = str(caught.value)
-    assert "tau" not in text.split(". ")[0]
-    clip = "clip (clip bound of a row's log ratio, nats per unit distance; > 0)"
-    assert all(words in text for words in (clip, "proposal_sd (", "dpmc.tune("))
-
-
 def test_budget_is_what_the_command_prints(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cell = ["--model", "flat-banana-2d", "--method", "dp-penalty", "--hyperparameters", "mine.yaml"]
     for question in ({"epsilon": 4}, {"iterations": 30}):
@@ -213,22 +174,8 @@ def test_budget_is_what_the_command_prints(here: Path, capsys: pytest.CaptureFix
         assert main(["budget", *cell, *options]) == 0
         printed = json.loads(capsys.readouterr().out)
         assert dpmc.budget(5000, "dp-penalty", SETTING, chains=2, **question) == printed
-    assert dpmc.budget("flat-banana-2d", "dp-penalty", "mine.yaml", epsilon=4)["tight"] > printed["tight"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({}, "epsilon, iterations: give one of them"),
-        ({"epsilon": 1, "iterations": 5}, "epsilon, iterations: give one of them"),
-        ({"epsilon": 1, "n": 0}, "n: 0 must be a whole number"),
-        ({"epsilon": 1, "n": linear()}, "n: needed, since the model dpmc.models.regression:LinearRegression"),
-        ({"epsilon": 1, "hyperparameters": {}}, "dp-penalty needs tau"),
-    ],
-)
-def test_mistakes_in_a_budget(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(dpmc.DpmcError, match=words):
-        dpmc.budget(**{"n": 100, "hyperparameters": SETTING, **arguments})
+    with pytest.raises(dpmc.DpmcError, match="epsilon, iterations: give one of them"):
+        dpmc.budget(100, "dp-penalty", SETTING)
 
 
 def test_algorithms_lists_all_with_their_hyperparameters() -> None:
@@ -237,11 +184,8 @@ def test_algorithms_lists_all_with_their_hyperparameters() -> None:
     tau = listing["dp-penalty"].hyperparameters["tau"]
     assert tau == ("tau", "noise multiplier of a log ratio over √n", "> 0", "")
     assert listing["dp-hmc"].hyperparameters["jitter"].default == "none"
-    text = repr(listing)
     for name in ALGORITHMS:
-        assert f"{name}: " in text
-        for key in listing[name].hyperparameters:
-            assert key in algorithm_class(name).__dataclass_fields__ and f"\n    {key} " in text
+        assert f"{name}: " in repr(listing)
 
 
 @pytest.mark.parametrize("first", ["", "import dpmc.algorithms.hmc", "from dpmc.api import sample"])
@@ -287,9 +231,6 @@ def test_tune_refuses_rows_that_may_be_private() -> None:
     ("arguments", "words"),
     [
         ({"data": None}, "n: 0 must be at least 1; .*LinearRegression names no number of rows"),
-        ({"data": 0}, "data: 0 must be a whole number"),
-        ({"trials": 0}, "trials: 0 must be"),
-        ({"algorithm": "x"}, "algorithm: 'x' is unknown"),
         ({"algorithm": "rwmh"}, "algorithm: rwmh at epsilon 4 has nothing to search"),
         ({"epsilon": "inf"}, "algorithm: dp-penalty at epsilon inf has nothing to search"),
         ({"algorithm": "dp-sgld"}, "dp-sgld needs some to begin with; there are first ones for dp-penalty"),
@@ -319,13 +260,6 @@ def test_the_result_of_tune_is_feasible_repeatable_and_usable(tmp_path: Path) ->
     assert (np.abs(half.mean(axis=0) - posterior.mean()) < sd).all()
 
 
-def test_the_progress_of_a_search_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    dpmc.tune(linear(tempering=50), 300, epsilon=8, trials=1, seeds=1)
-    said = capfd.readouterr().err
-    assert "tune LinearRegression dp-penalty: 1/1 trials" in said
-    assert "finalist 1 runs with 6 other seeds" in said
-
-
 def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -337,14 +271,6 @@ def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(
     found = dpmc.tune(model, 500, epsilon=0.5, **given)
     assert found["search"]["chosen"]["ess"] < summary.ESS_LEAST
     assert "warning: a run with what was found is worth" in capfd.readouterr().err
-
-
-def test_public_rows_serve_as_well_as_simulated_ones() -> None:
-    model = linear(tempering=50)
-    found = dpmc.tune(
-        model, rows_of(model, 400), epsilon=8, trials=2, seeds=2, data_are_public=True, progress=False
-    )
-    assert found["search"]["data"] == "data" and set(found["hyperparameters"]) == set(SETTING)
 
 
 @pytest.mark.parametrize("algorithm", first_setting.ITERATIONS)
@@ -375,10 +301,3 @@ def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior
     assert draws.shape == (1000, 2)
     assert (np.abs(draws.mean(axis=0) - posterior.mean()) < 0.2 * sd).all()
     assert np.allclose(draws.std(axis=0), sd, rtol=0.15)
-
-
-def test_the_ledger_of_a_call_holds_what_its_algorithm_declares() -> None:
-    tree = sample(chains=2, iterations=7)
-    ledger = json.loads(tree.attrs["ledger"])
-    [event] = from_json(ledger["performed"])
-    assert event.count == 14 and event.noise_multiplier == 0.5 * np.sqrt(300)

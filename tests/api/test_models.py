@@ -1,16 +1,12 @@
 """Models given in Python: instances, classes, functions; gradients checked, or taken by JAX."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpmc
-from dpmc.models import definition
 
 SETTING = {"tau": 0.5, "clip": 5.0, "proposal_sd": 0.05}
 HMC = {"tau_l": 0.5, "tau_g": 1, "steps": 2, "step_size": 0.01, "mass": 1, "clip_l": 5, "clip_g": 5}
@@ -58,32 +54,6 @@ def test_a_class_an_instance_and_functions_are_the_same_model() -> None:
     assert draws(functions, start=start).shape == draws(own, start=start).shape == (1, 20, 2)
 
 
-def test_a_model_of_functions_has_the_draws_of_the_class_with_the_same_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "named.py").write_text(
-        "import dpmc\n"
-        "def law(theta, rows): return -0.5 * ((rows - theta) ** 2).sum(axis=1)\n"
-        "made = dpmc.Model(2, law, columns=['a', 'b'], parameters=['one', 'two'])\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    model = definition("named:made").model
-    assert model.columns == 2 and model.column_names == ("a", "b")
-    tree = sampled("named:made")
-    assert tree.posterior.theta.shape == (1, 20, 2)
-    assert tree.posterior.parameter.values.tolist() == ["one", "two"]
-    assert tree.attrs["model_id"] == "named:made"
-
-
-def test_a_gradient_is_optional() -> None:
-    model = dpmc.Model(2, Normal().log_likelihood)
-    assert draws(model).shape == (1, 20, 2)
-    with pytest.raises(dpmc.DpmcError, match="has no log_likelihood_gradient; this algorithm needs it"):
-        draws(model, "dp-hmc")
-
-
 def with_gradients(likelihood: Callable[..., Any], prior: Callable[..., Any]) -> dpmc.Model:
     own = Normal()
     return dpmc.Model(
@@ -98,10 +68,7 @@ RIGHT, RIGHT_PRIOR = Normal().log_likelihood_gradient, Normal().log_prior_gradie
     ("likelihood", "prior", "words"),
     [
         (lambda t, x: t - x, RIGHT_PRIOR, "log_likelihood_gradient: component 0 is"),
-        (lambda t, x: (x - t) * [1.0, 2.0], RIGHT_PRIOR, "log_likelihood_gradient: component 1 is"),
         (lambda t, x: (x - t) * [1.0, 1.01], RIGHT_PRIOR, "log_likelihood_gradient: component 1 is"),
-        (lambda t, x: 0.0 * x, RIGHT_PRIOR, "log_likelihood_gradient: component 0 is 0 at theta"),
-        (RIGHT, lambda t: t, "log_prior_gradient: component 0 is"),
         (RIGHT, lambda t: -t * [1.0, 0.5], "log_prior_gradient: component 1 is"),
     ],
 )
@@ -125,11 +92,9 @@ def huber(theta: np.ndarray, rows: np.ndarray) -> Any:
             lambda t, x: Normal().log_likelihood(t.astype(np.float32), x.astype(np.float32)),
             lambda t, x: x.astype(np.float32) - t.astype(np.float32),
         ),
-        (lambda t, x: 1e6 * Normal().log_likelihood(t, x), lambda t, x: 1e6 * (x - t)),
-        (lambda t, x: np.sin(30.0 * (x - t)).sum(axis=1), lambda t, x: -30.0 * np.cos(30.0 * (x - t))),
         (lambda t, x: 1e5 - 0.5 * ((x - t) ** 2).sum(axis=1), RIGHT),
     ],
-    ids=["normal", "huber", "kinks", "single precision", "steep", "wavy", "far from 0"],
+    ids=["normal", "huber", "kinks", "single precision", "far from 0"],
 )
 def test_a_right_gradient_is_not_refused(density: Any, gradient: Any) -> None:
     assert draws(dpmc.Model(2, density, log_likelihood_gradient=gradient), "dp-hmc").shape == (1, 20, 2)
@@ -177,15 +142,10 @@ LIKELIHOOD = Normal().log_likelihood
     ("make", "words"),
     [
         (lambda: dpmc.Model(2, len, colour="red"), "Model: 'colour' is unknown; known: columns, parameters"),
-        (lambda: dpmc.Model(2, len, gradient="torch"), "gradient: 'torch' must be \"jax\""),
         (lambda: draws(dpmc.Model("two", LIKELIHOOD)), "dimension: 'two' must be a whole number"),
-        (lambda: draws(dpmc.Model(2, 5)), "log_likelihood: 5 must be a method"),
-        (lambda: draws(SimpleNamespace(dimension=2)), "has no log_likelihood"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, columns=["a", "a"])), "columns: .* different names"),
-        (lambda: draws(dpmc.Model(2, LIKELIHOOD, columns=["a"])), "has 2 columns without names"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, parameters=["a"])), "parameters: .* 2 different"),
         (lambda: draws(dpmc.Model(2, lambda t, x: 1 / 0)), r"ZeroDivisionError: .*, test_models.py line"),
-        (lambda: draws("nowhere:Model"), "nowhere:Model' cannot be loaded"),
         (lambda: draws(42), "has no dimension"),
     ],
 )
@@ -216,9 +176,3 @@ def test_jax_takes_gradients_in_double_precision() -> None:
     start = np.zeros(2)
     assert np.allclose(draws(model, "dp-hmc", start=start)[0, 0], draws(model, "dp-hmc", start=start)[0, 0])
     assert jnp.zeros(1).dtype == np.float32  # JAX elsewhere is as it was
-
-
-def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(dpmc.DpmcError, match=r"needs JAX \(pip install jax\)"):
-        dpmc.Model(2, Normal().log_likelihood, gradient="jax")

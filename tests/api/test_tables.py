@@ -21,8 +21,9 @@ def dataset() -> xarray.Dataset:
     return xarray.Dataset({"y": ("row", [1.0, 2.0]), "x": ("row", [3, 4])})
 
 
-def as_file(folder: Path, suffix: str) -> Path:
-    path = folder / f"table.{suffix}"
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "nc"])
+def test_columns_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table.{suffix}"
     if suffix == "csv":
         FRAME.to_csv(path, index=False)
     elif suffix == "parquet":
@@ -30,24 +31,11 @@ def as_file(folder: Path, suffix: str) -> Path:
         FRAME.to_parquet(path)
     else:
         dataset().to_netcdf(path)
-    return path
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "nc"])
-def test_columns_of_a_file_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix: str) -> None:
-    path = as_file(tmp_path, suffix)
-    for source in (path, str(path)):
+    for source in (path, str(path), FRAME, dataset()):
         rows, names = read_table(source, ("x", "y"))
         assert rows.tolist() == WANTED and names == ("x", "y") and rows.dtype == float
     with pytest.raises(DpmcError, match=r"table\.\w+: has no column 'z'; it has y, "):
         read_table(path, ("z",))
-
-
-@pytest.mark.parametrize(
-    "source", [FRAME, dataset(), dataset().to_dataframe()], ids=["pandas", "xarray", "rows"]
-)
-def test_columns_of_a_table_are_taken_by_name(source: Any) -> None:
-    assert read_table(source, ["x", "y"])[0].tolist() == WANTED
 
 
 @pytest.mark.parametrize(
@@ -58,7 +46,6 @@ def test_columns_of_a_table_are_taken_by_name(source: Any) -> None:
         pandas.DataFrame([[1, 2], [3, 4]]),
         xarray.DataArray([[1, 2], [3, 4]], dims=("row", "column")),
     ],
-    ids=["numpy", "list", "pandas", "xarray"],
 )
 def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) -> None:
     rows, names = read_table(source)
@@ -66,11 +53,8 @@ def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) ->
     assert read_table(source, ("a", "b"))[1] == ("a", "b")
     with pytest.raises(DpmcError, match="has 2 columns without names, must be a, b, c"):
         read_table(source, ("a", "b", "c"))
-
-
-def test_one_column_may_be_one_dimensional() -> None:
-    for source in (np.array([1.0, 2.0]), pandas.Series([1.0, 2.0]), xarray.DataArray([1.0, 2.0], dims="row")):
-        assert read_table(source)[0].tolist() == [[1.0], [2.0]]
+    column = source[:, 0] if isinstance(source, np.ndarray) else [1, 3]
+    assert read_table(column)[0].tolist() == [[1.0], [3.0]]
 
 
 def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> None:
@@ -85,19 +69,13 @@ def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> No
     ("source", "words"),
     [
         (pandas.DataFrame({"x": [1.0, None]}), "row 1, column x: is NaN or infinite"),
-        (pandas.DataFrame({"x": [1.0, np.inf]}), "row 1, column x: is NaN or infinite"),
         (np.array([[1.0, 2.0], [3.0, np.nan]]), "row 1, column 1: is NaN or infinite"),
         (FRAME, "column name: 'a' is not a number"),
-        (pandas.DataFrame({"x": pandas.Categorical(["a", "b"])}), "column x: 'a' is not a number"),
         (pandas.DataFrame({"x": []}, dtype=float), "holds no rows"),
         (np.array(["a"]), "must be numbers"),
         ([[1.0], [1.0, 2.0]], "must be numbers"),
-        (None, "must be numbers"),
-        (np.zeros((2, 2, 2)), "must be numbers"),
-        (np.array([1j]), "must be numbers"),
         (xarray.DataArray(np.zeros((2, 2, 2))), "has 3 dimensions"),
         (xarray.Dataset({"x": ("a", [1.0]), "y": ("b", [1.0])}), "along one and the same dimension"),
-        (xarray.Dataset(), "along one and the same dimension"),
     ],
 )
 def test_refused_tables_are_reported_with_line_and_column(source: Any, words: str) -> None:
@@ -105,12 +83,8 @@ def test_refused_tables_are_reported_with_line_and_column(source: Any, words: st
         read_table(source)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("a.txt", "must end in"), ("a.parquet", "cannot"), ("a.nc", "cannot")]
-)
+@pytest.mark.parametrize(("name", "words"), [("a.txt", "must end in"), ("a.nc", "cannot")])
 def test_files_that_are_refused(tmp_path: Path, name: str, words: str) -> None:
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
     (tmp_path / name).write_text("1\n")
     with pytest.raises(DpmcError, match=re.escape(f"{name}: {words}")):
         read_table(tmp_path / name)
@@ -127,23 +101,16 @@ def test_correct_files_are_read(tmp_path: Path, text: str) -> None:
 NO_VALUE = ["", " ", '""', "NA", "na", "N/A", "n.a.", "NaN", "nan(ind)", "NULL", "None", "?", "-", ".", "_"]
 
 
-@pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["first", "under the names", "middle", "last"])
 @pytest.mark.parametrize("value", NO_VALUE)
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_row_without_a_value_is_refused_wherever_it_is(
-    tmp_path: Path, place: int, value: str, end: str
-) -> None:
+def test_a_row_without_a_value_is_refused_wherever_it_is(tmp_path: Path, value: str, end: str) -> None:
     """Otherwise n, and with it delta and noise, would depend on the rows."""
     path = tmp_path / "one.csv"
-    for header in (True, False):
+    for header, place in ((h, p) for h in (True, False) for p in range(h, 5)):
         lines = ["x", "1", "2", "3"] if header else ["1", "2", "3", "4"]
-        lines.insert(max(place, header), value)
+        lines.insert(place, value)
         path.write_bytes((end.join(lines) + end).encode())
-        with pytest.raises(DpmcError, match=rf"one\.csv: line {max(place, header) + 1}: "):
-            read_table(path)
-        lines.append(lines.pop(max(place, header)))
-        path.write_bytes((end.join(lines) + end).encode())
-        with pytest.raises(DpmcError, match=r"one\.csv: line 5: "):
+        with pytest.raises(DpmcError, match=rf"one\.csv: line {place + 1}: "):
             read_table(path)
 
 
@@ -151,25 +118,16 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(
     ("text", "words"),
     [
         ("x\n", "no rows"),
-        ("x,y\n1,2\n\n3,4\n", "line 3: is blank, must be a row"),
-        ("x,y\n1,2\n3,4\n\n", "line 4: is blank"),
+        ("x,y\n1,2\n\n3,4\n", "line 3: column x is missing"),
         ("\ufeff\n1\n2\n", "line 1: is blank"),
-        ("NA,NA\n1,2\n", "line 1: 'NA' may be a missing value or a column's name"),
         ("1.2.3\n1\n", "line 1: '1.2.3' is neither a number nor a column's name"),
-        ("x,12a\n1,2\n", "line 1: '12a' is neither a number nor a column's name"),
-        ("٣\n2\n", "line 1: '٣' "),
-        ("x,y,x\n1,2,3\n", "line 1: "),
+        ("x,y,x\n1,2,3\n", "two columns have the same name, x"),
         ("x;y\n1;2\n", "line 1: 'x;y'"),
-        ("1\t2\n", "line 1: "),
-        ("# a comment\n1\n", "line 1: '# a comment' is neither"),
-        ("x,y\n1\n", "line 2: 1 numbers, line 1 has 2 names"),
+        ("x,y\n1\n", "line 2: column y is missing"),
         ("x,y\n1,2\n3,\n", "line 3: column y is missing"),
-        ("x,y\n1,2\n3,inf\n", "line 3: column y: is NaN or infinite"),
+        ("x,y\n1,2\n3,inf\n", "line 3: column y: 'inf' is not a number"),
         ("x,y\n1,2\nNA,4\n", "line 3: column x: 'NA' is not a number"),
-        ("1\n1_0\n", "line 2: column 1: '1_0' is not a number"),
         ("1\n2\x0c3\n", "line 2"),
-        ("1\n\0\n", "line 2"),
-        ("1\n" + "9" * 400 + "\n", "line 2: column 1: is NaN or infinite"),
         ("1\n" + "9" * 200_000 + "\n", "line 2: "),
         ('1\n"2\n"\n3\n', "line 2: is not CSV (a quoted line break; every row must be one line)"),
         ('x,note\n1,"a\nb"\n2,c\n', "line 2: is not CSV (a quoted line break"),
@@ -208,10 +166,3 @@ def test_packed_values_and_limits_of_validity_are_refused(tmp_path: Path, about:
     (key,) = about
     with pytest.raises(DpmcError, match=rf"rows\.nc: cannot be read \(x: has {key}, must be plain numbers\)"):
         read_table(path)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DpmcError, match="No such file"):
-        read_table(tmp_path / "none.csv")
-    with pytest.raises(DpmcError, match="Is a directory"):
-        read_table(tmp_path)

@@ -7,7 +7,6 @@ import netCDF4
 import numpy as np
 import pytest
 
-import dpmc
 from dpmc import models
 from dpmc.cli.main import main
 from dpmc.privacy.ledger import Ledger
@@ -39,29 +38,19 @@ LINE = "return -0.5 * (y - theta[0] - x @ theta[1:]) ** 2"
 GRADIENT = "return (y - theta[0] - x @ theta[1:])[:, None] * np.column_stack([np.ones(len(y)), x])"
 PRIOR = "return -0.5 * (theta**2).sum()"
 SLOPE = "return -theta"
-WITH_OUT = "log_prior_gradient(self, theta, out):\n        out[:] = -theta"
 
 #: The line, what stands in its place, and words of the message.
 WRONG = [
     (LINE, "return -0.5 * (y - x @ theta[1:, None]) ** 2", "log_likelihood: returned shape (1000, 1000)"),
     (LINE, "return -0.5 * (y[:, None] - x - theta) ** 2", "must be (1000,): sum over"),
-    (LINE, "return -0.5 * (y**2).sum()", "shape (), must be (1000,): one number per row"),
     (LINE, "return np.zeros(3)", "returned shape (3,), must be (1000,)"),
-    (LINE, f"{LINE} + 0j", "returned complex128 numbers, must be real"),
     (LINE, "return y > 0.0", "returned bool numbers, must be real"),
-    (LINE, "pass", "returned NoneType, must be real"),
-    (LINE, "return [[1.0], [1.0, 2.0]]", "must be real"),
     (LINE, f"x = (x - x.mean()) / (x.std() + 1.0); {LINE}", "changes with the other rows, must depend on"),
-    (LINE, "return np.cumsum(-0.5 * (y - theta[0]) ** 2)", "changes with the other rows"),
     (LINE, "return np.random.default_rng().normal(size=len(y))", "two calls with the same rows differ"),
-    (GRADIENT, "return y", "log_likelihood_gradient: returned shape (1000,)"),
     (GRADIENT, "return np.zeros(2)", "log_likelihood_gradient: returned shape (2,)"),
     (GRADIENT, f"{GRADIENT} - y.mean()", "log_likelihood_gradient: the value of a row"),
     (PRIOR, "return -0.5 * theta**2", "log_prior: returned shape (2,), must be ()"),
-    (PRIOR, "pass", "log_prior: returned NoneType"),
     (SLOPE, "return -theta.sum()", "log_prior_gradient: returned shape (), must be (2,)"),
-    (SLOPE, "theta *= -1", "log_prior_gradient: returned NoneType"),
-    (f"log_prior_gradient(self, theta):\n        {SLOPE}", WITH_OUT, "log_prior_gradient: must take theta"),
 ]
 
 #: The same model by its affine form: statistics are all products of (y, 1, x).
@@ -186,10 +175,3 @@ def test_models_of_the_catalogue_depend_on_rows_one_by_one() -> None:
         together = definition.model.log_likelihood(theta, rows)
         alone = [definition.model.log_likelihood(theta, rows[j : j + 1])[0] for j in range(6)]
         np.testing.assert_allclose(together, alone, rtol=1e-10)
-
-
-def test_sampling_in_python_refuses_wrong_results_too() -> None:
-    model = dpmc.Model(1, lambda theta, rows: rows @ theta[:, None] * np.ones(len(rows)))
-    setting = {"tau": 0.5, "clip": 1.0, "proposal_sd": 0.1}
-    with pytest.raises(dpmc.DpmcError, match=r"log_likelihood: returned shape \(1000, 1000\)"):
-        dpmc.sample(model, np.ones((9, 1)), epsilon=50, hyperparameters=setting, progress=False)

@@ -1,7 +1,6 @@
 """ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import yaml
 
 from dpmc.cli.main import main
-from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, histogram
 from dpmc.data.chain_files import read_chain
 from dpmc.data.problem import read_problem
@@ -18,9 +16,8 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease
 from dpmc.sampling import speed
 from dpmc.sampling.cell import Cell
-from dpmc.studies import chain_settings, load_study
+from dpmc.studies import load_study
 
-ROOT = Path(__file__).parents[2]
 N = 300
 STUDY = {
     "title": "per iteration",
@@ -59,11 +56,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def change(**keys: object) -> None:
-    path = Path("config/studies/own.yaml")
-    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}))
-
-
 def run(*arguments: str) -> None:
     assert main((arguments[0], "--study", "own", *arguments[1:])) == 0
 
@@ -88,13 +80,6 @@ def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder)
     assert ledger["epsilon_spent"] == pytest.approx(total) and total > 1.0
 
 
-def test_less_noise_at_a_larger_epsilon(folder):
-    sample(epsilon="0.1", output="a/seed-0.nc")
-    sample(epsilon="0.5", output="b/seed-0.nc")
-    small, large = (json.loads(read_chain(f"{d}/seed-0.nc").attrs["calibrated"])["tau"] for d in "ab")
-    assert small == pytest.approx(5.0 * large)
-
-
 def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder, table):
     sample()
     sample("mh", "inf", "mh/seed-0.nc")
@@ -105,37 +90,6 @@ def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder, 
     assert float(rows["mh", "rows_per_iteration"]) == N
     assert float(rows["dp-penalty", "symmetric_kl"]) > 0.0
     assert ("dp-penalty", "epsilon_spent") not in rows
-
-
-def test_a_study_of_total_epsilon_has_no_settings_per_iteration(folder):
-    shutil.copytree(ROOT / "config", "config", dirs_exist_ok=True)
-    for name in ("thesis", "dp-hmc", "smoke"):
-        study = load_study(name)
-        settings = json.loads(chain_settings(study, *next(study.cells())))
-        assert set(settings) - {"most_draws"} == {
-            *("model", "method", "draws_version", "accountants", "epsilon", "delta", "chains")
-        }
-    command = ("sample", "--study", "thesis", *CELL, "--epsilon", "1", *DATA, "--quiet")
-    assert main((*command, "--output", "seed-0.nc")) == 0
-    chain = read_chain("seed-0.nc")
-    assert chain.attrs["epsilon_kind"] == "total" and "calibrated" not in chain.attrs
-    assert "delta" not in json.loads(chain.attrs["ledger"])
-
-
-def test_iterations_are_needed(folder):
-    about = {key: value for key, value in STUDY["models"]["circle"].items() if key != "iterations"}
-    change(models={"circle": about})
-    with pytest.raises(DpmcError, match=r"line 12: models: circle: iterations: missing, and dp-penalty"):
-        load_study("own")
-    change(methods={"dp-penalty": {"iterations": 5}})
-    assert load_study("own").iterations("circle", "dp-penalty") == 5
-
-
-def test_an_algorithm_without_calibration_is_refused(folder, refused):
-    change(methods={"rwmh": {}})
-    cell = ("--study", "own", "--model", "circle", "--method", "rwmh", "--epsilon", "0.1")
-    error = refused("sample", *cell, "--output", "seed-0.nc")
-    assert "methods: rwmh: epsilons: 0.1: rwmh cannot be calibrated" in error
 
 
 def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):

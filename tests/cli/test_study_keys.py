@@ -9,10 +9,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.data import tables as files
 from dpmc.data.datasets import DATASET_PATTERN
 from dpmc.studies import load_study, read_yaml
-from dpmc.studies.__main__ import tables
-from dpmc.studies.keys import DATA_SETS, OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, Tuning
+from dpmc.studies.keys import DATA_SETS, OWN_ROWS
 
-INT23 = 10**23
 STUDY = """\
 # a comment
 title: lines
@@ -41,13 +39,6 @@ def write(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(DpmcError) as caught:
-        load_study(path)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     study = load_study(write(tmp_path))
     assert study.model("twin").epsilons == ("0.5", "1") and study.model("twin").model == "circle"
@@ -60,56 +51,28 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("seeds: 2", "seeds: two", "line 4: seeds: 'two': Input should be a valid integer"),
-        ("seeds: 2", "seeds: 2.0", "line 4: seeds: 2.0: Input should be a valid integer"),
-        ("seeds: 2", "seeds: true", "line 4: seeds: True: Input should be a valid integer"),
-        ("seeds: 2", "seeds: 1_0", "line 4: seeds: '1_0': Input should be a valid integer"),
-        ("seeds: 2", "seeds: 1000000000", "line 4: seeds: 1000000000: Input should be less than or equal to"),
         ("seeds: 2", "seeds: 100000\nchains: 100000", "seeds, chains: 10000000000 start points"),
-        ("seeds: 2", "seeds:", "line 4: seeds: None must be a value, or the key be left out"),
-        ("seeds: 2", "", "key 'seeds' is missing"),
         ("seeds: 2", "sedes: 2", "line 4: sedes: unknown key; known: title, epsilon_kind, delta, seeds, "),
-        ("seeds: 2", "seeds: 2\nname: x", "line 5: name: unknown key; known: title, epsilon_kind, delta"),
-        ("title: lines", "title: ''", "line 2: title: '': String should have at least 1 character"),
         ("delta: 0.1/n", "delta: 2", "line 3: delta: 2 must be a number in (0, 1), or a text such as 0.1/n"),
-        ("delta: 0.1/n", "delta: .nan", "line 3: delta: nan must be a number in (0, 1)"),
         ("delta: 0.1/n", "delta: 1.2.3/n", "line 3: delta: 1.2.3/n for n = 1000000000: '1.2.3' is not a"),
-        ("delta: 0.1/n", "delta: 0/n", "0 must be greater than 0 and less than 1/n"),
-        ("delta: 0.1/n", "delta: 1/n", "1e-09 must be greater than 0 and less than 1/n"),
         ("delta: 0.1/n\nseeds: 2\ntuning:\n  mode: none\nmodels:\n  circle: &circle\n",
          "delta: 1e-5\nseeds: 2\ntuning: {mode: none}\nmodels:\n  circle: &circle\n    n: 100000\n",
          "line 3: delta: 1e-05 for n = 100000: 1e-05 must be greater than 0 and less than 1/n"),
-        ("mode: none", "mode: later", "line 6: tuning: mode: 'later': Input should be 'pinned', 'search'"),
-        ("mode: none", "mod: none", "line 6: tuning: mod: unknown key; known: mode, seeds, trials, methods"),
         ("  mode: none", "  mode: none\n  models: [moon]", "line 7: tuning: models: 'moon' is unknown"),
         ("[0.5, 1]", "[0.5, -1]", "line 9: models: circle: epsilons: 1: -1 must be greater than 0"),
-        ("[0.5, 1]", "[0.5, .nan]", "line 9: models: circle: epsilons: 1: nan must be greater than 0"),
-        ("[0.5, 1]", f"[{10**400}]", "line 9: models: circle: epsilons: 0: "),
         ("[0.5, 1]", "[٣]", "line 9: models: circle: epsilons: 0: '٣' is not a number"),
         ("[0.5, 1]", "[0.5, 0.50]", "line 9: models: circle: epsilons: 0.5 stands twice"),
-        ("[0.5, 1]", "1", "line 9: models: circle: epsilons: 1: Input should be a valid tuple"),
-        ("[0.5, 1]", "[]", "line 9: models: circle: epsilons: []: Tuple should have at least 1 item"),
         ("[0.5, 1]", "[inf]", "models: circle: iterations: missing, and dp-penalty has none of its own"),
         ("epsilons: [0.5, 1]", "n: 5", "line 8: models: circle: key 'epsilons' is missing"),
-        ("model: circle", "n: 1.5", "line 10: models: twin: n: 1.5: Input should be a valid integer"),
         ("model: circle", "label: x", "line 10: models: twin: label: unknown key; known: model, data, "),
-        ("model: circle", "rows_file: x", "line 10: models: twin: rows_file: unknown key"),
         ("model: circle", "model: cirlce", "line 10: models: twin: model: 'cirlce' is unknown; known: "),
         ("model: circle", "settings_of: nope, model: circle", "twin: settings_of: 'nope' is unknown; "),
-        ("  twin:", "  Twin:", "line 10: models: Twin: 'Twin': String should match pattern '^[a-z0-9]"),
         ("  twin:", "  1:", "is not valid YAML: line 10: key 1 must be a text"),
-        ("dp-penalty: {}", "dp-penalty: []", "line 12: methods: dp-penalty: []: Input should be a valid"),
         ("dp-penalty: {}", "dp-penalty: {clip: 1}", "line 12: methods: dp-penalty: clip: unknown key"),
-        ("dp-penalty: {}", "dp-penalty: {thin: 0}", "dp-penalty: thin: 0: Input should be greater than or"),
         ("dp-penalty: {}", "dp-penalty: {accountant: rpd}", "accountant: 'rpd' is unknown; known: "),
-        ("dp-penalty: {}", "dp-penalty: {settings_of: nope}", "dp-penalty: settings_of: 'nope' is unknown"),
-        ("dp-penalty: {}", "dp-penalties: {}", "methods: dp-penalties: algorithm: 'dp-penalties' is unknown"),
-        ("options:\n      steps: 5", "options: [1]", "dp-hmc: options: [1]: Input should be a valid dict"),
         ("steps: 5", "steps: 2.5", "line 14: methods: dp-hmc: options: steps: 2.5 must be a whole number"),
-        ("steps: 5", "stepz: 5", "line 14: methods: dp-hmc: options: stepz: unknown hyperparameter"),
         ("steps: 5", "mass: [1, 2, 3]", "options: mass: has 3 values, the model has 2 parameters"),
-        ("models: [circle]", "models: [moon]", "line 16: methods: dp-hmc: models: 'moon' is unknown"),
         ("figures: []", "figures: [mmd]", "line 17: figures: 'mmd' is unknown; known: "),
-        ("figures: []", "figures: {a: b}", "line 17: figures: {'a': 'b'}: Input should be a valid tuple"),
         ("figures: []", "settings_of: nope", "line 17: settings_of: 'nope': there is no file "),
         ("seeds: 2", "title: again", "is not valid YAML: line 4: key 'title' stands twice"),
         ("[0.5, 1]", "[0.5, 1", "is not valid YAML: while parsing a flow sequence at line 9, column 15"),
@@ -120,27 +83,6 @@ def test_a_mistake_is_refused_in_one_line(tmp_path, old, new, message) -> None:
         load_study(write(tmp_path, old, new))
     assert str(caught.value).startswith(f"{tmp_path}/lines.yaml: ") and "\n" not in str(caught.value)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("[" * 3000 + "]" * 3000, "bad.yaml: "),
-        ("{a: " * 3000 + "1" + "}" * 3000, "nested"),
-        ("&a [*a]", "valid dictionary"),
-        ("a:\n\tb: 1", "line 2"),
-        ("tau: " + "9" * 5000, "must be a whole number"),
-        ("tau: !!int '1_0'", "'1_0'"),
-        ("a: \0", "YAML"),
-        ("", "None: Input should be a valid dictionary"),
-        ("a: 1\n---\nb: 2", "YAML"),
-    ],
-)
-def test_what_is_no_study_is_refused_in_one_line(tmp_path, text, word) -> None:
-    (tmp_path / "bad.yaml").write_text(text)
-    with pytest.raises(DpmcError, match=r"bad\.yaml: ") as caught:
-        load_study(tmp_path / "bad.yaml")
-    assert word in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_numbers_are_plain(tmp_path) -> None:
@@ -163,8 +105,6 @@ def test_numbers_are_plain(tmp_path) -> None:
             "dp-penalty:\n  circle: {tau: 1}\n",
             "line 2: dp-penalty: circle: clip: missing, and this algorithm",
         ),
-        ("dp-penalty:\n  circle: {mass: 1, tau: 1, clip: 1, proposal_sd: 1}\n", "circle: mass: unknown"),
-        ("dp-hmc:\n  circle: [1]\n", "line 2: dp-hmc: circle: [1]: Input should be"),
     ],
 )
 def test_hyperparameters_are_checked_with_the_study(tmp_path, text, message) -> None:
@@ -201,14 +141,3 @@ def test_the_data_sets_are_those_that_are_made(name: str) -> None:
 
 def test_the_files_of_rows_are_those_that_can_be_read() -> None:
     assert OWN_ROWS == files.SUFFIXES
-
-
-def test_every_key_is_in_the_tables() -> None:
-    text = tables()
-    for declaration in (StudyKeys, Tuning, ModelSpec, MethodSpec):
-        for key in declaration.model_fields:
-            assert re.search(rf"^\| `{key}` \| .+ \| .+ \| .*\|$", text, re.M), key
-    assert (
-        "| `seeds` | independent runs per cell, each with the whole budget | whole, 1 to 100,000 | needed |"
-        in text
-    )

@@ -21,29 +21,21 @@ def test_a_file_written_by_hand_is_parsed():
     assert idx.dump(np.array([[1, 2, 3], [4, 5, 255]], np.uint8)) == raw
 
 
-def test_numbers_are_big_endian():
-    raw = bytes([0, 0, 0x0B, 1, 0, 0, 0, 2, 0x01, 0x00, 0xFF, 0xFF])
-    assert idx.parse(raw, "x").tolist() == [256, -1]
-
-
-@pytest.mark.parametrize("name", ["images", "images.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
-def test_plain_and_packed_files_are_read_under_any_name(tmp_path, pack, name):
-    (tmp_path / name).write_bytes(pack(idx.dump(IMAGES)))
-    np.testing.assert_array_equal(read(tmp_path / name), IMAGES)
+def test_plain_and_packed_files_are_read_under_any_name(tmp_path, pack):
+    for name in ("images", "images.gz"):
+        (tmp_path / name).write_bytes(pack(idx.dump(IMAGES)))
+        np.testing.assert_array_equal(read(tmp_path / name), IMAGES)
 
 
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
         (b"", "no IDX file: begins with nothing"),
-        (b"PK\x03\x04", "no IDX file: begins with 504b0304"),
         (bytes([0, 0, 7, 1, 0, 0, 0, 0]), "no IDX file"),
-        (bytes([0, 0, 8, 0]), "no IDX file"),
         (idx.dump(IMAGES)[:9], "cut off: 9 bytes do not hold its header of 16"),
         (idx.dump(IMAGES)[:-1], "is cut off: 39 bytes, an array of (2, 3, 4) needs 40"),
         (idx.dump(IMAGES) + b"!", "goes on after its end: 41 bytes"),
-        (bytes([0, 0, 8, 3, *([255] * 12)]), "is cut off: 16 bytes"),
         (gzip.compress(idx.dump(IMAGES), mtime=0)[:-6], "cut off or broken as a gzip file"),
         (gzip.compress(idx.dump(IMAGES), mtime=0)[:10] + b"\xff" * 20, "cut off or broken as a gzip file"),
     ],

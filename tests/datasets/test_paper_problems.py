@@ -37,12 +37,6 @@ def test_rows_are_the_papers(problems):
     np.testing.assert_array_equal(banana.rows, problems["paper-banana-wide"].rows)
 
 
-def test_true_parameters_are_those_of_the_paper(problems):
-    for problem in problems.values():
-        assert problem.true_theta.tolist() == [0.0, 3.0] + [0.0] * (problem.dimension - 2)
-        assert problem.temperature == 1.0
-
-
 def test_priors_are_those_of_code_and_text(problems):
     assert problems["paper-banana"].model.prior_variance == 1000.0
     assert problems["paper-banana-wide"].model.prior_variance == 1000.0**2
@@ -51,14 +45,6 @@ def test_priors_are_those_of_code_and_text(problems):
     weight = 100_000 * gauss.precision
     exact = np.linalg.inv(weight + np.eye(10) / 100.0)
     np.testing.assert_allclose(problems["paper-gauss"].posterior_covariance, exact, rtol=1e-9)
-
-
-def test_the_wider_prior_hardly_changes_the_posterior(problems):
-    code, text = problems["paper-banana"], problems["paper-banana-wide"]
-    sds = [np.sqrt(np.diag(p.posterior_covariance)) for p in (code, text)]
-    np.testing.assert_allclose(sds[0], sds[1], rtol=1e-4)
-    assert not np.array_equal(*sds)
-    assert np.abs((code.posterior_mean - text.posterior_mean) / sds[0]).max() < 1e-3
 
 
 @pytest.mark.parametrize("name", ["paper-banana", "paper-gauss"])
@@ -70,13 +56,6 @@ def test_starts_follow_the_thesis_rule_and_each_run_has_four_of_its_own(problems
     assert len(np.unique(problem.starts[:, 0])) == 40
     again = datasets.build(name, name, "published", starts=4)
     np.testing.assert_array_equal(again.starts, problem.starts[:4])
-
-
-def test_reference_draws_have_the_posteriors_moments(problems):
-    for problem in problems.values():
-        assert problem.reference.shape == (1000, problem.dimension)
-        error = np.sqrt(np.diag(problem.posterior_covariance) / 1000)
-        assert np.abs((problem.reference.mean(axis=0) - problem.posterior_mean) / error).max() < 4.5
 
 
 def test_every_gaussian_of_the_catalogue_has_a_seed_for_its_rows():

@@ -68,16 +68,14 @@ def test_a_package_client_downloads_once(tmp_path, client):
     assert sorted(path.name for path in (tmp_path / "d/tiny").iterdir()) == sorted(f"{n}.gz" for n in FILES)
 
 
-@pytest.mark.parametrize("place", ["d", "d/tiny"])
-def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client, place):
-    (tmp_path / place).mkdir(parents=True)
-    (tmp_path / place / "tiny_1_all.deb").write_bytes(PACKAGE)
+def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client):
+    (tmp_path / "d/tiny").mkdir(parents=True)
+    (tmp_path / "d/tiny/tiny_1_all.deb").write_bytes(PACKAGE)
     sources.fetch(source(), tmp_path / "d")
     assert sources.contents(source(), tmp_path / "d") == FILES
 
 
-@pytest.mark.parametrize("ending", ["", ".gz"])
-@pytest.mark.parametrize("dot", [False, True])
+@pytest.mark.parametrize(("ending", "dot"), [("", False), (".gz", True)])
 def test_files_put_there_by_hand(tmp_path, client, ending, dot):
     names = {name.replace("-idx", ".idx") if dot else name: raw for name, raw in FILES.items()}
     tiny.put(tmp_path / "d/tiny", names, ending)
@@ -85,27 +83,12 @@ def test_files_put_there_by_hand(tmp_path, client, ending, dot):
     assert sources.contents(source(), tmp_path / "d") == FILES
 
 
-def test_an_installed_package_comes_before_a_client(tmp_path, client):
-    downloads(client, tmp_path / "nothing")
-    installed = tiny.put(tmp_path / "system", FILES)
-    sources.fetch(source(installed=str(installed)), tmp_path / "d")
-    assert not (client / "called").exists()
-    assert sources.contents(source(), tmp_path / "d") == FILES
-
-
 def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, client):
     root = tmp_path / "d"
     assert sources.missing(source(), root) is None  # not asked for yet
     said = refused(source(installed=str(tmp_path / "system")), root)
-    for words in (
-        f"{root}/tiny has no train-images-idx3-ubyte[.gz]",
-        f"{tmp_path}/system has no train-images-idx3-ubyte[.gz]",
-        f"there is no {root}/tiny_1_all.deb",
-        "`get-tiny download tiny=1`: [Errno 2] No such file or directory: 'get-tiny'",
-        "Try `get-tiny update` first",
-        f"remove {root}/tiny.missing and run again",
-    ):
-        assert words in said
+    places = (f"{root}/tiny has no", f"{tmp_path}/system has no", f"no {root}/tiny_1_all.deb", "'get-tiny'")
+    assert all(words in said for words in (*places, f"remove {root}/tiny.missing and run again"))
     assert (root / "tiny.missing").read_text().strip() in said
     assert str(root / "tiny.missing") in str(sources.missing(source(), root))
 
@@ -113,10 +96,7 @@ def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, c
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (
-            "echo first >&2; echo 'E: no package tiny' >&2; exit 100",
-            "failed with status 100: E: no package tiny",
-        ),
+        ("echo 'E: no package' >&2; exit 100", "failed with status 100: E: no package"),
         ("exit 0", "No such file or directory"),
         ("exec sleep 60", "timed out after 0.3 seconds"),
     ],
@@ -162,20 +142,6 @@ def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed
     assert not (root / "tiny.missing").exists()
 
 
-def test_a_source_without_a_command_is_missing_until_its_files_are_put_there(tmp_path):
-    mine = replace(source(), command=(), archive=None)
-    assert "by hand" in str(sources.missing(mine, tmp_path))
-    assert "are missing" in refused(mine, tmp_path)
-    tiny.put(tmp_path / "tiny", FILES)
-    (tmp_path / "tiny.missing").unlink()
-    assert sources.missing(mine, tmp_path) is None
-
-
-def test_reading_before_fetching_names_the_command(tmp_path):
-    with pytest.raises(DpmcError, match=r"has no train-images-idx3-ubyte\[.gz\]; `dpmc fetch tiny`"):
-        sources.contents(source(), tmp_path)
-
-
 def test_digits_of_the_npm_package_become_idx_files():
     generator = np.random.default_rng(7)
     digits = [generator.integers(0, 256, (2 + k % 3, 28, 28), dtype=np.uint8) for k in range(10)]
@@ -184,13 +150,3 @@ def test_digits_of_the_npm_package_become_idx_files():
     np.testing.assert_array_equal(idx.parse(files["images"], "images"), np.concatenate(digits))
     labels = idx.parse(files["labels"], "labels")
     assert labels.tolist() == [digit for digit in range(10) for _ in digits[digit]]
-
-
-def test_the_table_of_sources_is_complete():
-    for wanted in map(sources.source, sources.table()["sources"]):
-        assert (wanted.archive is None) == (wanted.command == ())
-        if wanted.archive is not None:
-            assert wanted.archive["kind"] in archives.UNPACK
-            assert all(len(str(digest)) == 64 for digest in wanted.files.values())
-    with pytest.raises(DpmcError, match="fashion, digits, mnist"):
-        sources.source("cifar")

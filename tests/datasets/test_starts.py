@@ -6,18 +6,8 @@ import pytest
 from dpmc import models
 from dpmc.data import datasets
 
-MODELS = (
-    "flat-banana-2d",
-    "narrow-banana",
-    "paper-banana",
-    "gauss-30d",
-    "correlated-gauss",
-    "circle",
-    "mixture",
-)
 
-
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", ["flat-banana-2d", "gauss-30d", "correlated-gauss", "circle", "mixture"])
 def test_start_points_do_not_depend_on_own_rows(model: str) -> None:
     about = models.definition(model)
     generator = np.random.default_rng(3)

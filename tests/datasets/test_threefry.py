@@ -5,7 +5,6 @@ JAX ran with ``jax_enable_x64`` on and ``jax_threefry_partitionable`` off.
 
 import numpy as np
 import pytest
-from scipy import linalg, stats
 
 from dpmc.common import threefry
 
@@ -23,13 +22,6 @@ def test_hash_equals_known_answers_of_salmon_et_al(key, counter, expected):
     hashed = threefry.threefry_2x32(np.array(key, dtype=np.uint32), first, second)
     assert tuple(int(words[0]) for words in hashed) == expected
     assert (int(first[0]), int(second[0])) == counter  # the arguments are left as they were
-
-
-@pytest.mark.parametrize(("seed", "expected"), [(0, [0, 0]), (43247, [0, 43247]), (2**40 + 5, [256, 5])])
-def test_a_key_consists_of_upper_and_lower_word(seed, expected):
-    key = threefry.key(seed)
-    assert key.dtype == np.uint32
-    assert key.tolist() == expected
 
 
 def test_split_equals_jax():
@@ -51,18 +43,6 @@ def test_uniform_equals_jax_bit_for_bit():
         [0.2646982744947348, 0.47742110773549773, 0.9380420542407772],
     ]
     assert threefry.uniform(key, (2, 3)).tolist() == expected
-
-
-def test_uniform_between_other_ends_equals_jax():
-    expected = [
-        2.1712564665980856,
-        -0.7662678057972476,
-        -0.6512156300204845,
-        2.156589976847478,
-        -0.9493695357410774,
-    ]
-    drawn = threefry.uniform(threefry.key(7), 5, low=-2.0, high=3.0)
-    np.testing.assert_allclose(drawn, expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -103,19 +83,10 @@ def test_large_normal_equals_jax_across_chunks(large):
     expected = [-0.3316832893752129, -0.16212623764642806, -0.7411366633284281]
     np.testing.assert_allclose(drawn, expected, rtol=0, atol=1e-14)
     assert large.sum() == pytest.approx(-722.7254874120118, abs=1e-8)
-
-
-def test_tails_equal_jax_to_its_own_accuracy_there(large):
-    assert large.argmin() == 117726 * 30 + 16
-    assert large.argmax() == 171267 * 30 + 24
+    # The tails, to JAX's own accuracy there.
+    assert (large.argmin(), large.argmax()) == (117726 * 30 + 16, 171267 * 30 + 24)
     assert large.min() == pytest.approx(-4.973079708174198, abs=2e-11)
     assert large.max() == pytest.approx(5.167009416623432, abs=2e-11)
-
-
-def test_large_normal_is_standard_normal(large):
-    assert stats.kstest(large[:, 4], "norm").pvalue > 1e-4
-    correlations = np.corrcoef(large[:, :6], rowvar=False) - np.eye(6)
-    assert np.abs(correlations).max() < 5 / np.sqrt(len(large))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000, 1 << 20])
@@ -134,8 +105,3 @@ def test_multivariate_normal_equals_jax():
         [-0.5781598480604021, 2.4445681773041024],
     ]
     np.testing.assert_allclose(rows[[0, 1, -1]], expected, rtol=0, atol=1e-13)
-
-
-def test_multivariate_normal_refuses_wrong_covariances():
-    with pytest.raises(linalg.LinAlgError):
-        threefry.multivariate_normal(threefry.key(1), [0, 0], [[1, 2], [2, 1]], 3)

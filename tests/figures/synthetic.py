@@ -1,5 +1,6 @@
 """Made-up metrics and studies that exercise the drawing; no results of anything."""
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -69,6 +71,21 @@ class Study:
 
 def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:
     return Study({m: Model(m) for m in models}, {a: Method(a, models) for a in methods})
+
+
+def write_small(folder: Path) -> Study:
+    """Write a study `one` of one published model, with the hyperparameters of the thesis; return its like."""
+    made, model = study(EASY[:1]), {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 1}
+    made.name = "one"
+    content = {
+        **{"title": "a page & its figures", "delta": "0.1/n", "seeds": 20, "settings_of": "thesis"},
+        **{"models": {EASY[0]: model}, "methods": dict.fromkeys(THREE, {})},
+        "figures": ["mmd-easy", "models", "hyperparameters"],
+    }
+    (folder / "config/studies").mkdir(parents=True)
+    shutil.copytree(PUBLISHED.parents[1] / "config/hyperparameters", folder / "config/hyperparameters")
+    (folder / "config/studies/one.yaml").write_text(yaml.safe_dump(content))
+    return made
 
 
 @dataclass

@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc.common.errors import DpmcError
 from dpmc.reports.plots import accounting
 from dpmc.studies import Study, load_study
 from figures.synthetic import NONE, PUBLISHED, draw, titles
-from figures.synthetic import study as made_up
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +51,3 @@ def test_the_figure_draws_our_curves_and_the_published_ones(thesis: Study, tmp_p
     assert (theorem[-1], cut[-1]) == (961, 991)
     assert all(a >= b >= c for a, b, c in zip(pair, cut, theorem, strict=True))
     assert len(draw("accounting", thesis, NONE, tmp_path).axes[0].lines) == 2
-
-
-def test_mistakes_are_named(thesis: Study, tmp_path: Path) -> None:
-    (tmp_path / "accountants.csv").write_text("model,method\nflat-banana-2d,x\n")
-    with pytest.raises(DpmcError, match="accountants.csv: column 'accountant' is missing"):
-        draw("accounting", thesis, NONE, tmp_path)
-    with pytest.raises(DpmcError, match="runs on none of the models"):
-        draw("accounting", made_up(methods=("dp-barker",)), NONE)

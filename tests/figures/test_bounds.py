@@ -1,17 +1,11 @@
 """Kind bounds, as the thesis's clipping experiment: boxes, paired points, published chains, exact samples."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from dpmc.common.errors import DpmcError
 from dpmc.reports.plots import style
-from dpmc.studies.figures import Axis
-from dpmc.studies.pairs import clip_bounds
 from figures.synthetic import (
-    EASY,
     PUBLISHED,
     Method,
     Model,
@@ -20,8 +14,6 @@ from figures.synthetic import (
     draw,
     medians,
     metrics,
-    notes,
-    study,
 )
 
 MARKERS = [style.STYLES[algorithm].marker for algorithm in ("rwmh", "hmc")]
@@ -67,19 +59,6 @@ def test_boxes_are_the_chains_of_their_bound() -> None:
         assert medians(axes) == pytest.approx(expected)
 
 
-def test_points_pair_fraction_and_mmd_by_seed() -> None:
-    of = experiment(("0.5", "4"))
-    table = table_of(of, seeds=5)
-    gone = (table.model == PLACES[0]) & (table.method == "hmc-4") & (table.seed == "2")
-    table = table[~(gone & (table.metric == "mmd"))]
-    figure = draw("clipping-effect", of, table.sample(frac=1.0, random_state=3))
-    wide = table[table.model == PLACES[0]].pivot(index=["method", "seed"], columns="metric", values="value")
-    wide = wide.dropna().astype(float)
-    expected = set(zip(wide.ratio_clip_fraction, wide.mmd, strict=True))
-    assert len(expected) == 2 * 2 * 5 - 1
-    assert points(figure.axes[1], filled=True) == expected
-
-
 def test_published_chains_are_in_the_as_coded_panels_only() -> None:
     of = experiment()
     figure = draw("clipping-effect", of, table_of(of))
@@ -98,31 +77,3 @@ def test_published_chains_are_in_the_as_coded_panels_only() -> None:
         assert len([line for line in axes.lines if line.get_linewidth() == 0.3]) == 10
         (edge,) = [line for line in axes.lines if line.get_marker() == "_"]
         assert len(edge.get_ydata()) == {2: 10, 3: 10, 6: 9, 7: 9}.get(panel, 0)
-
-
-def test_a_missing_cell_has_a_reason() -> None:
-    of = experiment()
-    table = table_of(of)
-    table = table[~((table.model == PLACES[0]) & (table.method == "hmc-8"))]
-    assert notes(draw("clipping-effect", of, table).axes[0]) == ["no box: no results"]
-    assert set(notes(draw("clipping-effect", of, table.iloc[:0]).axes[0])) == {"no box: no results"}
-
-
-def test_declared_models_methods_and_axes_are_used(tmp_path: Path) -> None:
-    of = experiment(("10", "0.5", "1000", "2"))
-    assert list(clip_bounds(of, PLACES[0])["hmc"]) == [0.5, 2.0, 10.0, 1000.0]
-    of.models["clipping-2d"].model = "narrow-banana"
-    changes = {
-        "models": ("narrow-banana", PLACES[3]),
-        "methods": ("hmc",),
-        "y": Axis(share=True),
-        "lines": (),
-    }
-    figure = draw("clipping-effect", of, table_of(of), **changes)
-    assert len(figure.axes) == 4 and len(medians(figure.axes[0])) == 4
-    assert len({axes.get_ylim() for axes in figure.axes}) == 1
-    with pytest.raises(DpmcError, match="it has no clipping experiment"):
-        draw("clipping-effect", study(EASY))
-    (tmp_path / "clipping_experiment.csv").write_text("dimension,algorithm\nx,hmc\n")
-    with pytest.raises(DpmcError, match="clipping_experiment.csv: column 'clip_bound' is missing"):
-        draw("clipping-effect", experiment(), table_of(of), tmp_path)

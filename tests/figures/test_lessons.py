@@ -8,10 +8,9 @@ import pytest
 from scipy.stats import norm
 
 from dpmc.data import datasets
-from dpmc.reports.plots import lessons, search, style
+from dpmc.reports.plots import lessons, style
 from dpmc.studies import Study, load_study
 from dpmc.tuning import reach
-from dpmc.tuning.trials import Trial
 
 MARKERS = [style.STYLES[method].marker for method in ("dp-hmc", "dp-penalty")]
 STUDY = """
@@ -72,41 +71,6 @@ def test_models_are_ordered_by_dimension_then_budget(study: Study) -> None:
     assert points(figure.axes[1]) == [(0, 200), (0, 600), (1, 100), (1, 300), (2, 400), (2, 500)]
     assert [y for _, y in points(figure.axes[3])[-2:]] == pytest.approx([0.04, 0.05])
     assert [y for _, y in points(figure.axes[4])[-2:]] == pytest.approx([1.2, 1.5])
-
-
-def test_the_figure_of_one_search_explains_hyperparameters(study: Study) -> None:
-    trials = [
-        Trial(i, "search", {"tau": 0.1 * (i + 1)}, 0.5 - 0.1 * i, "ok" if i else "clipped 0.2", 2, 100, 0.4)
-        for i in range(4)
-    ]
-    result = {
-        **{"model": "second", "method": "dp-penalty", "search": {"trials": 4, "free": ["tau"]}},
-        **{"pinned": {"tau": 0.7}, "hyperparameters": {"tau": 0.4}},
-    }
-    figure = search.draw(trials, result, study)
-    history, over_tau, clipping = figure.axes
-    assert over_tau.get_xlabel().replace("\n", " ") == "noise multiplier of a log ratio over √n"
-    assert [line.get_xdata()[0] for line in over_tau.lines][1:] == [0.7, 0.4]  # pinned, chosen
-    for line in history.lines[:2]:
-        assert list(line.get_ydata()) == pytest.approx([0.4, 0.3, 0.2])
-    assert len(clipping.lines[0].get_xdata()) == 4
-
-
-def test_missing_values_of_a_setting_are_left_out(study: Study) -> None:
-    one = found("second", "dp-penalty", 2, 0.3, 0.1)
-    del one["search"]["pinned"]["noise_sd"], one["search"]["chosen"]["ratio_clip_fraction"]
-    one["search"]["chosen"]["gradient_clip_fraction"] = 0.07
-    figure = lessons.draw([one], study)
-    assert len(points(figure.axes[4])) == 1
-    assert points(figure.axes[3]) == [(0, 0.03), (0, 0.07)]
-
-
-def test_the_best_noise_of_a_small_step_walk_is_where_its_diffusion_is_greatest() -> None:
-    sds = np.linspace(0.5, 6.0, 5501)
-    diffusion = sds**2 * 2.0 * norm.cdf(-0.5 * sds)
-    best = sds[np.argmax(diffusion)]
-    assert best == pytest.approx(reach.BEST_NOISE_SD, abs=1e-3)
-    assert 2.0 * norm.cdf(-0.5 * best) == pytest.approx(reach.BEST_ACCEPTANCE, abs=1e-3)
 
 
 def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:

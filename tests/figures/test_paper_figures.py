@@ -8,16 +8,14 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.plots import directions, paper_posteriors, plot, reads, style
+from dpmc.reports.plots import directions, paper_posteriors, plot, reads
 from dpmc.reports.plots.chains import chain_path, kept_draws
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.paper import (
     BANANA,
     BOUNDS,
-    EPSILONS,
     GAUSS,
-    WIDE,
     Study,
     catalogue,
     paper_study,
@@ -53,14 +51,6 @@ def draw(name: str, of: Study, results: Path = Path()):  # type: ignore[no-untyp
     return synthetic.draw(name, of, table_of(of, plausible), results=results)
 
 
-def test_comparison_shows_five_methods_on_two_models() -> None:
-    figure = draw("comparison", paper_study())
-    names = [style.MODEL_TITLES[model] for model in (BANANA, GAUSS)]
-    assert titles(figure) == [f"{name}: {what}" for name in names for what in ("MMD", "error of the mean")]
-    expected = [plausible(GAUSS, method, e, "mean_error") for e in EPSILONS for method in MAIN]
-    assert medians(figure.axes[3]) == pytest.approx(expected)
-
-
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
     of = paper_study()
     values = Results.of_study(typed(table_of(of, plausible)), of)
@@ -86,15 +76,6 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     assert levels == pytest.approx((np.log(0.05), np.log(0.5)), abs=0.05)
 
 
-def test_a_run_that_never_moved_has_no_density(tmp_path: Path) -> None:
-    of = paper_study()
-    of.methods = {"dp-hmc": of.methods["dp-hmc"], "dp-penalty": of.methods["dp-penalty"]}
-    for cell in paper_posteriors.cells_of(of, declared_figure(of.path, "paper-posteriors")):
-        write_runs(tmp_path, of, cell, scale=0.0 if cell[1] == "dp-hmc" else 1.0)
-    figure = draw("paper-posteriors", of, tmp_path)
-    assert [len(axes.lines) for axes in figure.axes[:2]] == [0, 3]
-
-
 def test_clipping_shows_metrics_by_bound_and_by_fraction() -> None:
     of = paper_study()
     figure = draw("paper-clipping", of)
@@ -108,25 +89,6 @@ def test_clipping_shows_metrics_by_bound_and_by_fraction() -> None:
             assert medians(figure.axes[panel + further]) == pytest.approx(expected)
     points = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
     assert sum(len(line.get_xdata()) for line in points if line.get_marker() != "_") == 12 * 10
-    table = table_of(of, plausible, seeds=2)
-    gone = (table.method == f"hmc-{BANANA}-10") & (table.metric == "mmd")
-    assert notes(synthetic.draw("paper-clipping", of, table[~gone]).axes[0]) == ["no box: not computed"]
-
-
-def test_errata_are_corrected_boxes_and_slim_bars_as_published() -> None:
-    figure = draw("paper-errata", paper_study())
-    corrected = [plausible(GAUSS, m, e, "mmd") for e in EPSILONS for m in ("dp-sgld", "dp-sgnht")]
-    assert medians(figure.axes[1]) == pytest.approx(corrected)
-    assert [median for _, median, _ in bars(figure.axes[1])] == pytest.approx(1.2 * np.array(corrected))
-
-
-def test_priors_are_compared_where_both_have_chains() -> None:
-    of = paper_study()
-    of.models[WIDE].epsilons = ("4", "12")
-    figure = draw("paper-prior", of)
-    assert titles(figure) == ["MMD", "error of the mean", "covariance error"]
-    assert [len(medians(axes)) for axes in figure.axes] == [4, 4, 4]
-    assert [len(bars(axes)) for axes in figure.axes] == [4, 4, 4]
 
 
 def test_directions_show_the_variance_of_either_version(results: Path, tmp_path: Path) -> None:
@@ -169,7 +131,6 @@ def test_plot_reads_the_chains_of_its_cells_and_names_a_missing_one(tmp_path: Pa
     _, files = reads("paper-posteriors", of)  # type: ignore[arg-type]
     assert len(files) == len(MAIN) * of.seeds
     assert files[0] == Path("results/made-up/chains/paper-banana/dp-hmc/eps-15/seed-0.nc")
-    assert reads("comparison", of)[1] == []  # type: ignore[arg-type]
     of.methods = {"dp-hmc": of.methods["dp-hmc"]}
     table_of(of, plausible).to_csv(table, index=False)
     first, second = tmp_path / "a.png", tmp_path / "b.png"
@@ -178,7 +139,3 @@ def test_plot_reads_the_chains_of_its_cells_and_names_a_missing_one(tmp_path: Pa
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(DpmcError, match="eps-15/seed-0.nc: no such file"):
         plot("paper-posteriors", of, [table], PUBLISHED, [tmp_path / "c.png"], tmp_path)  # type: ignore[arg-type]
-    of.methods["dp-hmc"].from_study = "other"
-    assert chain_path(Path("r"), of, (BANANA, "dp-hmc", "15"), 3) == Path(  # type: ignore[arg-type]
-        "r/other/chains/paper-banana/dp-hmc/eps-15/seed-3.nc"
-    )

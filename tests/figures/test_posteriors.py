@@ -1,21 +1,17 @@
 """Posteriors and the leapfrog trajectory: drawn from real problems and the real sampler."""
 
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
-from dpmc.models.own import OwnModel
 from dpmc.reports.plots import trajectory
 from dpmc.reports.plots.maps import GRID, Surface, box_of, log_posterior
 from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
-from figures.synthetic import NONE, PUBLISHED, Model, draw
-from figures.synthetic import Study as MadeUp
+from figures.synthetic import NONE, PUBLISHED, draw
 
 ROOT = Path(__file__).parents[2]
 DECLARED = declared_figure(Path("none.yaml"), "posteriors")
@@ -27,30 +23,9 @@ def thesis() -> Study:
     return load_study(ROOT / "config" / "studies" / "thesis.yaml")
 
 
-class Own:
-    """A normal model as a user might write it, its prior for one θ at a time."""
-
-    dimension = 2
-
-    def log_likelihood(self, theta, rows):
-        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
-
-    def log_prior(self, theta):
-        return -0.5 * (theta * theta).sum() if theta[0] > -9.0 else -np.inf
-
-    def ratio_form(self, theta, proposal):
-        return proposal - theta, -0.5 * (proposal**2 - theta**2).sum(axis=1)
-
-    def statistics(self, rows):
-        return rows
-
-
-@pytest.mark.parametrize("model", [*MODELS, "flat-banana-10d", "own"])
+@pytest.mark.parametrize("model", [*MODELS, "flat-banana-10d"])
 def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
-    name = "flat-banana-2d" if model == "own" else model
-    problem = datasets.build(name, name, "published", 1000)
-    if model == "own":
-        problem.model, problem.model_id = OwnModel(Own(), "mine:Own"), "mine:Own"
+    problem = datasets.build(model, model, "published", 1000)
     likelihood = [problem.model.log_likelihood(theta, problem.rows).sum() for theta in problem.starts]
     priors = [float(problem.model.log_prior(theta[np.newaxis])[0]) for theta in problem.starts]
     direct = problem.temperature * np.array(likelihood) + priors
@@ -79,26 +54,6 @@ def test_start_points_are_the_published_ones(thesis: Study) -> None:
         assert axes.lines[0].get_xydata() == pytest.approx(published, rel=0.0, abs=1e-8)
 
 
-def test_a_map_of_one_s_own_rows(tmp_path: Path) -> None:
-    rows = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-3", 200).rows
-    pd.DataFrame(rows, columns=["a", "b"]).to_csv(tmp_path / "mine.csv", index=False)
-    (tmp_path / "own.yaml").write_text(
-        "title: own\ndelta: 0.1/n\nseeds: 1\ntuning: {mode: none}\nmethods: {dp-penalty: {}}\n"
-        "models: {own: {model: flat-banana-2d, data: mine.csv, epsilons: [1]}}\n"
-    )
-    (axes,) = draw("posteriors", load_study(tmp_path / "own.yaml"), NONE, models=()).axes
-    expected = datasets.with_exact_posterior(datasets.from_rows("own", "flat-banana-2d", "mine", rows))
-    assert axes.lines[0].get_xydata() == pytest.approx(expected.starts)
-    assert (expected.reference > [axes.get_xlim()[0], axes.get_ylim()[0]]).all(axis=1).mean() > 0.9
-
-
-def test_studies_without_the_models() -> None:
-    with pytest.raises(DpmcError, match="kind maps needs a model of two parameters"):
-        draw("posteriors", MadeUp({"gauss-30d": Model("gauss-30d", n=100)}, {}), NONE, models=())
-    with pytest.raises(DpmcError, match="none of its models belongs to this figure"):
-        draw("trajectory", MadeUp({MODELS[0]: Model(MODELS[0])}, {}), NONE)
-
-
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     problem = datasets.build("circle", "circle", "published")
     points = trajectory.trajectory(thesis, "circle", problem)
@@ -119,11 +74,3 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert abs(z.mean()) < 4.0 / np.sqrt(z.size)
     assert 0.7 < z.std() < 1.3
     assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
-
-
-def test_the_thesis_s_frames_grow_by_four_steps_from_none(thesis: Study) -> None:
-    paths = [axes.lines[0].get_xydata() for axes in draw("trajectory", thesis, NONE).axes]
-    published = pd.read_csv(PUBLISHED / "hmc_trajectory.csv")
-    assert [len(path) - 1 for path in paths] == [j - 1 for j in sorted(set(published.frame))]
-    for before, after in itertools.pairwise(paths):
-        assert np.array_equal(before, after[: len(before)])

@@ -7,23 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dpmc.reports.plots import inputs, plot, stamp
-from figures.synthetic import metrics, study
+from figures.synthetic import EASY, PUBLISHED, metrics, write_small
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = ROOT / "data" / "published"
-MODEL = "flat-banana-2d"
-STUDY = {
-    "title": "one figure",
-    "delta": "0.1/n",
-    "seeds": 20,
-    "settings_of": "thesis",
-    "models": {MODEL: {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 1}},
-    "methods": {"dp-penalty": {}, "dp-penalty-guided": {}, "dp-hmc": {}},
-    "figures": ["mmd-easy"],
-}
+MODEL = EASY[0]
 
 
 def test_the_digest_is_of_contents_alone(tmp_path: Path) -> None:
@@ -41,12 +30,9 @@ def test_the_digest_is_of_contents_alone(tmp_path: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A study `one`, made-up metrics of it, its figure and a gallery with a copy."""
-    of = study((MODEL,))
-    of.name = "one"
-    for place in ("config/studies", "results/one", "figures/one", "docs/gallery/one"):
+    of = write_small(tmp_path)
+    for place in ("results/one", "figures/one", "docs/gallery/one"):
         (tmp_path / place).mkdir(parents=True)
-    shutil.copytree(ROOT / "config/hyperparameters", tmp_path / "config/hyperparameters")
-    (tmp_path / "config/studies/one.yaml").write_text(yaml.safe_dump(STUDY))
     (tmp_path / "results/one/metrics.csv").touch()  # there are results
     read = [tmp_path / f"results/one/metrics/{MODEL}/{name}.csv" for name in ("chains", "baseline")]
     made = metrics(of).assign(study="one")

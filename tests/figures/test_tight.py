@@ -1,21 +1,18 @@
 """Two accountings side by side: figures and the table."""
 
 import csv
-import importlib.util
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
+import tight_table
 
-from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import COLUMNS, Results, typed
 from dpmc.reports.plots import lines, style
-from dpmc.studies.pairs import two_accountings
-from figures.synthetic import EASY, Method, Model, Study, bars, curves, draw, medians, study
+from figures.synthetic import EASY, Method, Study, curves, draw, study
 
 ROOT = Path(__file__).parents[2]
 FULL = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
@@ -83,17 +80,6 @@ def test_the_epsilon_spent_comes_from_the_table() -> None:
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
 
 
-def test_boxes_show_both_accountings_and_no_published_results() -> None:
-    of = two_ways()
-    table = results_of(of)
-    axes = draw("tight-mmd", of, table).axes[0]
-    results = Results.of_study(typed(table), of)
-    order = [label for method in BATCH for label in (method, f"{method}-tight")]
-    cells = [(EASY[0], label, epsilon) for epsilon in of.models[EASY[0]].epsilons for label in order]
-    assert medians(axes) == pytest.approx([np.median(results.values(*cell, "mmd")) for cell in cells])
-    assert bars(axes) == []
-
-
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
     of = two_ways(EASY[:1])
     table = results_of(of)
@@ -103,30 +89,12 @@ def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
     assert Results.of_study(typed(both), of) == Results.of_study(typed(table), of)
 
 
-def test_a_study_without_the_methods_is_refused() -> None:
-    with pytest.raises(DpmcError, match="minibatch-penalty-tight, .* on none"):
-        draw("tight-iterations", study(EASY[:1], FULL), results_of(two_ways(EASY[:1])))
-
-
-def test_pairs_are_one_algorithm_by_two_accountants() -> None:
-    assert two_accountings(two_ways()) == {method: f"{method}-tight" for method in BATCH}
-
-
 # The table of the same numbers.
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    place = importlib.util.spec_from_file_location("tight_table", ROOT / "workflow/scripts/tight_table.py")
-    assert place is not None and place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
-def test_differences_are_paired(script: ModuleType) -> None:
+def test_differences_are_paired() -> None:
     of = two_ways(EASY[:1])
-    table = list(script.rows(of, Results.of_study(typed(results_of(of)), of)))
+    table = list(tight_table.rows(of, Results.of_study(typed(results_of(of)), of)))
     assert len(table) == 6 * 6
     by = {(row["algorithm"], row["epsilon"]): row for row in table}
     for method in BATCH:
@@ -143,30 +111,7 @@ def test_differences_are_paired(script: ModuleType) -> None:
     assert (barker["tight_iterations"], barker["tight_budget_iterations"]) == (CAP, 2_520_000)
 
 
-def test_data_sets_are_averaged(script: ModuleType) -> None:
-    of = two_ways(("a", "b", "c"))
-    for label, spec in of.models.items():
-        of.models[label] = Model("flat-banana-2d", ("4",), None, f"fresh-{label}")
-        assert spec.model == label
-    single = list(script.rows(of, Results.of_study(typed(results_of(of)), of)))
-    over = list(script.over_data_sets(of, single))
-    assert len(over) == 6 and {row["data_sets"] for row in over} == {3}
-    barker = next(row for row in over if row["algorithm"] == "dp-barker")
-    each = [row["thesis_against_full"] for row in single if row["algorithm"] == "dp-barker"]
-    assert barker["thesis_against_full"] == pytest.approx(np.mean(each))
-    assert barker["thesis_against_full_error"] == pytest.approx(np.std(each, ddof=1) / 3**0.5)
-    assert barker["difference"] == pytest.approx(-0.05)
-
-
-def test_the_error_of_a_median(script: ModuleType) -> None:
-    generator = np.random.default_rng(1)
-    samples = generator.normal(size=(2000, 20))
-    found = np.mean([script.median_error(list(sample)) for sample in samples])
-    assert found == pytest.approx(np.std(np.median(samples, axis=1)), rel=0.05)
-    assert np.isnan(script.median_error([1.0]))
-
-
-def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys) -> None:
+def test_the_table_is_written(tmp_path, monkeypatch, capsys) -> None:
     of = two_ways()
     table = results_of(of)
     table["study"] = table["study"].replace({"made-up": "thesis-tight", "elsewhere": "thesis"})
@@ -175,7 +120,7 @@ def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(ROOT)
     names = ["thesis-tight", str(tmp_path / "metrics.csv"), str(tmp_path / "table.csv")]
     monkeypatch.setattr(sys, "argv", ["tight_table.py", *names])
-    script.main()
+    tight_table.main()
     with open(tmp_path / "table.csv", newline="") as file:
         written = list(csv.DictReader(file))
     assert len(written) == 4 * 6 * 6

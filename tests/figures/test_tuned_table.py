@@ -1,25 +1,21 @@
 """The table of tuned settings: every number against one computed by hand, and the counts."""
 
 import csv
-import importlib.util
 import itertools
 import math
 import re
 import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import tuned_table
+import yaml
 
-from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.tables.comparisons import places
 from figures.synthetic import Method, Model, Study, Table
 
-ROOT = Path(__file__).parents[2]
 MODEL = "flat-banana-2d"
 HYPERPARAMETERS = f"""
 dp-penalty: {{{MODEL}: {{tau: 0.1, clip: 1, proposal_sd: 0.01}}}}
@@ -28,15 +24,6 @@ dp-sgld: {{{MODEL}: {{step_size: 1, clip: 1, batch_size: 100}}}}
 # Five chains: quartiles 0.3 and 0.5, median 0.4; tuned 0.1 less, or 0.1 more.
 BASE = (0.2, 0.3, 0.4, 0.5, 0.7)
 ERROR = 1.2533 * 0.2 / 1.349 / math.sqrt(5)
-
-
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    place = importlib.util.spec_from_file_location("tuned_table", ROOT / "workflow/scripts/tuned_table.py")
-    assert place is not None and place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
 
 
 def made_up() -> Study:
@@ -63,49 +50,22 @@ def frame(shifts: dict[tuple[str, str], float | None]) -> pd.DataFrame:
     return table.frame()
 
 
-def rows(script: ModuleType, shifts: dict[tuple[str, str], float | None]) -> list[dict[str, Any]]:
+def test_the_numbers_are_those_computed_by_hand() -> None:
     of = made_up()
-    return list(script.rows(of, Results.of_study(typed(frame(shifts)), of)))
-
-
-def test_the_numbers_are_those_computed_by_hand(script: ModuleType) -> None:
-    found = rows(script, {("dp-penalty-tuned", "1"): -0.1})
-    names = [(row["model"], row["method"], row["epsilon"], row["tuned_at"]) for row in found]
+    table = typed(frame({("dp-penalty-tuned", "1"): -0.1}))
+    rows = list(tuned_table.rows(of, Results.of_study(table, of)))
+    names = [(row["model"], row["method"], row["epsilon"], row["tuned_at"]) for row in rows]
     assert names == [(MODEL, m, e, "2") for m in ("dp-penalty", "dp-sgld") for e in ("1", "2", "3")]
-    row = found[0]
+    row = rows[0]
     assert (row["chains"], row["before_iterations"], row["tuned_iterations"]) == (5, 100, 200)
     assert (row["before_mmd"], row["tuned_mmd"]) == pytest.approx((0.4, 0.3))
     assert row["before_mmd_error"] == pytest.approx(ERROR) == row["tuned_mmd_error"]
     assert (row["before_acceptance_rate"], row["tuned_acceptance_rate"]) == pytest.approx((0.52, 0.32))
     assert row["before_clip_fraction"] == pytest.approx(0.022)
-    assert found[3]["tuned_clip_fraction"] == pytest.approx(0.062)  # of gradients: DP-SGLD has no ratios
+    assert rows[3]["tuned_clip_fraction"] == pytest.approx(0.062)  # of gradients: DP-SGLD has no ratios
     assert row["difference"] == pytest.approx(-0.1)
     assert row["difference_error"] == pytest.approx(math.sqrt(2) * ERROR)
     assert row["z"] == pytest.approx(-0.1 / math.sqrt(2) / ERROR)
-
-
-def test_errors_of_both_sides_are_added_in_squares(script: ModuleType) -> None:
-    table = frame({})
-    wide = (table.method == "dp-penalty-tuned") & (table.epsilon == "3") & (table.metric == "mmd")
-    table.loc[wide, "value"] = [str(3 * value) for value in BASE]
-    of = made_up()
-    one = list(script.rows(of, Results.of_study(typed(table), of)))[2]
-    assert one["difference_error"] == pytest.approx(math.hypot(ERROR, 3 * ERROR))
-    assert one["difference"] == pytest.approx(0.8)
-
-
-def test_a_cell_without_values_is_not_compared(script: ModuleType) -> None:
-    one = rows(script, {("dp-penalty-tuned", "1"): None})[0]
-    assert one["chains"] == 0 and np.isnan(one["z"]) and np.isnan(one["difference"])
-    assert script.verdict(one) == "unknown" and one["before_mmd"] == pytest.approx(0.4)
-
-
-@pytest.mark.parametrize(
-    ("z", "verdict"),
-    [(-2.01, "better"), (-2.0, "within"), (1.99, "within"), (2.01, "worse"), (math.nan, "unknown")],
-)
-def test_verdicts(script: ModuleType, z: float, verdict: str) -> None:
-    assert script.verdict({"z": z}) == verdict
 
 
 SHIFTS: dict[tuple[str, str], float | None] = {
@@ -118,47 +78,29 @@ SHIFTS: dict[tuple[str, str], float | None] = {
 }
 
 
-def test_changes_of_rank_are_shown() -> None:
-    part = [
-        {"who": who, "epsilon": "1", "a_mmd": a, "b_mmd": b}
-        for who, a, b in (("x", 0.1, 0.3), ("y", 0.2, 0.2), ("z", 0.3, 0.1))
-    ]
-    lines = list(places(part, "who", {"x": "X", "y": "Y", "z": "Z"}, ("a", "b")))
-    assert lines[2:] == ["| ε = 1 | 1 → 3 | 2 | 3 → 1 |"]
-
-
-def test_a_study_without_pairs_is_refused(script: ModuleType) -> None:
-    of = made_up()
-    of.methods = {"dp-hmc": of.methods["dp-hmc"]}
-    with pytest.raises(DpmcError, match="no method has a partner called <method>-tuned"):
-        list(script.rows(of, Results.of_study(typed(frame({})), of)))
-
-
-def test_the_table_is_written(script: ModuleType, tmp_path, monkeypatch, capsys) -> None:
+def test_the_table_is_written(tmp_path, monkeypatch, capsys) -> None:
     table = frame(SHIFTS)
     own = table.method.str.endswith("-tuned")
     table["study"] = np.where(own, "mine", "base")
     table.to_csv(tmp_path / "metrics.csv", index=False)
-    head = "delta: 0.1/n\nseeds: 5\nfigures: []\nmodels:\n"
-    head += f"  {MODEL}: {{epsilons: [1, 2, 3], tuning_epsilon: 2}}\nmethods:\n"
-    studies = tmp_path / "config/studies"
-    studies.mkdir(parents=True)
-    pinned = tmp_path / "config/hyperparameters"
-    pinned.mkdir()
+    for place in ("studies", "hyperparameters"):
+        (tmp_path / "config" / place).mkdir(parents=True)
     for name in ("base.yaml", "base.tuned.yaml"):
-        (pinned / name).write_text(HYPERPARAMETERS)
-    (studies / "base.yaml").write_text(f"title: the base\n{head}  dp-penalty: {{}}\n  dp-sgld: {{}}\n")
-    mine = "".join(
-        f"  {m}: {{from_study: base}}\n  {m}-tuned: {{algorithm: {m}, hyperparameters: tuned}}\n"
-        for m in ("dp-penalty", "dp-sgld")
-    )
-    (studies / "mine.yaml").write_text(f"title: my own\nsettings_of: base\n{head}{mine}")
+        (tmp_path / "config/hyperparameters" / name).write_text(HYPERPARAMETERS)
+    head = {"title": "a", "delta": "0.1/n", "seeds": 5, "settings_of": "base", "figures": []}
+    head["models"] = {MODEL: {"epsilons": [1, 2, 3], "tuning_epsilon": 2}}
+    base: dict[str, Any] = {"dp-penalty": {}, "dp-sgld": {}}
+    mine = {method: {"from_study": "base"} for method in base}
+    mine |= {f"{method}-tuned": {"algorithm": method, "hyperparameters": "tuned"} for method in base}
+    for name, methods in (("base", base), ("mine", mine)):
+        content = yaml.safe_dump({**head, "methods": methods}, sort_keys=False)
+        (tmp_path / f"config/studies/{name}.yaml").write_text(content)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["tuned_table.py", "mine", "metrics.csv", "table.csv"])
-    script.main()
+    tuned_table.main()
     with open("table.csv", newline="") as file:
         written = list(csv.DictReader(file))
-    assert [tuple(one) for one in written[:1]] == [script.COLUMNS] and len(written) == 6
+    assert [tuple(one) for one in written[:1]] == [tuned_table.COLUMNS] and len(written) == 6
     assert float(written[0]["difference"]) == pytest.approx(-0.3)
     assert (written[5]["tuned_mmd"], written[5]["z"], written[5]["chains"]) == ("none", "none", "0")
     assert all(value != "" for one in written for value in one.values())

@@ -3,14 +3,13 @@
 import functools
 import random
 import shlex
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from fuzz import mutations
 from fuzz.inputs import Case, case, write_template
-from fuzz.mutations import Mutation, Unfit
+from fuzz.mutations import Mutation
 from fuzz.running import TIME_OUT, Ended, judge
 
 CATEGORIES: dict[str, list[Mutation]] = {
@@ -60,25 +59,12 @@ def order(seed: int) -> list[tuple[str, Mutation]]:
 
 
 def make(seed: int, index: int, template: Path, folder: Path) -> tuple[str, Mutation, Case]:
-    """Make an input in a new folder: every mutation comes up in turn, on a command that it applies to.
-
-    From the second turn on, every other one follows another mutation that leaves the input valid.
-    """
+    """Make an input in a new folder: every mutation comes up in turn, on a command that it applies to."""
     mutations = order(seed)
     category, mutation = mutations[index % len(mutations)]
-    for alone in (index < len(mutations), True):
-        rng = random.Random(f"{seed} {index}")
-        made = case(template, folder, rng.choice(mutation.commands.split()))
-        mixing = [m for m in CATEGORIES[category] if m.mixes and made.command in m.commands.split()]
-        try:
-            if not alone and mixing and rng.random() < 0.5:
-                rng.choice(mixing).change(made, rng)
-            mutation.change(made, rng)
-            break
-        except Unfit:
-            if alone:
-                raise
-            shutil.rmtree(folder)
+    rng = random.Random(f"{seed} {index}")
+    made = case(template, folder, rng.choice(mutation.commands.split()))
+    mutation.change(made, rng)
     return category, mutation, made
 
 

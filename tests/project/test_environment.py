@@ -96,17 +96,6 @@ def test_locks_have_a_hash_for_every_entry_and_no_address(lock: str) -> None:
     assert re.findall(r"^\s*--(?!hash=)\S+|\w+://\S+|^-\S+| @ \S+", text_of(lock), re.M) == []
 
 
-def test_pre_commit_has_the_versions_of_the_lock_and_needs_no_environment_of_ours() -> None:
-    """So it works before `make install`."""
-    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    pinned = locked("", PYTHONS[0])
-    for hook in repository["hooks"]:
-        assert hook["language"] == "python"
-        (tool,) = map(Requirement, hook["additional_dependencies"])
-        assert tool.specifier == pinned[tool.name].specifier
-        assert hook["entry"].split()[0] == tool.name
-
-
 def test_version_and_python_versions_agree_in_all_files() -> None:
     from dpmc import __version__
 

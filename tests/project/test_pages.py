@@ -36,8 +36,9 @@ def test_generated_pages_are_those_of_the_declarations() -> None:
 
 # Algorithms
 
-#: Some value of each hyperparameter that has no default, if it is not 1.
-SOME = {"steps": 5, "batch_size": 1000, "batch_mean": 10.0, "most_rows": 500, "epsilon": 0.01, "delta": 1e-6}
+#: Some value of each hyperparameter that has no default, if it is not 1, and of a variant.
+SOME: dict[str, Any] = {"steps": 5, "batch_size": 1000, "batch_mean": 10.0, "most_rows": 500, "epsilon": 0.01}
+SOME |= {"delta": 1e-6, "variant": "corrected"}
 
 
 @cache
@@ -49,12 +50,8 @@ def index() -> dict[str, list[str]]:
 
 
 def algorithm(name: str) -> Algorithm:
-    names = {described.name for described in describe(algorithm_class(name), calibrated=False)}
-    needed = {key: value for key, value in SOME.items() if key in names}
-    if "variant" in names:
-        needed["variant"] = "corrected"
-    if name in ("rwmh", "hmc"):
-        needed.pop("clip"), needed.pop("clip_g", None)
+    described = describe(algorithm_class(name), calibrated=False)
+    needed = {key: SOME.get(key, 1) for key, *_, default in described if key in SOME or not default}
     return read(algorithm_class(name), needed, name, 2)
 
 

@@ -21,7 +21,6 @@ from dpmc.studies import (
     pinned_hyperparameters,
     source_version,
 )
-from dpmc.studies.cells import accountant_versions
 from dpmc.tuning import search
 from pipeline_copy import ROOT, run
 
@@ -61,7 +60,6 @@ def written(folder: Path) -> Path:
     [
         # Imported at the top, in a function, relatively, by a name in a text, by the start of a name.
         ("entry", "\ny = 2\n", None, True),
-        ("pack/__init__", "\ny = 2\n", None, True),
         ("pack/near", "\ny = 2\n", None, True),
         ("pack/late", "\ny = 2\n", None, True),
         ("pack/kind", "\ny = 2\n", None, True),
@@ -69,7 +67,6 @@ def written(folder: Path) -> Path:
         ("pack/types", "y = 2\n", None, False),  # a module for type checkers
         ("pack/unused", "y = 2\n", None, False),  # that only a function of the package's __init__ imports
         ("pack/late", "# comment\n", None, False),
-        ("pack/late", "'Below.'\n", None, False),
         ("pack/near", "    'A docstring.'\n", "def near():\n", False),
     ],
 )
@@ -85,15 +82,6 @@ def test_a_change_counts_if_the_changed_code_is_run(tmp_path, name, text, place,
 def test_a_version_does_not_depend_on_the_place(tmp_path) -> None:
     places = [written(tmp_path / name) / "entry.py" for name in "ab"]
     assert version(places[0]) == version(places[1])
-
-
-def test_a_function_or_module_that_does_not_exist_has_no_version() -> None:
-    for name, words in (("dpmc.tuning.search:none", "no such function"), ("dpmc.none", "no such module")):
-        with pytest.raises(OSError, match=words):
-            version(name)
-
-
-# What each rule depends on.
 
 
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
@@ -178,17 +166,8 @@ PUBLISHED = str(ROOT / "data/published")
 
 
 def plot(study: str, figure: str, ending: str) -> tuple[str, ...]:
-    return (
-        "plot",
-        "--study",
-        study,
-        "--figure",
-        figure,
-        "--metrics",
-        METRICS,
-        "--output",
-        f"{figure}{ending}",
-    )
+    chosen = ("plot", "--study", study, "--figure", figure)
+    return (*chosen, "--metrics", METRICS, "--output", f"{figure}{ending}")
 
 
 WORK: dict[str, list[tuple[str, ...]]] = {
@@ -257,12 +236,6 @@ def own_study(folder: Path, models: dict[str, Any], methods: dict[str, Any]) -> 
     about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": []}
     (folder / "mine.yaml").write_text(yaml.safe_dump({**about, "models": models, "methods": methods}))
     return load_study(folder / "mine.yaml")
-
-
-def test_without_hyperparameters_all_accountants_of_the_preset_count(tmp_path) -> None:
-    study = own_study(tmp_path, {"circle": {"epsilons": [1]}}, {"dp-penalty": {"accountant": "thesis"}})
-    assert accountant_versions(study, "circle", "dp-penalty") == accountants.versions("thesis")
-    assert set(accountants.versions("thesis")) == {"fast-mh-pld", "rdp", "replace-pld", "tight"}
 
 
 def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:

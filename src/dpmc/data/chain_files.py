@@ -202,7 +202,7 @@ def _check(chain: ChainFile) -> None:
         elif rule is str:
             if not isinstance(attrs[key], str):
                 refuse(key, f"{shown(attrs[key])} must be a text")
-        elif attrs[key] != "inf" or key != "budget_iterations":
+        elif key != "budget_iterations" or str(attrs[key]) != "inf":
             try:
                 count(attrs[key], rule, most=2**63)
             except ValueError as error:
