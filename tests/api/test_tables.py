@@ -119,6 +119,7 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(tmp_path: Path, value: 
     [
         ("x\n", "no rows"),
         ("x,y\n1,2\n\n3,4\n", "line 3: column x is missing"),
+        ("x,y\n1,2\n3,4\n\n", "line 4: "),
         ("\ufeff\n1\n2\n", "line 1: is blank"),
         ("1.2.3\n1\n", "line 1: '1.2.3' is neither a number nor a column's name"),
         ("x,y,x\n1,2,3\n", "two columns have the same name, x"),

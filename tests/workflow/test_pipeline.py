@@ -165,7 +165,7 @@ def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
         ({"chains_per_job": "all"}, {}, ["config: chains_per_job: is called `job` now"], 1),
         ({"job": "all"}, {}, ["config: job: 'all' must be one of auto, method, cell, chain"], 1),
         ({"study": "nonsense"}, {}, ["config: study: 'nonsense' must be one of reduced, all"], 1),
-        ({}, {"seeds": 0}, ["reduced.yaml", "seeds", "0", "at least 1"], 2),
+        ({}, {"seeds": 0}, ["reduced.yaml", "seeds: 0"], 2),
         ({}, {"methods": {"dp-hcm": {}}}, ["reduced.yaml", "dp-hcm", "unknown"], 2),
     ],
 )
