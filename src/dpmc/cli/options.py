@@ -169,6 +169,7 @@ COMMANDS = {
             SHARED_CHAINS,
             DELTA,
             flag("--no-summary", "leave out the table at the end"),
+            path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
             option(
                 "--checkpoint-seconds",
                 "seconds between checkpoints (default: 20)",
