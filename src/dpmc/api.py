@@ -294,13 +294,13 @@ def _model(model: Any) -> tuple[str, str, Definition]:
 
 def _problem(model: Any, data: Any, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
-    from dpmc.data import datasets
+    from dpmc.data import datasets, tables
 
     label, name, definition = _model(model)
     starts = max(starts, STARTS)
     if isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
-    rows = datasets.read_rows(data, getattr(definition.model, "column_names", None))
+    rows = tables.read_rows(data, getattr(definition.model, "column_names", None))
     source = str(data) if isinstance(data, str | Path) else "data"
     return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
 

@@ -75,7 +75,7 @@ def gaussian_reference(rows, covariance, prior_variance):
     likelihood = len(rows) * np.linalg.inv(covariance)
     variance = np.linalg.inv(likelihood + np.eye(len(covariance)) / prior_variance)
     mean = variance @ likelihood @ rows.mean(axis=0)
-    return published.gaussian_posterior_draws(published.posterior_keys("gaussian")[0], 1000, mean, variance)
+    return threefry.multivariate_normal(published.posterior_keys("gaussian")[0], mean, variance, 1000)
 
 
 def spread(draws):
@@ -85,9 +85,8 @@ def spread(draws):
 
 @pytest.fixture(scope="module")
 def correlated_rows():
-    return published.gaussian_rows(
-        200000, CORRELATED, TRUE_THETA, published.GAUSSIAN_SEEDS["correlated-gauss"]
-    )
+    key = threefry.key(published.GAUSSIAN_SEEDS["correlated-gauss"])
+    return threefry.multivariate_normal(key, TRUE_THETA, CORRELATED, 200000)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +199,7 @@ def test_banana_posterior_draws_are_a_bent_gaussian():
 
 def test_gaussian_posterior_draws_have_their_moments():
     mean, covariance = np.array([1.0, -2.0]), np.array([[4.0, 1.9], [1.9, 1.0]])
-    draws = published.gaussian_posterior_draws(threefry.key(5), 100000, mean, covariance)
+    draws = threefry.multivariate_normal(threefry.key(5), mean, covariance, 100000)
     np.testing.assert_allclose(draws.mean(axis=0), mean, rtol=0, atol=0.03)
     np.testing.assert_allclose(np.cov(draws, rowvar=False), covariance, rtol=0.03)
 

@@ -122,7 +122,7 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
     measurement(logs / "circle/dp-penalty/eps-0.5.tsv", 10.0, 8.0)  # a job for each cell
     measurement(logs / "circle/dp-penalty/eps-1.tsv", 5.0, 4.0)
     measurement(logs / "clipping-2d/rwmh.tsv", 3.0, 2.4)  # a job for all methods without a budget
-    (logs / "circle/dp-hmc.tsv").write_text("s\tmax_rss\tcpu_time\n10.0\t250.4\t8.0\n")  # of Snakemake: unread
+    (logs / "circle/dp-hmc.tsv").write_text("s\tmax_rss\tcpu_time\n10.0\t250.4\t8.0\n")  # unread
     write("run-times", THESIS, [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
     assert [tuple(row.values()) for row in rows_of(tmp_path / "t.csv")] == [
         ("circle", "dp-penalty", "2", "2", "400", "15.0", "12.0", "250"),

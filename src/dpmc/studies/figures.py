@@ -12,7 +12,7 @@ from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
 from dpmc.common.values import shown
-from dpmc.metrics.names import METRICS, is_metric
+from dpmc.metrics.table import METRICS, is_metric
 from dpmc.models import MODELS
 from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
