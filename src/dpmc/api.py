@@ -315,9 +315,6 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
         return datasets.with_exact_posterior(_problem(model, data, starts))
     label, name, definition = _model(model)
     n = definition.n if data is None else _checked("data", count, data)
-    if not hasattr(definition.model, "simulate"):
-        needed = f"simulate(generator, theta, n){datasets.or_draw(definition.model)}"
-        raise DpmcError(f"model: {name} has no {needed}, and there are no public rows")
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 

@@ -9,18 +9,12 @@ from dpmc.cli.arguments import Parser, chains, file, number, positive, seconds, 
 from dpmc.common.shipped import shipped
 from dpmc.common.version import __version__
 
-
-class Option(NamedTuple):
-    """An option or argument of a command."""
-
-    name: str
-    about: str | None  # for --help
-    keywords: dict[str, Any]  # of argparse
+Option = tuple[str, dict[str, Any]]  #: name and keywords of argparse
 
 
 def option(name: str, about: str | None = None, **keywords: Any) -> Option:
-    """Declare an option, as `add_argument` of argparse."""
-    return Option(name, about, keywords)
+    """Declare an option, as `add_argument` of argparse; `about` is for --help."""
+    return name, {"help": about, **keywords}
 
 
 def path(name: str, about: str | None = None, **keywords: Any) -> Option:
@@ -300,9 +294,9 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"example: {command.example}",
             allow_abbrev=False,
         )
-        writes = any(declared.name == "--output" for declared in command.options)
-        for declared in (*command.options, *([FORCE] if writes else [])):
-            subparser.add_argument(declared.name, help=declared.about, **declared.keywords)
+        writes = "--output" in dict(command.options)
+        for option_name, keywords in (*command.options, *([FORCE] if writes else [])):
+            subparser.add_argument(option_name, **keywords)
         output = subparser.add_mutually_exclusive_group()
         output.add_argument("--quiet", action="store_true", help="print only errors and warnings")
         output.add_argument("--verbose", action="store_true", help="print the traceback of an error")

@@ -16,8 +16,6 @@ from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import (
     MissingSettings,
     check_hyperparameters,
-    hyperparameter_file,
-    hyperparameter_table,
     pinned_hyperparameters,
 )
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, validated
@@ -87,7 +85,6 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     study = _with_methods(_without_methods(keys, document), keys, asking)
     check_own(study)
     _check_numbers(study)
-    _check_settings_of(study, keys)
     for model, method in study.pairs():
         _check_hyperparameters(study, model, method)
     return study
@@ -222,20 +219,6 @@ def _check_numbers(study: Study) -> None:
     if study.start_points > MOST_STARTS:
         rule = f"{study.start_points} start points, one per chain and seed, must be at most {MOST_STARTS}"
         raise DpmcError(f"{study.path}: seeds, chains: {rule}")
-
-
-def _check_settings_of(study: Study, keys: StudyKeys) -> None:
-    """Raise DpmcError for a `settings_of` that no file of hyperparameters has."""
-    files = [hyperparameter_file(study, tuned) for tuned in (False, True)]
-    tables = {file: hyperparameter_table(file).content for file in files if file.is_file()}
-    if keys.settings_of and not tables:
-        study.document.refuse("settings_of", rule=f"{study.settings_of!r}: there is no file {files[0]}")
-    methods = {label for table in tables.values() for label in table}
-    models = {label for table in tables.values() for entries in table.values() for label in entries}
-    for kind, specs, known in (("methods", keys.methods, methods), ("models", keys.models, models)):
-        for label, spec in specs.items():
-            if spec.settings_of:
-                study.document.require(spec.settings_of, sorted(known), kind, label, "settings_of")
 
 
 def _check_hyperparameters(study: Study, model: str, method: str) -> None:
