@@ -109,20 +109,20 @@ def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
     import numpy as np
 
     try:
-        found = np.asarray(value)
+        numbers = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
         raise DpmcError(f"{where}: {shown(value)} must be an array of numbers") from None
-    if found.dtype.kind not in "fiu":
+    if numbers.dtype.kind not in "fiu":
         raise DpmcError(f"{where}: {shown(value)} must be an array of real numbers")
-    fits = found.ndim == len(shape) and all(
-        wanted is None or wanted == size for wanted, size in zip(shape, found.shape, strict=True)
+    fits = numbers.ndim == len(shape) and all(
+        wanted is None or wanted == size for wanted, size in zip(shape, numbers.shape, strict=True)
     )
     if not fits:
         text = tuple("any" if size is None else size for size in shape)
-        raise DpmcError(f"{where}: shape {found.shape} must be {text}")
-    if not np.isfinite(found).all():
+        raise DpmcError(f"{where}: shape {numbers.shape} must be {text}")
+    if not np.isfinite(numbers).all():
         raise DpmcError(f"{where}: has a value that is NaN or infinite")
-    return found.astype(float, copy=False)
+    return numbers.astype(float, copy=False)
 
 
 def shown(value: Any, most: int = 60) -> str:

@@ -745,10 +745,10 @@ def uniform(word, k):
 @njit(**EXACT_ORDER)
 def uniforms(words, k):
     """Return the k-th uniform number of each word (chains,)."""
-    found = np.empty(words.shape[0])
+    numbers = np.empty(words.shape[0])
     for c in range(words.shape[0]):
-        found[c] = uniform(words[c], k)
-    return found
+        numbers[c] = uniform(words[c], k)
+    return numbers
 
 
 @njit(**EXACT_ORDER)

@@ -39,9 +39,8 @@ def pinned(
     given = pinned_hyperparameters(study, model, method)
     tried: str | dict[str, Any]
     if problem is not None:
-        tried = _tried(
-            study, make_cell(study, problem, method, study.model(model).tuning_epsilon, given), progress
-        )
+        cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
+        tried = _tried(study, cell, progress)
     else:
         dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
         build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
