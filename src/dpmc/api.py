@@ -36,8 +36,8 @@ Hyperparameters = Mapping[str, Any] | str | Path | None
 
 
 def sample(
-    model: Any,
-    data: Any,
+    model: object,
+    data: object,
     algorithm: str = "dp-penalty",
     *,
     epsilon: float | str,
@@ -48,7 +48,7 @@ def sample(
     thin: int = 1,
     seed: int = 0,
     accountant: str = "tight",
-    start: Any = None,
+    start: object = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
@@ -142,7 +142,7 @@ def sample(
 
 
 def budget(
-    n: Any,
+    n: object,
     algorithm: str = "dp-penalty",
     hyperparameters: Hyperparameters = None,
     *,
@@ -194,8 +194,8 @@ def budget(
 
 
 def tune(
-    model: Any,
-    data: Any = None,
+    model: object,
+    data: object = None,
     algorithm: str = "dp-penalty",
     *,
     epsilon: float | str,
@@ -281,7 +281,7 @@ def tune(
     return result
 
 
-def _model(model: Any) -> tuple[str, str, Definition]:
+def _model(model: object) -> tuple[str, str, Definition]:
     """Return label, name and definition of a model given by name, class or instance.
 
     The label of an instance is the name of its class.
@@ -292,7 +292,7 @@ def _model(model: Any) -> tuple[str, str, Definition]:
     return name.partition(":")[2], name, definition
 
 
-def _problem(model: Any, data: Any, starts: int) -> Problem:
+def _problem(model: object, data: object, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
     from dpmc.data import datasets, tables
 
@@ -305,7 +305,7 @@ def _problem(model: Any, data: Any, starts: int) -> Problem:
     return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
 
 
-def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
+def _public_problem(model: object, data: object, data_are_public: bool, starts: int) -> Problem:
     """Return a problem with simulated rows, or with given rows that the caller declares public."""
     from dpmc.data import datasets
 
@@ -351,7 +351,7 @@ def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
     return points
 
 
-def _checked(name: str, check: Callable[..., Value], *arguments: Any) -> Value:
+def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
     """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
     try:
         return check(*arguments)

@@ -2,9 +2,12 @@
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
 MOST = 10**9
@@ -63,7 +66,7 @@ def real(value: Any) -> float:
     raise ValueError(f"{shown(value)} is not a number")
 
 
-def positive(value: Any, where: str) -> float:
+def positive(value: object, where: str) -> float:
     """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
     try:
         number = real(value)
@@ -74,7 +77,7 @@ def positive(value: Any, where: str) -> float:
     return number
 
 
-def delta_below(value: Any, n: int) -> float:
+def delta_below(value: object, n: int) -> float:
     """Return δ as a number greater than 0 and less than 1/n; raise ValueError otherwise.
 
     At δ = 1/n a mechanism may publish a whole row, drawn at random.
@@ -101,7 +104,7 @@ def count(value: Any, least: int = 1, most: int = MOST) -> int:
     return number
 
 
-def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
+def array(value: object, shape: tuple[int | None, ...], where: str) -> "np.ndarray":
     """Return an array of finite real numbers of this shape; None in `shape`: any length.
 
     Raises DpmcError otherwise; its message begins with `where`.
@@ -125,7 +128,7 @@ def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
     return numbers.astype(float, copy=False)
 
 
-def shown(value: Any, most: int = 60) -> str:
+def shown(value: object, most: int = 60) -> str:
     """Return the `repr` of a value in one line of at most `most` characters."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
         return f"a number of more than {most} digits"

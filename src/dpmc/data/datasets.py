@@ -6,12 +6,12 @@ evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by 
 
 import math
 import re
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from dpmc import models
-from dpmc.base import SimulatingModel
+from dpmc.base import Model, Posterior, SimulatingModel
 from dpmc.common import threefry
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
@@ -206,7 +206,7 @@ def with_exact_posterior(problem: Problem) -> Problem:
 
 
 def _starts(
-    model: Any, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
+    model: Model, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
 ) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
@@ -248,7 +248,7 @@ def _image_problem(
     return problem
 
 
-def _exact_draws(posterior: Any, problem: Problem) -> list[np.ndarray]:
+def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
     """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
     if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
         shape = (posterior.model.a, posterior.model.b, posterior.model.m)

@@ -4,7 +4,7 @@ Figures that are not declared there are taken from those that come with dpmc (`c
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
@@ -27,7 +27,7 @@ def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
+from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
@@ -119,9 +120,11 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
         if gradients and hasattr(model, "gradient_form"):
-            norms.append(np.sqrt((gradient_by_form(model, theta, rows) ** 2).sum(axis=1)))
+            norms.append(np.sqrt((gradient_by_form(cast(AffineModel, model), theta, rows) ** 2).sum(axis=1)))
         elif gradients:
-            norms.append(np.sqrt((log_likelihood_gradient(model, theta, rows) ** 2).sum(axis=1)))
+            norms.append(
+                np.sqrt((log_likelihood_gradient(cast(GradientModel, model), theta, rows) ** 2).sum(axis=1))
+            )
     bounds = [np.nanquantile(np.stack(values), UNCLIPPED) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
