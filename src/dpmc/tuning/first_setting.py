@@ -119,12 +119,12 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         move = step * generator.standard_normal(problem.dimension)
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
-        if gradients and hasattr(model, "gradient_form"):
-            norms.append(np.sqrt((gradient_by_form(cast(AffineModel, model), theta, rows) ** 2).sum(axis=1)))
-        elif gradients:
-            norms.append(
-                np.sqrt((log_likelihood_gradient(cast(GradientModel, model), theta, rows) ** 2).sum(axis=1))
-            )
+        if gradients:
+            if hasattr(model, "gradient_form"):
+                slope = gradient_by_form(cast(AffineModel, model), theta, rows)
+            else:
+                slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
+            norms.append(np.sqrt((slope**2).sum(axis=1)))
     bounds = [np.nanquantile(np.stack(values), UNCLIPPED) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
