@@ -130,7 +130,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         "data": file.stem if own_rows else spec.data,
         "rows_file": document.path.parent / file if own_rows else None,
     }
-    return StudyModel(label=label, **{**dict(spec), **defaults})
+    return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
 def _with_methods(study: Study, keys: StudyKeys, asking: tuple[str, ...]) -> Study:
@@ -166,7 +166,7 @@ def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -
         "hyperparameters": spec.hyperparameters or keys.hyperparameters,
         "models": spec.models or tuple(keys.models),
     }
-    return StudyMethod(label=label, **{**dict(spec), **defaults})
+    return StudyMethod.model_construct(label=label, **{**dict(spec), **defaults})
 
 
 def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> StudyMethod:
@@ -199,7 +199,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         if missing and not method.epsilons:
             rule = f"{other.name!r}: epsilons of {model}: {min(missing)} is not among those there"
             document.refuse(*where, rule=rule)
-    return replace(method, models=chosen, from_study=other.name)
+    return method.model_copy(update={"models": chosen, "from_study": other.name})
 
 
 def _check_numbers(study: Study) -> None:
