@@ -18,7 +18,7 @@ from dpmc.base import DIVERGED, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
+from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -48,7 +48,7 @@ def sample(
     thin: int = 1,
     seed: int = 0,
     accountant: str = "tight",
-    start: object = None,
+    start: Any = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
@@ -109,16 +109,21 @@ def sample(
     """
     from dpmc.data import chain_files
     from dpmc.sampling import loop
-    from dpmc.sampling.cell import described
+    from dpmc.sampling.cell import Cell, described
 
     chains, thin = _checked("chains", count, chains, 1, MOST_CHAINS), _checked("thin", count, thin)
     seed = _checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
     values = _hyperparameters(hyperparameters)
     problem = _problem(model, data, starts=(seed + 1) * chains)
     if start is not None:
-        problem.starts = np.tile(_starts(start, chains, problem.dimension), (seed + 1, 1))
+        if np.ndim(start) <= 1:
+            start = np.tile(array(start, (problem.dimension,), "start"), (chains, 1))
+        points = array(start, (chains, problem.dimension), "start")
+        if has_diverged(points).any():
+            raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
+        problem.starts = np.tile(points, (seed + 1, 1))
         problem.check("start")
-    cell = loop.Cell(
+    cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=_algorithm(algorithm, values, problem.dimension),
@@ -250,7 +255,7 @@ def tune(
     """
     from tempfile import TemporaryDirectory
 
-    from dpmc.sampling import loop
+    from dpmc.sampling.cell import Cell
     from dpmc.tuning import search
 
     algorithm_class(algorithm)  # raises for an unknown one
@@ -259,7 +264,7 @@ def tune(
     chains = _checked("chains", count, chains, 1, MOST_CHAINS)
     trials, seeds = _checked("trials", count, trials), _checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
-    cell = loop.Cell(
+    cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=None,  # type: ignore[arg-type]  # each trial has its own
@@ -339,16 +344,6 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Samp
             "finds some on simulated rows"
         )
     return read(cls, values, "hyperparameters", dimension)
-
-
-def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
-    """Return start points (chains, d)."""
-    if np.ndim(start) <= 1:
-        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
-    points: np.ndarray = array(start, (chains, dimension), "start")
-    if has_diverged(points).any():
-        raise DpmcError(f"start: {shown(start)}: a parameter is beyond {DIVERGED:g}, where no chain can move")
-    return points
 
 
 def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:

@@ -106,19 +106,12 @@ def fixed(value: object) -> Any:
     return dataclasses.field(default=value, init=False)
 
 
-def read(
-    cls: type[Sampler],
-    values: Mapping[str, Any],
-    source: str,
-    dimension: int | None,
-    elsewhere: Mapping[str, str] | None = None,
-) -> Sampler:
-    """Return an algorithm with these hyperparameters.
+def read(cls: type[Sampler], values: Mapping[str, Any], source: str, dimension: int | None) -> Sampler:
+    """Return an algorithm with these hyperparameters; `dimension` is d, None if not known yet.
 
-    `dimension` is d, None if not known yet. Errors name `source`, or for a key of `elsewhere` its place
-    there. Raises DpmcError for a value that is missing, unknown or breaks its rule.
+    Raises DpmcError naming `source` for a value that is missing, unknown or breaks its rule.
     """
-    return cls(**checked(cls, values, source, dimension, elsewhere))
+    return cls(**checked(cls, values, source, dimension))
 
 
 def checked(
@@ -132,8 +125,8 @@ def checked(
 ) -> dict[str, Any]:
     """Return hyperparameters as they are used, with defaults; raise DpmcError as `read` does.
 
-    `partial`: others are given later, so that none is missing. `calibrated` also allows hyperparameters that
-    only `calibrate` reads.
+    Errors name for a key of `elsewhere` its place there. `partial`: others are given later, so that none is
+    missing. `calibrated` also allows hyperparameters that only `calibrate` reads.
     """
 
     def wrong(key: str, rule: str) -> DpmcError:

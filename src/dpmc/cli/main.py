@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return 2
     try:
-        _run(options, began)
+        _execute(options, began)
     except BrokenPipeError:
         return 141
     except (DpmcError, OSError, MemoryError) as error:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace, began: float) -> None:
+def _execute(options: argparse.Namespace, began: float) -> None:
     """Run the command; report time and memory of this process and its children (benchmarks/ parses it)."""
     module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
     getattr(module, options.command)(options)

@@ -135,9 +135,9 @@ def _one_line(failure: str, name: str) -> Iterator[None]:
         module = name.partition(":")[0]
         file = getattr(sys.modules.get(module), "__file__", None) or f"{module.replace('.', '/')}.py"
         lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if os.path.abspath(frame.filename) == os.path.abspath(file)
+            entry.lineno
+            for entry in traceback.extract_tb(error.__traceback__)
+            if os.path.abspath(entry.filename) == os.path.abspath(file)
         ]
         place = f", {Path(file).name} line {lines[-1]}" if lines else ""
         text = f"{type(error).__name__}: {error}".rstrip(": ")

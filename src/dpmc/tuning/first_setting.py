@@ -17,7 +17,8 @@ from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
-from dpmc.sampling.loop import Cell, sample
+from dpmc.sampling.cell import Cell
+from dpmc.sampling.loop import sample
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
