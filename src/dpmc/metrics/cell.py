@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
     from dpmc.data.problem import Problem
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
@@ -49,7 +47,7 @@ class Convergence(NamedTuple):
     mcse_mean_max: float
 
 
-def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
+def second_half(draws: np.ndarray, iterations: int, thin: int = 1) -> np.ndarray:
     """Return the kept draws: iterations (k + 1) // 2 ... k of theta_0 ... theta_k (Section 6.3).
 
     `draws` is (chains, draws, d) and holds iterations thin, 2 thin, ...; k = 33 keeps 17.
@@ -58,12 +56,12 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
     return draws[:, iteration >= (iterations + 1) // 2]
 
 
-def mean_error(draws: Floats, exact_mean: Floats) -> float:
+def mean_error(draws: np.ndarray, exact_mean: np.ndarray) -> float:
     """Return the Euclidean distance of the mean of the draws (count, d) from the exact mean (d,)."""
     return float(np.linalg.norm(draws.mean(axis=0) - exact_mean))
 
 
-def covariance_error(draws: Floats, exact_covariance: Floats) -> float:
+def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
     """Return the Frobenius norm of the draws' covariance (divisor count - 1) minus the exact one (d, d).
 
     `draws` is (count, d) with count at least 2. In squared units of the parameter.
@@ -168,7 +166,7 @@ def _rows(
     return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
-def _kept(chain: ChainFile) -> Floats:
+def _kept(chain: ChainFile) -> np.ndarray:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
@@ -275,7 +273,7 @@ def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float],
         return {}, [f"{', '.join(Convergence._fields)}: {error}"]
 
 
-def convergence(draws: Floats) -> Convergence:
+def convergence(draws: np.ndarray) -> Convergence:
     """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
 
     `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain is that of
