@@ -18,7 +18,7 @@ from dpmc.base import DIVERGED, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below, shown
+from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -36,8 +36,8 @@ Hyperparameters = Mapping[str, Any] | str | Path | None
 
 
 def sample(
-    model: Any,
-    data: Any,
+    model: object,
+    data: object,
     algorithm: str = "dp-penalty",
     *,
     epsilon: float | str,
@@ -109,16 +109,21 @@ def sample(
     """
     from dpmc.data import chain_files
     from dpmc.sampling import loop
-    from dpmc.sampling.cell import described
+    from dpmc.sampling.cell import Cell, described
 
     chains, thin = _checked("chains", count, chains, 1, MOST_CHAINS), _checked("thin", count, thin)
     seed = _checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
     values = _hyperparameters(hyperparameters)
     problem = _problem(model, data, starts=(seed + 1) * chains)
     if start is not None:
-        problem.starts = np.tile(_starts(start, chains, problem.dimension), (seed + 1, 1))
+        if np.ndim(start) <= 1:
+            start = np.tile(array(start, (problem.dimension,), "start"), (chains, 1))
+        points = array(start, (chains, problem.dimension), "start")
+        if has_diverged(points).any():
+            raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
+        problem.starts = np.tile(points, (seed + 1, 1))
         problem.check("start")
-    cell = loop.Cell(
+    cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=_algorithm(algorithm, values, problem.dimension),
@@ -142,7 +147,7 @@ def sample(
 
 
 def budget(
-    n: Any,
+    n: object,
     algorithm: str = "dp-penalty",
     hyperparameters: Hyperparameters = None,
     *,
@@ -194,8 +199,8 @@ def budget(
 
 
 def tune(
-    model: Any,
-    data: Any = None,
+    model: object,
+    data: object = None,
     algorithm: str = "dp-penalty",
     *,
     epsilon: float | str,
@@ -250,7 +255,7 @@ def tune(
     """
     from tempfile import TemporaryDirectory
 
-    from dpmc.sampling import loop
+    from dpmc.sampling.cell import Cell
     from dpmc.tuning import search
 
     algorithm_class(algorithm)  # raises for an unknown one
@@ -259,7 +264,7 @@ def tune(
     chains = _checked("chains", count, chains, 1, MOST_CHAINS)
     trials, seeds = _checked("trials", count, trials), _checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
-    cell = loop.Cell(
+    cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=None,  # type: ignore[arg-type]  # each trial has its own
@@ -281,7 +286,7 @@ def tune(
     return result
 
 
-def _model(model: Any) -> tuple[str, str, Definition]:
+def _model(model: object) -> tuple[str, str, Definition]:
     """Return label, name and definition of a model given by name, class or instance.
 
     The label of an instance is the name of its class.
@@ -292,20 +297,20 @@ def _model(model: Any) -> tuple[str, str, Definition]:
     return name.partition(":")[2], name, definition
 
 
-def _problem(model: Any, data: Any, starts: int) -> Problem:
+def _problem(model: object, data: object, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
-    from dpmc.data import datasets
+    from dpmc.data import datasets, tables
 
     label, name, definition = _model(model)
     starts = max(starts, STARTS)
     if isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
-    rows = datasets.read_rows(data, getattr(definition.model, "column_names", None))
+    rows = tables.read_rows(data, getattr(definition.model, "column_names", None))
     source = str(data) if isinstance(data, str | Path) else "data"
     return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
 
 
-def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -> Problem:
+def _public_problem(model: object, data: object, data_are_public: bool, starts: int) -> Problem:
     """Return a problem with simulated rows, or with given rows that the caller declares public."""
     from dpmc.data import datasets
 
@@ -315,9 +320,6 @@ def _public_problem(model: Any, data: Any, data_are_public: bool, starts: int) -
         return datasets.with_exact_posterior(_problem(model, data, starts))
     label, name, definition = _model(model)
     n = definition.n if data is None else _checked("data", count, data)
-    if not hasattr(definition.model, "simulate"):
-        needed = f"simulate(generator, theta, n){datasets.or_draw(definition.model)}"
-        raise DpmcError(f"model: {name} has no {needed}, and there are no public rows")
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
@@ -344,17 +346,7 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Samp
     return read(cls, values, "hyperparameters", dimension)
 
 
-def _starts(start: Any, chains: int, dimension: int) -> np.ndarray:
-    """Return start points (chains, d)."""
-    if np.ndim(start) <= 1:
-        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
-    points: np.ndarray = array(start, (chains, dimension), "start")
-    if has_diverged(points).any():
-        raise DpmcError(f"start: {shown(start)}: a parameter is beyond {DIVERGED:g}, where no chain can move")
-    return points
-
-
-def _checked(name: str, check: Callable[..., Value], *arguments: Any) -> Value:
+def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
     """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
     try:
         return check(*arguments)

@@ -11,7 +11,7 @@ import pytest
 import xarray
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.tables import read_table
+from dpmc.data.tables import read_rows
 
 FRAME = pandas.DataFrame({"y": [1.0, 2.0], "name": ["a", "b"], "x": [3, 4]})
 WANTED = [[3.0, 1.0], [4.0, 2.0]]
@@ -32,10 +32,10 @@ def test_columns_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix
     else:
         dataset().to_netcdf(path)
     for source in (path, str(path), FRAME, dataset()):
-        rows, names = read_table(source, ("x", "y"))
-        assert rows.tolist() == WANTED and names == ("x", "y") and rows.dtype == float
+        rows = read_rows(source, ("x", "y"))
+        assert rows.tolist() == WANTED and rows.dtype == float
     with pytest.raises(DpmcError, match=r"table\.\w+: has no column 'z'; it has y, "):
-        read_table(path, ("z",))
+        read_rows(path, ("z",))
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,20 @@ def test_columns_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix
     ],
 )
 def test_tables_without_names_are_taken_as_they_are_or_get_names(source: Any) -> None:
-    rows, names = read_table(source)
-    assert rows.tolist() == [[1.0, 2.0], [3.0, 4.0]] and names == ()
-    assert read_table(source, ("a", "b"))[1] == ("a", "b")
+    for columns in (None, ("a", "b")):
+        assert read_rows(source, columns).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with pytest.raises(DpmcError, match="has 2 columns without names, must be a, b, c"):
-        read_table(source, ("a", "b", "c"))
+        read_rows(source, ("a", "b", "c"))
     column = source[:, 0] if isinstance(source, np.ndarray) else [1, 3]
-    assert read_table(column)[0].tolist() == [[1.0], [3.0]]
+    assert read_rows(column).tolist() == [[1.0], [3.0]]
 
 
 def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text('name,age\n"Smith, Jo",40\n"Li ""X"" Wei",50\n')
-    assert read_table(path, ("age",))[0].tolist() == [[40.0], [50.0]]
+    assert read_rows(path, ("age",)).tolist() == [[40.0], [50.0]]
     with pytest.raises(DpmcError, match=r"people\.csv: line 2: column name: 'Smith, Jo' is not a number"):
-        read_table(path)
+        read_rows(path)
 
 
 @pytest.mark.parametrize(
@@ -80,21 +79,21 @@ def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> No
 )
 def test_refused_tables_are_reported_with_line_and_column(source: Any, words: str) -> None:
     with pytest.raises(DpmcError, match=re.escape(words)):
-        read_table(source)
+        read_rows(source)
 
 
 @pytest.mark.parametrize(("name", "words"), [("a.txt", "must end in"), ("a.nc", "cannot")])
 def test_files_that_are_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).write_text("1\n")
     with pytest.raises(DpmcError, match=re.escape(f"{name}: {words}")):
-        read_table(tmp_path / name)
+        read_rows(tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["\ufeffx\n1\n2\n", '"x"\n 1\n2 \r\n', "1\n2", "1\r2\r"])
 def test_correct_files_are_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    assert read_table(path)[0].tolist() == [[1.0], [2.0]]
+    assert read_rows(path).tolist() == [[1.0], [2.0]]
 
 
 #: What programs write for a missing value. R and pandas write a blank line for one in a table of one column.
@@ -111,7 +110,7 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(tmp_path: Path, value: 
         lines.insert(place, value)
         path.write_bytes((end.join(lines) + end).encode())
         with pytest.raises(DpmcError, match=rf"one\.csv: line {place + 1}: "):
-            read_table(path)
+            read_rows(path)
 
 
 @pytest.mark.parametrize(
@@ -139,21 +138,21 @@ def test_every_line_is_a_row(tmp_path: Path, text: str | bytes, words: str) -> N
     path = tmp_path / "rows.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(DpmcError, match="rows.csv: .*" + re.escape(words)):
-        read_table(path, ("x",) if "note" in str(text) else None)
+        read_rows(path, ("x",) if "note" in str(text) else None)
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "i2", "i4", "i8"])
 def test_masked_and_unwritten_values_are_missing(tmp_path: Path, kind: str) -> None:
     masked = np.ma.masked_array(np.array([1, 2, 3], kind), mask=[False, True, False])
     with pytest.raises(DpmcError, match="row 1, column 0: is NaN or infinite"):
-        read_table(masked)
+        read_rows(masked)
     path = tmp_path / "rows.nc"
     for named in (None, -5):
         with netCDF4.Dataset(path, "w") as file:
             file.createDimension("row", 3)
             file.createVariable("x", kind, ("row",), fill_value=named)[::2] = [1, 3]
         with pytest.raises(DpmcError, match=r"rows\.nc: row 1, column x: is NaN or infinite"):
-            read_table(path)
+            read_rows(path)
 
 
 @pytest.mark.parametrize("about", [{"scale_factor": 0.1}, {"add_offset": 2.0}, {"valid_max": 2.5}])
@@ -166,4 +165,4 @@ def test_packed_values_and_limits_of_validity_are_refused(tmp_path: Path, about:
         variable[:] = [1.0, 2.0, 3.0]
     (key,) = about
     with pytest.raises(DpmcError, match=rf"rows\.nc: cannot be read \(x: has {key}, must be plain numbers\)"):
-        read_table(path)
+        read_rows(path)

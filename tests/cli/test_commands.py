@@ -66,9 +66,13 @@ def test_a_command_reports_time_and_memory_unless_quiet(folder, capsys):
     said = r"^data: (\d+\.\d+) s CPU in \d+\.\d+ s, at most (\d+) MB in a process\n\Z"
     sizes = re.search(said, capsys.readouterr().err)
     assert float(sizes[1]) > 0.0 and float(sizes[2]) > 10.0
-    run(*SAMPLE, "seed-0.nc", "--iterations", "5")
+    for _ in range(2):  # a second measurement replaces the first
+        run(*SAMPLE, "seed-0.nc", "--iterations", "5", "--force", "--times", "job.tsv")
     run("budget", *CELL, "--epsilon", "4", "--json")
     assert capsys.readouterr().err == ""
+    head, line = Path("job.tsv").read_text().splitlines()
+    assert head.split() == ["wall_seconds", "cpu_seconds", "peak_mib"]
+    assert all(float(number) > 0.0 for number in line.split("\t"))
 
 
 def test_tune_writes_setting_and_verdict(folder):

@@ -66,7 +66,6 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
         ("epsilons: [0.5, 1]", "n: 5", "line 8: models: circle: key 'epsilons' is missing"),
         ("model: circle", "label: x", "line 10: models: twin: label: unknown key; known: model, data, "),
         ("model: circle", "model: cirlce", "line 10: models: twin: model: 'cirlce' is unknown; known: "),
-        ("model: circle", "settings_of: nope, model: circle", "twin: settings_of: 'nope' is unknown; "),
         ("  twin:", "  1:", "is not valid YAML: line 10: key 1 must be a text"),
         ("dp-penalty: {}", "dp-penalty: {clip: 1}", "line 12: methods: dp-penalty: clip: unknown key"),
         ("dp-penalty: {}", "dp-penalty: {accountant: rpd}", "accountant: 'rpd' is unknown; known: "),

@@ -8,6 +8,7 @@ whose vector paths give them with errors up to about 1e-9, mostly one common shi
 import numpy as np
 import pytest
 
+from dpmc.common import threefry
 from dpmc.data import published
 
 TRUE_THETA = np.array([0.0, 3.0])
@@ -74,7 +75,7 @@ def gaussian_reference(rows, covariance, prior_variance):
     likelihood = len(rows) * np.linalg.inv(covariance)
     variance = np.linalg.inv(likelihood + np.eye(len(covariance)) / prior_variance)
     mean = variance @ likelihood @ rows.mean(axis=0)
-    return published.gaussian_posterior_draws(published.posterior_keys("gaussian")[0], 1000, mean, variance)
+    return threefry.multivariate_normal(published.posterior_keys("gaussian")[0], mean, variance, 1000)
 
 
 def spread(draws):
@@ -84,9 +85,8 @@ def spread(draws):
 
 @pytest.fixture(scope="module")
 def correlated_rows():
-    return published.gaussian_rows(
-        200000, CORRELATED, TRUE_THETA, published.GAUSSIAN_SEEDS["correlated-gauss"]
-    )
+    key = threefry.key(published.GAUSSIAN_SEEDS["correlated-gauss"])
+    return threefry.multivariate_normal(key, TRUE_THETA, CORRELATED, 200000)
 
 
 @pytest.mark.parametrize(

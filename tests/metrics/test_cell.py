@@ -8,19 +8,15 @@ import numpy as np
 import pytest
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.streams import stream
 from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
 from dpmc.metrics.mmd import published_mmd
-from dpmc.metrics.names import TEXTS, is_metric
+from dpmc.metrics.table import TEXTS, is_metric
 
 PER_SEED = set(
     "iterations kept_draws mmd mean_error covariance_error acceptance_rate ratio_clip_fraction "
     "gradient_clip_fraction diverged".split()
 )
-
-
-def stream(*names: str | int) -> np.random.Generator:
-    """A stand-in: the names decide the numbers."""
-    return np.random.default_rng(list("|".join(map(repr, names)).encode()))
 
 
 @dataclass
@@ -35,6 +31,7 @@ class Run:
 class Known:
     """A stand-in for a problem: a standard normal posterior in d dimensions."""
 
+    dataset, label = "published", "m"
     test_rows = histogram_edges = histogram_counts = np.empty((0, 0))
 
     def __init__(self, d: int = 2) -> None:
@@ -75,7 +72,7 @@ def test_second_half_of_thinned_draws_goes_by_iteration_number() -> None:
 
 def test_values_of_one_seed() -> None:
     problem, chain = Known(), run(3, 40)
-    rows = cell_metrics([chain, run(4, 40)], problem, stream)
+    rows = cell_metrics([chain, run(4, 40)], problem)
     assert all(tuple(row) == COLUMNS for row in rows)
     assert all(is_metric(str(row["metric"])) or row["metric"] in TEXTS for row in rows)
     got = values(rows, 3)
@@ -96,23 +93,23 @@ def test_values_of_one_seed() -> None:
 
 def test_a_value_does_not_depend_on_the_other_seeds() -> None:
     problem = Known()
-    together = cell_metrics([run(8, 40), run(3, 40)], problem, stream)
-    alone = cell_metrics([run(3, 40)], problem, stream)
+    together = cell_metrics([run(8, 40), run(3, 40)], problem)
+    alone = cell_metrics([run(3, 40)], problem)
     assert values(together, 3) == values(alone, 3)
     assert together[0]["seed"] == 3  # in order of seeds
 
 
 def test_no_digit_depends_on_the_order_of_the_files() -> None:
     chains = [run(seed, 200) for seed in range(20)]
-    wanted = cell_metrics(chains, Known(), stream)
+    wanted = cell_metrics(chains, Known())
     for order in (sorted(range(20), key=str), range(19, -1, -1)):
-        assert cell_metrics([chains[seed] for seed in order], Known(), stream) == wanted
+        assert cell_metrics([chains[seed] for seed in order], Known()) == wanted
 
 
 def test_halves_are_dropped_per_chain_and_pooled() -> None:
     chain = run(1, 10, chains=4)
     chain.draws[:, :4] = 1e6  # in the first half of each chain
-    got = values(cell_metrics([chain], Known(), stream), 1)
+    got = values(cell_metrics([chain], Known()), 1)
     assert got["kept_draws"] == 4 * 6
     assert got["mean_error"] < 3.0
     assert got["acceptance_rate"] == pytest.approx(0.5)  # totals over 4 chains of 10
@@ -121,7 +118,7 @@ def test_halves_are_dropped_per_chain_and_pooled() -> None:
 
 def test_no_iterations() -> None:
     status = "budget too small: epsilon 4 allows 0 iterations"
-    rows = cell_metrics([run(s, 0, status=status) for s in (0, 1)], Known(), stream)
+    rows = cell_metrics([run(s, 0, status=status) for s in (0, 1)], Known())
     assert values(rows, 0) == {"iterations": 0, "kept_draws": 0, "status": status}
     assert "0 kept draws per chain, needs at least 4" in values(rows, "")["status"]
 
@@ -130,7 +127,7 @@ def test_unknown_exact_values_are_reported() -> None:
     problem = Known()
     problem.reference = np.empty((0, 2))
     problem.posterior_mean = np.full(2, np.nan)
-    got = values(cell_metrics([run(1, 40)], problem, stream), 1)
+    got = values(cell_metrics([run(1, 40)], problem), 1)
     assert "no exact reference draws" in got["status"]
     assert "exact posterior mean is not known" in got["status"]
     assert "covariance_error" in got
@@ -140,7 +137,7 @@ def test_draws_that_are_not_finite_or_too_large_never_become_nan() -> None:
     for bad in (np.inf, np.nan, 1e200):
         chain = run(0, 40)
         chain.draws[0, 20:] = bad
-        rows = cell_metrics([chain, run(1, 40)], Known(), stream)
+        rows = cell_metrics([chain, run(1, 40)], Known())
         assert "status" in values(rows, 0)
         for row in rows:
             assert row["value"] != "" and row["value"] == row["value"]
@@ -149,13 +146,13 @@ def test_draws_that_are_not_finite_or_too_large_never_become_nan() -> None:
 
 def test_a_seed_twice_and_another_dimension_are_refused() -> None:
     with pytest.raises(DpmcError, match="seed 0 is in two chain files"):
-        cell_metrics([run(0, 40), run(0, 40)], Known(), stream)
+        cell_metrics([run(0, 40), run(0, 40)], Known())
     with pytest.raises(DpmcError, match="dimension 2, the data file's reference draws have 3"):
-        cell_metrics([run(0, 40)], Known(d=3), stream)
+        cell_metrics([run(0, 40)], Known(d=3))
 
 
 def test_baselines() -> None:
-    rows = baseline_metrics(Known(), study="s", model="m", dataset="published", stream=stream)
+    rows = baseline_metrics(Known(), "s")
     assert [(row["seed"], row["metric"]) for row in rows] == [
         (seed, metric) for seed in range(3) for metric in ("mmd", "mean_error")
     ]

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpmc.metrics.cell import convergence
-from dpmc.metrics.errors import covariance_error, mean_error
+from dpmc.metrics.cell import convergence, covariance_error, mean_error
 
 
 def test_mean_error_is_the_euclidean_distance() -> None:

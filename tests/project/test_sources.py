@@ -110,7 +110,7 @@ for what, *arguments in work:
 json.dump([name for name in sys.modules if name.partition(".")[0] == "dpmc"], open(record, "w"))
 """
 #: The front door: it reads options and chooses the command, but computes nothing.
-DOOR = {"dpmc.__main__", "dpmc.cli.main", "dpmc.cli.options", "dpmc.cli.arguments"}
+DOOR = {"dpmc.__main__", "dpmc.cli.main", "dpmc.cli.options"}
 
 
 RULES = [

@@ -102,9 +102,9 @@ def test_iterations_by_accountant(tmp_path: Path) -> None:
         write("iterations", THESIS, [tmp_path / "i.csv"], tmp_path)
 
 
-def measurement(path: Path, wall: float, cpu: str) -> None:
+def measurement(path: Path, wall: float, cpu: float) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"s\th:m:s\tmax_rss\tmean_load\tcpu_time\n{wall}\t0:00:10\t250.4\t90\t{cpu}\n")
+    path.write_text(f"wall_seconds\tcpu_seconds\tpeak_mib\n{wall}\t{cpu}\t250\n")
 
 
 def test_run_times_of_jobs(tmp_path: Path) -> None:
@@ -119,16 +119,17 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
         )
     )
     logs = tmp_path / "logs" / "thesis" / "sampling"
-    measurement(logs / "circle/dp-penalty/eps-0.5.tsv", 10.0, "8.0")  # a job for each cell
-    measurement(logs / "circle/dp-penalty/eps-1.tsv", 5.0, "-")  # not measured: it was too short
-    measurement(logs / "clipping-2d/rwmh.tsv", 3.0, "2.4")  # a job for all methods without a budget
+    measurement(logs / "circle/dp-penalty/eps-0.5.tsv", 10.0, 8.0)  # a job for each cell
+    measurement(logs / "circle/dp-penalty/eps-1.tsv", 5.0, 4.0)
+    measurement(logs / "clipping-2d/rwmh.tsv", 3.0, 2.4)  # a job for all methods without a budget
+    (logs / "circle/dp-hmc.tsv").write_text("s\tmax_rss\tcpu_time\n10.0\t250.4\t8.0\n")  # unread
     write("run-times", THESIS, [tmp_path / "t.csv", tmp_path / "t.md"], tmp_path / "results")
     assert [tuple(row.values()) for row in rows_of(tmp_path / "t.csv")] == [
-        ("circle", "dp-penalty", "2", "2", "400", "15.0", "8.0", "250"),
+        ("circle", "dp-penalty", "2", "2", "400", "15.0", "12.0", "250"),
         ("clipping-2d", "rwmh", "1", "2", "6000", "3.0", "2.4", "250"),
     ]
     text = (tmp_path / "t.md").read_text()
-    assert "| circle, d = 2 | DP penalty | 2 | 400 | 15.0 | 8.0 | 20000 | 250 |" in text
+    assert "| circle, d = 2 | DP penalty | 2 | 400 | 15.0 | 12.0 | 30000 | 250 |" in text
     (logs / "circle/bad.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(DpmcError, match=r"bad.tsv: not a measurement"):
         write("run-times", THESIS, [tmp_path / "t.csv"], tmp_path / "results")

@@ -186,7 +186,7 @@ def test_evaluation_data_are_refused(study: Study, tmp_path: Path) -> None:
     published = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 2000, 8)
     with pytest.raises(DpmcError, match="takes tuning, which no evaluation uses"):
         run(study, published, tmp_path / "trials.csv")
-    spec = replace(study.models["flat-banana-2d"], data="tuning")
+    spec = study.models["flat-banana-2d"].model_copy(update={"data": "tuning"})
     same = replace(study, models={"flat-banana-2d": spec})
     with pytest.raises(DpmcError, match="data: tuning: a search would use the data of its evaluation"):
         run(same, published, tmp_path / "trials.csv")

@@ -48,7 +48,7 @@ def available(study):
     for label, method in study.methods.items():
         kept = tuple(model for model in method.models if model in models)
         if kept:
-            methods[label] = replace(method, models=kept)
+            methods[label] = method.model_copy(update={"models": kept})
     return replace(study, models=models, methods=methods)
 
 

@@ -47,11 +47,10 @@ for name, study in STUDIES.items():
                 hyperparameters=partial(hyperparameters, study, model),
             output:
                 chains,
+            # `times`: wall and CPU seconds and memory, for the table of run times. As a log, it may be missing.
             log:
                 f"{job}.log",
-            # Wall and CPU seconds and memory, for the table of run times; no result depends on it.
-            benchmark:
-                f"{job}.tsv"
+                times=f"{job}.tsv",
             wildcard_constraints:
                 method="|".join(methods),
                 epsilon="|".join(epsilons),
@@ -70,4 +69,4 @@ for name, study in STUDIES.items():
             shell:
                 "dpmc sample --study {params.study} --model {params.model} --data {input.data} "
                 "{params.hyperparameters}--checkpoint-seconds $DPMC_CHECKPOINT_SECONDS "
-                "--no-summary --output {output} 2> {log}"
+                "--no-summary --times {log.times} --output {output} 2> {log[0]}"

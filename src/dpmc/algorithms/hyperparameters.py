@@ -29,11 +29,11 @@ class Rule(NamedTuple):
     when: tuple[str, str] | None = None  # (key, value): applies only if hyperparameter `key` has that value
 
 
-def _declared(rule: Rule, default: Any = MISSING) -> Any:
+def _declared(rule: Rule, default: object = MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 
-def _number(value: Any, most: float = LARGEST, words: str = "greater than 0") -> float:
+def _number(value: object, most: float = LARGEST, words: str = "greater than 0") -> float:
     number = real(value)
     if not (LEAST < number <= most):
         raise ValueError(f"{shown(value)} must be {words} (and from {LEAST:g} to {most:g})")
@@ -41,18 +41,18 @@ def _number(value: Any, most: float = LARGEST, words: str = "greater than 0") ->
 
 
 def positive(
-    meaning: str, default: Any = MISSING, infinite: bool = False, when: tuple[str, str] | None = None
+    meaning: str, default: object = MISSING, infinite: bool = False, when: tuple[str, str] | None = None
 ) -> Any:
     """Declare a number > 0, finite unless `infinite`."""
 
-    def check(value: Any) -> float:
+    def check(value: object) -> float:
         return np.inf if infinite and real(value) == np.inf else _number(value)
 
     words = "> 0, may be inf" if infinite else "> 0"
     return _declared(Rule(meaning, words, check, when), default)
 
 
-def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> Any:
+def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
     """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
     words = "in (0, 1)" if below_one else "in (0, 1]"
     most = np.nextafter(1.0, 0.0) if below_one else 1.0
@@ -62,7 +62,7 @@ def fraction(meaning: str, default: Any = MISSING, below_one: bool = False) -> A
 def whole(meaning: str) -> Any:
     """Declare a whole number ≥ 1."""
 
-    def check(value: Any) -> int:
+    def check(value: object) -> int:
         number = real(value)
         return count(int(number) if number.is_integer() else value)
 
@@ -72,7 +72,7 @@ def whole(meaning: str) -> Any:
 def lengths(meaning: str) -> Any:
     """Declare positive numbers (d,); one number is used for every component."""
 
-    def check(value: Any) -> np.ndarray:
+    def check(value: object) -> np.ndarray:
         items = value if isinstance(value, list | np.ndarray) else [value]
         return np.array([_number(item) for item in items])
 
@@ -82,7 +82,7 @@ def lengths(meaning: str) -> Any:
 def choice(meaning: str, *known: str) -> Any:
     """Declare one of the `known` words; the first is the default."""
 
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if value not in known:
             raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
         return str(value)
@@ -93,7 +93,7 @@ def choice(meaning: str, *known: str) -> Any:
 def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
     """Declare true or false; false if not given."""
 
-    def check(value: Any) -> bool:
+    def check(value: object) -> bool:
         if not isinstance(value, bool):
             raise ValueError(f"{shown(value)} must be true or false")
         return value
@@ -101,24 +101,17 @@ def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
     return _declared(Rule(meaning, "true or false", check, when), False)
 
 
-def fixed(value: Any) -> Any:
+def fixed(value: object) -> Any:
     """Fix a hyperparameter of the base class at `value`; it can no longer be given."""
     return dataclasses.field(default=value, init=False)
 
 
-def read(
-    cls: type[Sampler],
-    values: Mapping[str, Any],
-    source: str,
-    dimension: int | None,
-    elsewhere: Mapping[str, str] | None = None,
-) -> Sampler:
-    """Return an algorithm with these hyperparameters.
+def read(cls: type[Sampler], values: Mapping[str, Any], source: str, dimension: int | None) -> Sampler:
+    """Return an algorithm with these hyperparameters; `dimension` is d, None if not known yet.
 
-    `dimension` is d, None if not known yet. Errors name `source`, or for a key of `elsewhere` its place
-    there. Raises DpmcError for a value that is missing, unknown or breaks its rule.
+    Raises DpmcError naming `source` for a value that is missing, unknown or breaks its rule.
     """
-    return cls(**checked(cls, values, source, dimension, elsewhere))
+    return cls(**checked(cls, values, source, dimension))
 
 
 def checked(
@@ -132,8 +125,8 @@ def checked(
 ) -> dict[str, Any]:
     """Return hyperparameters as they are used, with defaults; raise DpmcError as `read` does.
 
-    `partial`: others are given later, so that none is missing. `calibrated` also allows hyperparameters that
-    only `calibrate` reads.
+    Errors name for a key of `elsewhere` its place there. `partial`: others are given later, so that none is
+    missing. `calibrated` also allows hyperparameters that only `calibrate` reads.
     """
 
     def wrong(key: str, rule: str) -> DpmcError:
@@ -170,7 +163,7 @@ def _fields(cls: type[Sampler], calibrated: bool) -> dict[str, Field[Any]]:
     return own | cls.calibration if calibrated else own
 
 
-def hyperparameters_in(content: Any, source: str, cell: Mapping[str, str] | None = None) -> dict[str, Any]:
+def hyperparameters_in(content: object, source: str, cell: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return hyperparameters from a mapping of them, or from a result of `tune`, which names its cell.
 
     Raises DpmcError if `content` is no mapping, or a result for another cell ("model" and "method").

@@ -2,7 +2,7 @@
 
 import argparse
 
-from dpmc.cli.given import check_output, problem_of, problem_of_rows
+from dpmc.cli.given import check_output, problem_of
 from dpmc.data import outputs
 from dpmc.studies import load_study
 
@@ -11,11 +11,7 @@ def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
     check_output(options, outputs.PROBLEM, [("--rows", options.rows)])
     study = load_study(options.study)
-    if options.rows is None:
-        problem = problem_of(study, options.model, dataset=options.data)
-    else:
-        problem = problem_of_rows(study, options.model, options.rows)
-    problem.write(options.output)
+    problem_of(study, options.model, dataset=options.data, rows=options.rows).write(options.output)
 
 
 def fetch(options: argparse.Namespace) -> None:

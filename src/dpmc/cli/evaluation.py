@@ -31,7 +31,7 @@ def evaluate(options: argparse.Namespace) -> None:
         raise DpmcError("--model: needed with --baselines")
     else:
         problem = datasets.with_exact_posterior(problem_of(study, options.model, options.data))
-        rows = cell.baseline_metrics(problem, study=study.name, model=options.model, dataset=problem.dataset)
+        rows = cell.baseline_metrics(problem, study.name)
     write_table(options.output, cell.COLUMNS, rows)
 
 

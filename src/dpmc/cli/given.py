@@ -38,11 +38,17 @@ def study_as_asked(options: argparse.Namespace) -> Study:
 
 
 def problem_of(
-    study: Study, label: str, file: Path | None = None, dataset: str | None = None, starts: int = 20
+    study: Study,
+    label: str,
+    file: Path | None = None,
+    dataset: str | None = None,
+    rows: Path | None = None,
+    starts: int = 20,
 ) -> "Problem":
     """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
 
-    Raises DpmcError for a file with another model or another number of rows than the study's.
+    Rows are in the file `rows`, in a CSV or Parquet `file`, or in that of the study. Raises DpmcError for a
+    file with another model or another number of rows than the study's.
     """
     from dpmc.data.problem import read_problem
 
@@ -55,25 +61,16 @@ def problem_of(
         if spec.n not in (None, problem.n):
             raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
         return problem
-    if file is None and dataset in (None, spec.data):
-        file = spec.rows_file
-    if file is not None:
-        return problem_of_rows(study, label, file, starts)
     from dpmc.data import datasets  # slow to import; a job that reads a problem file does not need it
 
-    name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
-    n = number_of_rows(study, label) if spec.rows_file else spec.n
-    starts = max(starts, study.start_points)
-    return datasets.build(label, spec.model, name, n, starts, spec.start, definition_of(study, label))
-
-
-def problem_of_rows(study: Study, label: str, file: Path, starts: int = 20) -> "Problem":
-    """Return the problem of a model and a user's rows."""
-    from dpmc.data import datasets
-
-    spec, rows, definition = study.model(label), read_rows(study, label, file), definition_of(study, label)
-    starts = max(starts, study.start_points)
-    problem = datasets.from_rows(label, spec.model, file.stem, rows, starts, str(file), definition)
+    definition, starts = definition_of(study, label), max(starts, study.start_points)
+    file = rows or file or (spec.rows_file if dataset in (None, spec.data) else None)
+    if file is None:
+        name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
+        n = number_of_rows(study, label) if spec.rows_file else spec.n
+        return datasets.build(label, spec.model, name, n, starts, spec.start, definition)
+    table = read_rows(study, label, file)
+    problem = datasets.from_rows(label, spec.model, file.stem, table, starts, str(file), definition)
     if spec.start == "true":
         problem.starts[:] = problem.true_theta
     return problem

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 from dpmc.cli.options import COMMANDS, parser
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import replacing
 
 LONGEST = 1000  #: characters of an error's line
 AT_ONCE = ("fetch", "budget", "init")  #: short commands, which do not report time and memory
+TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return 2
     try:
-        _run(options, began)
+        _execute(options, began)
     except BrokenPipeError:
         return 141
     except (DpmcError, OSError, MemoryError) as error:
@@ -45,20 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace, began: float) -> None:
-    """Run the command; print time and memory of this process and its children (benchmarks/ parses it)."""
+def _execute(options: argparse.Namespace, began: float) -> None:
+    """Run the command; report time and memory of this process and its children (benchmarks/ parses it)."""
     module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
     getattr(module, options.command)(options)
-    if options.command in AT_ONCE or options.quiet:
+    if options.command in AT_ONCE:
         return
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-    kilobytes = max(usage.ru_maxrss for usage in usages) / (1024 if sys.platform == "darwin" else 1)
-    print(
-        f"{options.command}: {cpu:.2f} s CPU in {time.monotonic() - began:.2f} s, "
-        f"at most {kilobytes / 1024:.0f} MB in a process",
-        file=sys.stderr,
-    )
+    unit = 1024**2 if sys.platform == "darwin" else 1024  # of ru_maxrss in a MiB
+    wall, peak = time.monotonic() - began, max(usage.ru_maxrss for usage in usages) / unit
+    if not options.quiet:
+        measured = f"{cpu:.2f} s CPU in {wall:.2f} s, at most {peak:.0f} MB in a process"
+        print(f"{options.command}: {measured}", file=sys.stderr)
+    if options.command == "sample" and options.times:
+        with replacing(options.times) as temporary:
+            temporary.write_text(f"{TIMES}\n{wall:.2f}\t{cpu:.2f}\t{peak:.0f}\n")
 
 
 def _in_one_line(error: Exception) -> str:

@@ -2,25 +2,66 @@
 
 import argparse
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from dpmc.cli.arguments import Parser, chains, file, number, positive, seconds, seed
 from dpmc.common.shipped import shipped
+from dpmc.common.values import MOST_CHAINS, count, decimal, whole
 from dpmc.common.version import __version__
 
+Value = TypeVar("Value")
 
-class Option(NamedTuple):
-    """An option or argument of a command."""
 
-    name: str
-    about: str | None  # for --help
-    keywords: dict[str, Any]  # of argparse
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message as one line and exit with 2."""
+        self.exit(2, f"dpmc: error: {' '.join(message.split())} (see {self.prog} --help)\n")
+
+
+def argument(read: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Turn a function that raises ValueError into a type of argparse that keeps its message."""
+
+    def convert(text: str) -> Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+number = argument(decimal)
+positive = argument(lambda text: count(whole(text)))
+seed = argument(lambda text: count(whole(text), least=0))
+chains = argument(lambda text: count(whole(text), most=MOST_CHAINS))
+
+
+@argument
+def seconds(text: str) -> float:
+    """Read a number of at least 0."""
+    value = decimal(text)
+    if value < 0.0:
+        raise ValueError(f"{text} must be at least 0")
+    return value
+
+
+@argument
+def file(text: str) -> Path:
+    """Return the path of a file; refuse an empty name and the name of a folder."""
+    if not Path(text).name or text.endswith("/"):
+        raise ValueError(f"{text!r} must be the name of a file")
+    return Path(text)
+
+
+Option = tuple[str, dict[str, Any]]  #: name and keywords of argparse
 
 
 def option(name: str, about: str | None = None, **keywords: Any) -> Option:
-    """Declare an option, as `add_argument` of argparse."""
-    return Option(name, about, keywords)
+    """Declare an option, as `add_argument` of argparse; `about` is for --help."""
+    return name, {"help": about, **keywords}
 
 
 def path(name: str, about: str | None = None, **keywords: Any) -> Option:
@@ -169,6 +210,7 @@ COMMANDS = {
             SHARED_CHAINS,
             DELTA,
             flag("--no-summary", "leave out the table at the end"),
+            path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
             option(
                 "--checkpoint-seconds",
                 "seconds between checkpoints (default: 20)",
@@ -299,9 +341,9 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"example: {command.example}",
             allow_abbrev=False,
         )
-        writes = any(declared.name == "--output" for declared in command.options)
-        for declared in (*command.options, *([FORCE] if writes else [])):
-            subparser.add_argument(declared.name, help=declared.about, **declared.keywords)
+        writes = "--output" in dict(command.options)
+        for option_name, keywords in (*command.options, *([FORCE] if writes else [])):
+            subparser.add_argument(option_name, **keywords)
         output = subparser.add_mutually_exclusive_group()
         output.add_argument("--quiet", action="store_true", help="print only errors and warnings")
         output.add_argument("--verbose", action="store_true", help="print the traceback of an error")

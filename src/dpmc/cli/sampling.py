@@ -42,6 +42,8 @@ def sample(options: argparse.Namespace) -> None:
         study.own_method(method.method)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     written = [Output("--output", file, outputs.CHAINS) for a in asked for file in a.files.values()]
+    if options.times is not None:  # a measurement, which each run replaces
+        written.append(Output("--times", options.times, outputs.STATE))
     outputs.check(written, inputs, options.force)
     definition_of(study, options.model)
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
@@ -53,7 +55,7 @@ def sample(options: argparse.Namespace) -> None:
     _say_what_runs_cost(cells, len(asked[0].seeds))
     with jobs.alone(all_jobs):
         # All are there if another process made them while this one waited.
-        if options.force or not all(output.path.exists() for output in written):
+        if options.force or not all(path.exists() for a in asked for path in a.files.values()):
             for job in all_jobs:
                 epsilons = " ".join(cell.epsilon for cell in job.cells)
                 name = f"{options.model} {job.cells[0].method} epsilon {epsilons}"

@@ -43,10 +43,9 @@ def tune(options: argparse.Namespace) -> None:
     outputs.check(written, [("--data", options.data)], options.force)
     if options.search:
         result = _search(study, options, table)
-    elif not study.is_tried(options.model, options.method):
-        result = pinned.untried(study, options.model, options.method)
     else:
-        problem = _tuning_problem(study, options)
+        tried = study.is_tried(options.model, options.method)
+        problem = _tuning_problem(study, options) if tried else None
         progress = None if options.quiet else reporter(f"tune {options.model} {options.method}")
         result = pinned.pinned(study, options.model, options.method, problem, progress)
     with files.replacing(options.output) as temporary:

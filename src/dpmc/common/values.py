@@ -2,9 +2,12 @@
 
 import math
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
 MOST = 10**9
@@ -63,7 +66,7 @@ def real(value: Any) -> float:
     raise ValueError(f"{shown(value)} is not a number")
 
 
-def positive(value: Any, where: str) -> float:
+def positive(value: object, where: str) -> float:
     """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
     try:
         number = real(value)
@@ -74,7 +77,7 @@ def positive(value: Any, where: str) -> float:
     return number
 
 
-def delta_below(value: Any, n: int) -> float:
+def delta_below(value: object, n: int) -> float:
     """Return δ as a number greater than 0 and less than 1/n; raise ValueError otherwise.
 
     At δ = 1/n a mechanism may publish a whole row, drawn at random.
@@ -101,7 +104,7 @@ def count(value: Any, least: int = 1, most: int = MOST) -> int:
     return number
 
 
-def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
+def array(value: object, shape: tuple[int | None, ...], where: str) -> "np.ndarray":
     """Return an array of finite real numbers of this shape; None in `shape`: any length.
 
     Raises DpmcError otherwise; its message begins with `where`.
@@ -109,23 +112,23 @@ def array(value: Any, shape: tuple[int | None, ...], where: str) -> Any:
     import numpy as np
 
     try:
-        found = np.asarray(value)
+        numbers = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
         raise DpmcError(f"{where}: {shown(value)} must be an array of numbers") from None
-    if found.dtype.kind not in "fiu":
+    if numbers.dtype.kind not in "fiu":
         raise DpmcError(f"{where}: {shown(value)} must be an array of real numbers")
-    fits = found.ndim == len(shape) and all(
-        wanted is None or wanted == size for wanted, size in zip(shape, found.shape, strict=True)
+    fits = numbers.ndim == len(shape) and all(
+        wanted is None or wanted == size for wanted, size in zip(shape, numbers.shape, strict=True)
     )
     if not fits:
         text = tuple("any" if size is None else size for size in shape)
-        raise DpmcError(f"{where}: shape {found.shape} must be {text}")
-    if not np.isfinite(found).all():
+        raise DpmcError(f"{where}: shape {numbers.shape} must be {text}")
+    if not np.isfinite(numbers).all():
         raise DpmcError(f"{where}: has a value that is NaN or infinite")
-    return found.astype(float, copy=False)
+    return numbers.astype(float, copy=False)
 
 
-def shown(value: Any, most: int = 60) -> str:
+def shown(value: object, most: int = 60) -> str:
     """Return the `repr` of a value in one line of at most `most` characters."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
         return f"a number of more than {most} digits"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -138,10 +138,19 @@ class ChainFile:
         )
 
 
+#: Attributes that metrics and figures read: those that must be there, and those that they use if there.
+TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
+COUNTS = {"seed": 0, "iterations": 0, "n": 1, "rows_per_evaluation": 1}  # each with its least value
+COUNTS |= {"ratio_evaluations_per_iteration": 0, "gradient_evaluations_per_iteration": 0}
+OPTIONAL_TEXTS = ("variant", "epsilon_kind", "algorithm", "caveat")
+OPTIONAL_COUNTS = {"thin": 1, "chains": 1, "dimension": 1}
+
+
 def read_chain(path: str | Path) -> ChainFile:
     """Read one chain file.
 
-    Raises DpmcError for a file that is missing, truncated or not a chain file.
+    Raises DpmcError for a file that is missing, truncated or not a chain file, and if its attributes or
+    counts are damaged or do not fit its draws.
     """
     with reading(path) as file:
         check_schema(path, file.attrs)
@@ -160,7 +169,7 @@ def read_chain(path: str | Path) -> ChainFile:
             totals=totals,
             rows_used=values_of(stats, "rows_used") if "rows_used" in stats.variables else None,
         )
-    _check(chain)
+        _check(chain)  # here, so that `reading` names the file
     return chain
 
 
@@ -174,45 +183,26 @@ def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
         )
 
 
-#: Attributes that metrics and figures need, and those that they use if there: texts, or the least of a count.
-NEEDED: dict[str, Any] = {
-    **dict.fromkeys(("study", "model", "method", "epsilon", "dataset", "status", "ledger"), str),
-    **dict.fromkeys(("seed", "iterations"), 0),
-    **dict.fromkeys(("n", "rows_per_evaluation"), 1),
-    **dict.fromkeys(("ratio_evaluations_per_iteration", "gradient_evaluations_per_iteration"), 0),
-}
-USED: dict[str, Any] = {
-    **dict.fromkeys(("thin", "chains", "dimension"), 1),
-    **dict.fromkeys(("variant", "epsilon_kind", "algorithm", "caveat"), str),
-    "budget_iterations": 0,
-}
-
-
 def _check(chain: ChainFile) -> None:
-    """Raise DpmcError if a chain file's attributes or counts are damaged, or do not fit its draws."""
-
-    def refuse(key: str, rule: str) -> NoReturn:
-        raise DpmcError(f"{chain.path}: {key}: {rule}")
-
+    """Raise KeyError, TypeError or ValueError for attributes and counts that are damaged or do not fit."""
     attrs = chain.attrs
-    for key, rule in (NEEDED | USED).items():
-        if key not in attrs:
-            if key in NEEDED:
-                refuse(key, "missing: is not the file expected here, or is damaged")
-        elif rule is str:
-            if not isinstance(attrs[key], str):
-                refuse(key, f"{shown(attrs[key])} must be a text")
-        elif key != "budget_iterations" or str(attrs[key]) != "inf":
-            try:
-                count(attrs[key], rule, most=2**63)
-            except ValueError as error:
-                refuse(key, str(error))
+    for key in (*TEXTS, *(key for key in OPTIONAL_TEXTS if key in attrs)):
+        if not isinstance(attrs[key], str):
+            raise TypeError(f"{key}: {shown(attrs[key])} must be a text")
+    counts = COUNTS | {key: least for key, least in OPTIONAL_COUNTS.items() if key in attrs}
+    if str(attrs.get("budget_iterations", "inf")) != "inf":
+        counts |= {"budget_iterations": 0}
+    for key, least in counts.items():
+        try:
+            count(attrs[key], least, most=2**63)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
     try:
         canonical_epsilon(attrs["epsilon"])
     except DpmcError as error:
-        raise DpmcError(f"{chain.path}: {error}") from None
+        raise ValueError(str(error)) from None
     if chain.draws.ndim != 3:
-        refuse("theta", f"shape {chain.draws.shape} must be of chains, draws and parameters")
+        raise ValueError(f"theta: shape {chain.draws.shape} must be of chains, draws and parameters")
     chains, _, d = chain.draws.shape
     kept = attrs["iterations"] // attrs.get("thin", 1)
     shapes = {
@@ -222,22 +212,21 @@ def _check(chain: ChainFile) -> None:
     }
     for key, (values, shape) in shapes.items():
         if values is not None and values.shape != shape:
-            refuse(key, f"shape {values.shape} must be {shape} after {attrs['iterations']} iterations")
+            after = f"after {attrs['iterations']} iterations"
+            raise ValueError(f"{key}: shape {values.shape} must be {shape} {after}")
     for key, totals in chain.totals.items():
         if totals.dtype.kind not in "iu" or totals.shape != (chains,) or (totals < 0).any():
-            refuse(f"{key}_total", f"{shown(totals.tolist())} must be counts, one for each chain")
+            raise ValueError(f"{key}_total: {shown(totals.tolist())} must be counts, one for each chain")
     try:
         _check_ledger(json.loads(attrs["ledger"]))
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
-        refuse("ledger", f"is damaged ({type(error).__name__}: {error})")
+        raise ValueError(f"ledger: is damaged: {type(error).__name__}: {error}") from None
 
 
 def _check_ledger(ledger: Any) -> None:
     """Raise an error if a part of the ledger that is read later is missing or wrong."""
     from dpmc.privacy.events import from_json
 
-    if not isinstance(ledger, dict):
-        raise TypeError(f"{shown(ledger)} must be a mapping")
     from_json([*ledger["performed"], *ledger["forfeited"]])
     for text in (ledger["accountant"]["name"], ledger["accountant"]["version"]):
         if not isinstance(text, str | int):

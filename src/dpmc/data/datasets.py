@@ -6,18 +6,18 @@ evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by 
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from dpmc import models
-from dpmc.base import SimulatingModel
+from dpmc.base import Model, Posterior, SimulatingModel
+from dpmc.common import threefry
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import MOST_STARTS, array
-from dpmc.data import histogram, images, published, tables
+from dpmc.data import histogram, images, published
 from dpmc.data.problem import Problem
 from dpmc.evaluators import calls
 from dpmc.models import Definition
@@ -100,11 +100,6 @@ def from_rows(
     return _problem(label, model_id, name, definition or models.definition(model_id), rows, starts, source)
 
 
-def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
-    """Read rows (n, d_x) from a table, all columns or those named; see `tables.read_table`."""
-    return tables.read_table(source, columns)[0]
-
-
 def _generated_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     """Return published rows, or rows that are simulated for this data set."""
     model, theta = definition.model, definition.true_theta
@@ -114,20 +109,19 @@ def _generated_rows(model_id: str, definition: Definition, n: int, label: str, d
         return published.circle_rows(n)
     if dataset == "published" and isinstance(model, Gaussian):
         covariance = np.linalg.inv(model.precision)
-        return published.gaussian_rows(n, covariance, theta, published.GAUSSIAN_SEEDS[model_id])
+        key = threefry.key(published.GAUSSIAN_SEEDS[model_id])
+        return threefry.multivariate_normal(key, theta, covariance, n)
     if dataset == "published":
         raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
     if not hasattr(model, "simulate"):
-        hint = "say tuning: {mode: none}" if dataset == "tuning" else "give its rows as a file"
-        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n){or_draw(model)}: {hint}")
+        draw = " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
+        hint = "give its rows as a file"
+        if dataset == "tuning":
+            hint = "give public rows, or say tuning: {mode: none}"
+        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n){draw}: {hint}")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)
-
-
-def or_draw(model: Any) -> str:
-    """Return what a regression may have in place of `simulate`, to end a message; "" for other models."""
-    return " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
 
 
 def _simulated_rows(
@@ -212,7 +206,7 @@ def with_exact_posterior(problem: Problem) -> Problem:
 
 
 def _starts(
-    model: Any, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
+    model: Model, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
 ) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
@@ -254,7 +248,7 @@ def _image_problem(
     return problem
 
 
-def _exact_draws(posterior: Any, problem: Problem) -> list[np.ndarray]:
+def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
     """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
     if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
         shape = (posterior.model.a, posterior.model.b, posterior.model.m)
@@ -264,7 +258,7 @@ def _exact_draws(posterior: Any, problem: Problem) -> list[np.ndarray]:
         ]
     if problem.dataset == "published" and isinstance(posterior, GaussianPosterior):
         return [
-            published.gaussian_posterior_draws(key, REFERENCE_DRAWS, posterior.centre, posterior.spread)
+            threefry.multivariate_normal(key, posterior.centre, posterior.spread, REFERENCE_DRAWS)
             for key in published.posterior_keys("gaussian")
         ]
     generators = (stream("posterior", problem.dataset, problem.label, i) for i in range(1 + BASELINES))

@@ -7,18 +7,14 @@ pieces, and use `symmetric_kl_of_counts`.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmc.common.errors import DpmcError
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 EDGES = 100  # an axis
 FLOOR = 1e-13  # least probability of a bin
 
 
-def equal_edges(draws: Floats, number: int = EDGES) -> Floats:
+def equal_edges(draws: np.ndarray, number: int = EDGES) -> np.ndarray:
     """Return `number` equally spaced edges per axis, (d, number), from least to greatest of the draws (k, d).
 
     Raises DpmcError if there are no draws, or if all are equal on some axis.
@@ -28,7 +24,7 @@ def equal_edges(draws: Floats, number: int = EDGES) -> Floats:
     return np.linspace(draws.min(axis=0), draws.max(axis=0), number, axis=1)
 
 
-def bin_indices(draws: Floats, edges: Floats) -> Counts:
+def bin_indices(draws: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the flat bin number of each of the draws (k, d) on the grid of edges (d, e); −1 outside it.
 
     Bins are numbered with the last axis fastest, from 0 to (e−1)^d − 1. A bin includes its lower edge, the
@@ -42,7 +38,7 @@ def bin_indices(draws: Floats, edges: Floats) -> Counts:
     return np.where(inside, numbers, -1)
 
 
-def bin_counts(draws: Floats, edges: Floats) -> tuple[Counts, int]:
+def bin_counts(draws: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
     """Return how many of the draws (k, d) fall into each bin, (e−1, …, e−1), and how many outside."""
     dimension, bins = len(edges), edges.shape[1] - 1
     numbers = bin_indices(draws, edges)
@@ -51,7 +47,7 @@ def bin_counts(draws: Floats, edges: Floats) -> tuple[Counts, int]:
     return counts, len(draws) - len(kept)
 
 
-def symmetric_kl_of_counts(counts: Counts, truth: Counts) -> float:
+def symmetric_kl_of_counts(counts: np.ndarray, truth: np.ndarray) -> float:
     """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal bins, in nats.
 
     Without draws on the grid every bin has the floor, which gives nearly the greatest possible value.
@@ -60,18 +56,18 @@ def symmetric_kl_of_counts(counts: Counts, truth: Counts) -> float:
     return float(0.5 * np.sum((p - q) * np.log(p / q)))
 
 
-def symmetric_kl(draws: Floats, edges: Floats, truth: Counts) -> tuple[float, int]:
+def symmetric_kl(draws: np.ndarray, edges: np.ndarray, truth: np.ndarray) -> tuple[float, int]:
     """Return the symmetric KL divergence of draws (k, d) from a histogram, and how many were dropped."""
     counts, dropped = bin_counts(draws, edges)
     return symmetric_kl_of_counts(counts, truth), dropped
 
 
-def accuracy(theta: Floats, rows: Floats) -> float:
+def accuracy(theta: np.ndarray, rows: np.ndarray) -> float:
     """Return the share of rows (label 0 or 1, x), (m, 1 + d), with θ·x > 0 if and only if the label is 1."""
     return float(np.mean((rows[:, 1:] @ theta > 0) == (rows[:, 0] > 0.5)))
 
 
-def _probabilities(counts: Counts) -> Floats:
+def _probabilities(counts: np.ndarray) -> np.ndarray:
     flat = counts.reshape(-1).astype(float)
-    floored: Floats = np.maximum(flat / max(flat.sum(), 1.0), FLOOR)
+    floored: np.ndarray = np.maximum(flat / max(flat.sum(), 1.0), FLOOR)
     return floored

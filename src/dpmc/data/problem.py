@@ -4,12 +4,12 @@ import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dpmc import models
-from dpmc.base import Evaluator
+from dpmc.base import Evaluator, Model, SimulatingModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, real, shown
@@ -49,7 +49,7 @@ class Problem:
     label: str  # name of the model in the study
     model_id: str  # catalogue id, or module:Class
     dataset: str  # published, fresh-r, tuning, or a name given by the user
-    model: Any
+    model: Model
     rows: np.ndarray  # (n, d_x), private
     temperature: float  # T
     starts: np.ndarray  # (s, d)
@@ -108,8 +108,7 @@ class Problem:
 
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
-        model: Any = self.model
-        d, own_model = self.dimension, ":" in self.model_id
+        model, d, own_model = self.model, self.dimension, ":" in self.model_id
         sizes: dict[str, int | None] = {"parameter": d, "parameter_": d}
         sizes |= {f"bin_{axis}": self.histogram_edges.shape[-1] - 1 for axis in range(d)}
         for name, dims in self._dimensions().items():
@@ -122,7 +121,7 @@ class Problem:
         if own_model:
             columns = getattr(model, "columns", None)
         else:
-            columns = model.simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
+            columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
         if columns not in (None, self.rows.shape[1]):
             raise DpmcError(
                 f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {columns}"
@@ -140,7 +139,7 @@ class Problem:
                 model.check_rows(self.rows)
         for index, start in enumerate(self.starts if own_model else ()):
             try:
-                value: Any = float(model.log_prior(start.copy()))
+                value: object = float(model.log_prior(start.copy()))
             except (TypeError, ValueError) as error:  # it returned something else than a number
                 value = error
             if not isinstance(value, float) or not value < np.inf:

@@ -46,11 +46,6 @@ def circle_rows(n: int) -> Floats:
     return threefry.normal(threefry.split(threefry.key(CIRCLE_SEED))[1], (n, 1)) + 3.0
 
 
-def gaussian_rows(n: int, covariance: npt.ArrayLike, true_theta: npt.ArrayLike, seed: int) -> Floats:
-    """Return rows (n, d) of a published correlated Gaussian, x ~ N(θ, covariance); see `GAUSSIAN_SEEDS`."""
-    return threefry.multivariate_normal(threefry.key(seed), true_theta, covariance, n)
-
-
 def banana_posterior_draws(
     key: Key, size: int, mu: npt.ArrayLike, variance: npt.ArrayLike, a: float, b: float = 0.0, m: float = 0.0
 ) -> Floats:
@@ -62,15 +57,6 @@ def banana_posterior_draws(
     draws = _by_blocks(key, size, np.asarray(mu), np.sqrt(variance))
     draws[:, 1] -= a * (draws[:, 0] - m) ** 2 + b
     return draws
-
-
-def gaussian_posterior_draws(key: Key, size: int, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> Floats:
-    """Draw (size, d) from N(mean, covariance), the exact posterior of a Gaussian with known covariance.
-
-    The published draws take 100 for the prior *variance*, although the published samplers' prior has it as a
-    standard deviation.
-    """
-    return threefry.multivariate_normal(key, mean, covariance, size)
 
 
 def posterior_keys(family: str) -> list[Key]:

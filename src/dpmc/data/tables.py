@@ -12,6 +12,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
 if TYPE_CHECKING:
+    import xarray
     from pandas import DataFrame
 
 SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
@@ -24,8 +25,8 @@ MISSING = re.compile(
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return rows (n, k) of a table and the names of their columns; () if they have none.
+def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+    """Return the rows (n, k) of a table.
 
     Parameters
     ----------
@@ -39,11 +40,11 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
     import pandas  # slow to import
 
     if isinstance(source, str | Path):
-        return _file(Path(source), columns)
+        return _read_file(Path(source), columns)
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
-        source = _frame(source, where)
+        source = _table_of(source, where)
     elif kind != "pandas":
         if np.ma.isMaskedArray(source):
             source = np.ma.filled(source.astype(float), np.nan)
@@ -54,11 +55,11 @@ def read_table(source: Any, columns: Sequence[str] | None = None) -> tuple[np.nd
         if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
             raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
         source = pandas.DataFrame(source)
-    return _from_frame(source.to_frame() if source.ndim == 1 else source, columns, where)
+    return _rows_of(source.to_frame() if source.ndim == 1 else source, columns, where)
 
 
-def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Read rows and names of a file, by its suffix."""
+def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
+    """Read the rows of a file, by its suffix."""
     try:
         path.open("rb").close()
         if path.suffix == ".csv":
@@ -71,20 +72,20 @@ def _file(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[
         if path.suffix == ".parquet":
             import pandas
 
-            frame = pandas.read_parquet(path)
+            table = pandas.read_parquet(path)
         else:
             import xarray
 
             with xarray.open_dataset(path) as dataset:
-                frame = _frame(dataset.map(_unwritten_as_nan), str(path))
+                table = _table_of(dataset.map(_unwritten_as_nan), str(path))
     except ImportError:
         raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
         raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
-    return _from_frame(frame, columns, str(path))
+    return _rows_of(table, columns, str(path))
 
 
-def _unwritten_as_nan(variable: Any) -> Any:
+def _unwritten_as_nan(variable: "xarray.DataArray") -> "xarray.DataArray":
     """Return a variable of a NetCDF file with NaN for values that were never written.
 
     They hold the default fill value, of which xarray knows only if the variable names it. Whole numbers of
@@ -102,7 +103,7 @@ def _unwritten_as_nan(variable: Any) -> Any:
     return variable.where(variable != kind.type(fill))
 
 
-def _frame(data: Any, where: str) -> Any:
+def _table_of(data: Any, where: str) -> Any:
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
@@ -114,19 +115,15 @@ def _frame(data: Any, where: str) -> Any:
     return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
 
 
-def _from_frame(
-    frame: "DataFrame", columns: Sequence[str] | None, where: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return rows and names of a data frame; () if its columns have no names."""
-    named = any(isinstance(name, str) for name in frame.columns)
-    names = tuple(map(str, frame.columns)) if named else ()
-    chosen, names = _chosen(names, frame.shape[1], columns, where)
-    labels = names or tuple(map(str, chosen))
-    if frame.empty:
+def _rows_of(table: "DataFrame", columns: Sequence[str] | None, where: str) -> np.ndarray:
+    """Return the rows of a data frame, whose columns may have no names."""
+    named = any(isinstance(name, str) for name in table.columns)
+    chosen = _chosen(list(map(str, table.columns)) if named else [], table.shape[1], columns, where)
+    if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     parts = []
-    for i, label in zip(chosen, labels, strict=True):
-        column = frame.iloc[:, i]
+    for i, label in chosen.items():
+        column = table.iloc[:, i]
         if getattr(column.dtype, "kind", "O") not in "fiub":
             wrong = next((value for value in column if not isinstance(value, int | float)), column.dtype)
             raise DpmcError(f"{where}: column {label}: {shown(wrong)} is not a number")
@@ -134,12 +131,13 @@ def _from_frame(
             parts.append(column.to_numpy(dtype=float, na_value=np.nan))
     rows = np.column_stack(parts)
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
-        raise DpmcError(f"{where}: row {row}, column {labels[i]}: is NaN or infinite, must be a number")
-    return rows, names
+        label = list(chosen.values())[i]
+        raise DpmcError(f"{where}: row {row}, column {label}: is NaN or infinite, must be a number")
+    return rows
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Read rows and names of a CSV file with or without a line of names.
+def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
+    """Read the rows of a CSV file with or without a line of names.
 
     Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
     the noise, would depend on the rows. A blank line is a row without values, which is refused.
@@ -170,8 +168,8 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
     width, first = table.shape[1], list(table.iloc[0])
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
-    header = tuple(first) if _is_header(first, path) else ()
-    chosen, names = _chosen(header, width, columns, str(path))
+    header = first if _is_header(first, path) else []
+    chosen = list(_chosen(header, width, columns, str(path)))
     table = table.iloc[1 if header else 0 :, chosen]
     if table.empty:
         raise DpmcError(f"{path}: holds no rows")
@@ -181,7 +179,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> tuple[np.ndarray, tu
         value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
         what = f": {shown(value)} is not a number" if value else " is missing; every line must be a row"
         raise DpmcError(f"{path}: line {table.index[row] + 1}: column {label}{what}")
-    return rows, names
+    return rows
 
 
 def _is_header(items: list[str], path: Path) -> bool:
@@ -202,17 +200,15 @@ def _is_header(items: list[str], path: Path) -> bool:
     return all(item and not number for item, number in zip(items, numbers, strict=True))
 
 
-def _chosen(
-    names: tuple[str, ...], width: int, columns: Sequence[str] | None, where: str
-) -> tuple[list[int], tuple[str, ...]]:
-    """Return indices and names of the requested columns."""
+def _chosen(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
+    """Return the indices of the requested columns, each with its name, or its number as text."""
     if not names:
         if columns is not None and len(columns) != width:
             raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
-        return list(range(width)), tuple(columns or ())
+        return dict(enumerate(columns or map(str, range(width))))
     for name in columns or names:
         if names.count(name) > 1:
             raise DpmcError(f"{where}: two columns have the same name, {name}")
         if name not in names:
             raise DpmcError(f"{where}: has no column {shown(name)}; it has {', '.join(names)}")
-    return [names.index(name) for name in columns or names], tuple(columns or names)
+    return {names.index(name): name for name in columns or names}

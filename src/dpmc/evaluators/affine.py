@@ -18,8 +18,7 @@ import numpy as np
 
 from dpmc.base import AffineModel
 from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.calls import statistics
-from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.evaluators.generic import StatisticsEvaluator
 
 Sums = tuple[np.ndarray, np.ndarray]
 
@@ -35,24 +34,12 @@ class Blocks(NamedTuple):
     scale: np.ndarray  # (k,)
 
 
-class AffineEvaluator(GenericEvaluator):
+class AffineEvaluator(StatisticsEvaluator):
     """Clipped sums over rows (n, d_x) of a model with `statistics`, `ratio_form` and `gradient_form`."""
 
     name = "affine"
 
     _model: AffineModel
-
-    def __init__(self, model: AffineModel, rows: np.ndarray) -> None:
-        super().__init__(model, rows)
-        self._statistics = statistics(model, rows)  # (n, k)
-
-    @functools.cached_property
-    def _finite(self) -> np.ndarray:
-        return layout.finite_rows(self._statistics)
-
-    @functools.cached_property
-    def _table(self) -> np.ndarray:
-        return layout.table(self._statistics)
 
     @functools.cached_property
     def _totals(self) -> np.ndarray:

@@ -6,7 +6,6 @@ Every sensitivity bound needs one value for each row. So shapes are checked at e
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-def real_array(result: Any, shape: tuple[int, ...], where: str) -> np.ndarray:
+def real_array(result: object, shape: tuple[int, ...], where: str) -> np.ndarray:
     """Return `result` as floats if it is an array of real numbers of this shape.
 
     Raises WrongResult otherwise; its message begins with `where`.

@@ -1,13 +1,15 @@
 """Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
+import functools
 from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 
-from dpmc.base import GradientModel, Model
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
+from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient
+from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics
 
 
 class GenericEvaluator:
@@ -81,6 +83,29 @@ class GenericEvaluator:
         """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
         rows = [self._drawn(its) for its in chosen]
         return np.array([self._ratios(*move) for move in zip(theta, proposal, rows, strict=True)])
+
+
+class StatisticsEvaluator(GenericEvaluator):
+    """Base of evaluators that read statistics of the rows in place of the rows."""
+
+    def __init__(self, model: AffineModel | SoftplusModel, rows: np.ndarray) -> None:
+        super().__init__(model, rows)
+        self._statistics = statistics(model, rows)  # (n, k)
+
+    @functools.cached_property
+    def _finite(self) -> np.ndarray:
+        """The statistics (m, k) of rows for which all are finite; the others contribute 0 to every sum."""
+        finite = np.isfinite(self._statistics).all(axis=1)
+        if not finite.any():
+            raise DpmcError("statistics: not finite for any row")
+        return self._statistics if finite.all() else self._statistics[finite]
+
+    @functools.cached_property
+    def _table(self) -> np.ndarray:
+        """The statistics (n, k) in C order; a row with a value that is not finite is all NaN."""
+        rows = np.array(self._statistics, order="C")
+        rows[~np.isfinite(rows).all(axis=1)] = np.nan
+        return rows
 
 
 def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:

@@ -745,10 +745,10 @@ def uniform(word, k):
 @njit(**EXACT_ORDER)
 def uniforms(words, k):
     """Return the k-th uniform number of each word (chains,)."""
-    found = np.empty(words.shape[0])
+    numbers = np.empty(words.shape[0])
     for c in range(words.shape[0]):
-        found[c] = uniform(words[c], k)
-    return found
+        numbers[c] = uniform(words[c], k)
+    return numbers
 
 
 @njit(**EXACT_ORDER)
@@ -806,7 +806,7 @@ def pair_sum(rows, row_weights, columns, column_weights, scale, later):
     are added in order. Vector instructions work on neighbouring columns, so the order of a sum does not
     depend on their width.
     """
-    # Direct differences: ||x||^2 + ||y||^2 - 2xy loses all digits for tight posteriors far from the origin.
+    # Direct differences: ||x||^2 + ||y||^2 - 2xy loses all digits for narrow posteriors far from the origin.
     squares, sums = np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
     for begin in range(0, columns.shape[1], BLOCK):

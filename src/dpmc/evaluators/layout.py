@@ -2,27 +2,7 @@
 
 import numpy as np
 
-from dpmc.common.errors import DpmcError
 from dpmc.evaluators.kernels import BLOCK, STRIP
-
-
-def finite_rows(statistics: np.ndarray) -> np.ndarray:
-    """Return the rows (m, k) of statistics (n, k) that are finite; the others contribute 0 to every sum.
-
-    Raises DpmcError if there are none.
-    """
-    statistics = np.asarray(statistics, dtype=float)
-    finite = np.isfinite(statistics).all(axis=1)
-    if not finite.any():
-        raise DpmcError("statistics: not finite for any row")
-    return statistics if finite.all() else statistics[finite]
-
-
-def table(statistics: np.ndarray) -> np.ndarray:
-    """Return statistics (n, k) in C order; a row with a value that is not finite is all NaN."""
-    rows = np.array(statistics, dtype=float, order="C")
-    rows[~np.isfinite(rows).all(axis=1)] = np.nan
-    return rows
 
 
 def blocks(statistics: np.ndarray) -> np.ndarray:

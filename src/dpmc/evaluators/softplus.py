@@ -10,29 +10,19 @@ import numpy as np
 
 from dpmc.base import SoftplusModel
 from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.calls import statistics
-from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.evaluators.generic import StatisticsEvaluator
 
 
-class SoftplusEvaluator(GenericEvaluator):
+class SoftplusEvaluator(StatisticsEvaluator):
     """Clipped sums over rows (n, d_x) of a model with `statistics`, `line`, `link` and `sign`."""
 
     name = "softplus"
 
     _model: SoftplusModel
 
-    def __init__(self, model: SoftplusModel, rows: np.ndarray) -> None:
-        super().__init__(model, rows)
-        self._statistics = statistics(model, rows)  # (n, k)
-
     @functools.cached_property
     def _blocks(self) -> tuple[np.ndarray, int]:
-        finite = layout.finite_rows(self._statistics)
-        return layout.blocks(finite), len(finite)
-
-    @functools.cached_property
-    def _table(self) -> np.ndarray:
-        return layout.table(self._statistics)
+        return layout.blocks(self._finite), len(self._finite)
 
     def _move(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return the change of (α, γ), then (β, η) before and after: (chains, 3, k), (chains, 3); and s."""

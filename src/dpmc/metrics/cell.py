@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.streams import stream as named_stream
+from dpmc.common.streams import stream
 from dpmc.data.histogram import accuracy, symmetric_kl
-from dpmc.metrics.errors import covariance_error, mean_error
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
 from dpmc.metrics.table import COLUMNS as COLUMNS
@@ -28,9 +26,7 @@ if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
     from dpmc.data.problem import Problem
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
-Stream = Callable[..., np.random.Generator]
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
 DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
@@ -51,7 +47,7 @@ class Convergence(NamedTuple):
     mcse_mean_max: float
 
 
-def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
+def second_half(draws: np.ndarray, iterations: int, thin: int = 1) -> np.ndarray:
     """Return the kept draws: iterations (k + 1) // 2 ... k of theta_0 ... theta_k (Section 6.3).
 
     `draws` is (chains, draws, d) and holds iterations thin, 2 thin, ...; k = 33 keeps 17.
@@ -60,12 +56,28 @@ def second_half(draws: Floats, iterations: int, thin: int = 1) -> Floats:
     return draws[:, iteration >= (iterations + 1) // 2]
 
 
-def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream = named_stream) -> list[Row]:
+def mean_error(draws: np.ndarray, exact_mean: np.ndarray) -> float:
+    """Return the Euclidean distance of the mean of the draws (count, d) from the exact mean (d,)."""
+    return float(np.linalg.norm(draws.mean(axis=0) - exact_mean))
+
+
+def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
+    """Return the Frobenius norm of the draws' covariance (divisor count - 1) minus the exact one (d, d).
+
+    `draws` is (count, d) with count at least 2. In squared units of the parameter.
+    """
+    centred = draws - draws.mean(axis=0)
+    # einsum, not BLAS: bit-identical for any number of threads.
+    covariance = np.einsum("ni,nj->ij", centred, centred) / (len(draws) - 1)
+    return float(np.linalg.norm(covariance - exact_covariance))
+
+
+def cell_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
 
     Raises DpmcError as `seed_metrics` does.
     """
-    rows = seed_metrics(chains, problem, stream)
+    rows = seed_metrics(chains, problem)
     chains = _by_seed(chains)
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
     names = [str(chains[0].attrs[key]) for key in CELL_KEYS[:4]]
@@ -74,11 +86,11 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream =
     return rows + _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent], variant)
 
 
-def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream = named_stream) -> list[Row]:
+def seed_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
-    `stream(*names)` gives the generator of the MMD's random pairs, keyed by data set, model, method, epsilon
-    and seed, so that a value does not depend on which other cells are evaluated.
+    The MMD's random pairs are keyed by data set, model, method, epsilon and seed, so that a value does not
+    depend on which other cells are evaluated.
 
     Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
     """
@@ -93,13 +105,11 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem, stream: Stream =
                 f"the data file's reference draws have {dimension}"
             )
         names = [str(chain.attrs[key]) for key in CELL_KEYS[:4]]
-        rows += _rows(names, seed, *_seed_metrics(chain, problem, stream))
+        rows += _rows(names, seed, *_seed_metrics(chain, problem))
     return rows
 
 
-def metrics_of_cells(
-    chains: Iterable[ChainFile], problem: Problem, stream: Stream = named_stream
-) -> list[Row]:
+def metrics_of_cells(chains: Iterable[ChainFile], problem: Problem) -> list[Row]:
     """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
 
     Chains must come cell by cell, so that only one cell's are in memory.
@@ -116,24 +126,22 @@ def metrics_of_cells(
         for key, first, other in zip(CELL_KEYS, seen[0], names, strict=True):
             if key in ("study", "model", "dataset") and first != other:
                 raise DpmcError(f"metrics: {key} is {first!r} in one chain file and {other!r} in another")
-        rows += cell_metrics(list(group), problem, stream)
+        rows += cell_metrics(list(group), problem)
     return rows
 
 
-def baseline_metrics(
-    problem: Problem, *, study: str, model: str, dataset: str, stream: Stream = named_stream
-) -> list[Row]:
+def baseline_metrics(problem: Problem, study: str) -> list[Row]:
     """Return MMD and mean error of each baseline, an exact sample: the lowest attainable values.
 
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
     rows: list[Row] = []
     for index, sample in enumerate(problem.baselines):
-        generator = stream(dataset, model, "baseline", "", index, "mmd")
+        generator = stream(problem.dataset, problem.label, "baseline", "", index, "mmd")
         values = {"mmd": published_mmd(sample, problem.reference, generator)}
         if np.all(np.isfinite(problem.posterior_mean)):
             values["mean_error"] = mean_error(sample, problem.posterior_mean)
-        rows += _rows((study, model, "baseline", ""), index, values, [])
+        rows += _rows((study, problem.label, "baseline", ""), index, values, [])
     return rows
 
 
@@ -158,12 +166,12 @@ def _rows(
     return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
-def _kept(chain: ChainFile) -> Floats:
+def _kept(chain: ChainFile) -> np.ndarray:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
 
-def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[dict[str, float], list[str]]:
+def _seed_metrics(chain: ChainFile, problem: Problem) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric, and the reasons for missing ones."""
     attrs, iterations = chain.attrs, int(chain.attrs["iterations"])
     kept = _kept(chain)
@@ -178,8 +186,8 @@ def _seed_metrics(chain: ChainFile, problem: Problem, stream: Stream) -> tuple[d
         return values, [*reasons, f"{', '.join(DISTANCES)}: no kept draws (iterations: {iterations})"]
     if not np.all(np.isfinite(pooled)):
         return values, [*reasons, f"{', '.join(DISTANCES)}: some draws are not finite"]
-    names = (*(str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")), int(attrs["seed"]))
-    generator = stream(*names, "mmd")
+    names = [str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
+    generator = stream(*names, int(attrs["seed"]), "mmd")
     missing: dict[str, list[str]] = {}  # reason -> metrics
     for name, (needed, fewest, distance) in DISTANCES.items():
         exact = getattr(problem, needed)
@@ -265,7 +273,7 @@ def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float],
         return {}, [f"{', '.join(Convergence._fields)}: {error}"]
 
 
-def convergence(draws: Floats) -> Convergence:
+def convergence(draws: np.ndarray) -> Convergence:
     """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
 
     `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain is that of

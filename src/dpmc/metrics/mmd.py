@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmc.evaluators.kernels import pair_sum
-
-Floats = npt.NDArray[np.float64]
 
 BANDWIDTH_PAIRS = 500  # the public code's number; the thesis's text says 50
 MAXIMUM_DRAWS = 5000  # of a chain: more draws cost time and change little
 
 
-def equally_spaced(draws: Floats, most: int = MAXIMUM_DRAWS) -> Floats:
+def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
     """Return at most `most` of the draws (rows), equally spaced and including the last."""
     count = len(draws)
     if count <= most:
@@ -23,19 +20,19 @@ def equally_spaced(draws: Floats, most: int = MAXIMUM_DRAWS) -> Floats:
     return draws[(np.arange(1, most + 1) * count) // most - 1]
 
 
-def bandwidth(x: Floats, y: Floats, generator: np.random.Generator, pairs: int = BANDWIDTH_PAIRS) -> float:
+def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Return the median of ||x_i - y_i|| over random pairs drawn with replacement.
 
     The pairs cross the two samples, so the bandwidth grows with their distance and the MMD of
-    two tight, distant samples saturates at sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.
+    two narrow, distant samples saturates at sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.
     """
-    first = x[generator.integers(len(x), size=pairs)]
-    second = y[generator.integers(len(y), size=pairs)]
+    first = x[generator.integers(len(x), size=BANDWIDTH_PAIRS)]
+    second = y[generator.integers(len(y), size=BANDWIDTH_PAIRS)]
     with np.errstate(over="ignore"):  # `squared_mmd` refuses an infinite width
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
-def _without_repeats(draws: Floats) -> tuple[Floats, Floats, Floats]:
+def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (n, d) draws as the compiled sum needs them: rows (u, d), columns (d, u), weights (u,).
 
     A draw equal to the previous one adds to its weight.
@@ -48,7 +45,7 @@ def _without_repeats(draws: Floats) -> tuple[Floats, Floats, Floats]:
     return rows, np.ascontiguousarray(rows.T), weights
 
 
-def _mean_within(sample: tuple[Floats, Floats, Floats], scale: float) -> float:
+def _mean_within(sample: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float) -> float:
     """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
     rows, columns, weights = sample
     count, repeats = float(weights.sum()), float(np.sum(weights * (weights - 1.0)))  # of distance 0
@@ -61,7 +58,7 @@ def warm() -> None:
     squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
 
 
-def squared_mmd(x: Floats, y: Floats, width: float) -> float:
+def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
     """Return the unbiased estimate of MMD^2 (it can be negative if the distributions agree).
 
     Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 lacks the minus
@@ -82,7 +79,7 @@ def squared_mmd(x: Floats, y: Floats, width: float) -> float:
     return _mean_within(first, scale) + _mean_within(second, scale) - 2.0 * across
 
 
-def published_mmd(x: Floats, y: Floats, generator: np.random.Generator) -> float:
+def published_mmd(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Return the MMD as published: sqrt(|unbiased estimate|), bandwidth from 500 random pairs.
 
     `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is as in the public code; it

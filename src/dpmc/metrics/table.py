@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,27 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
-from dpmc.metrics.names import TEXTS
 
 if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws nothing need not wait
     from pandas import DataFrame
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+#: Metrics of metrics.csv and of the tables along chains.
+METRICS = (
+    *("mmd", "mean_error", "covariance_error", "symmetric_kl", "outside_fraction", "test_accuracy"),
+    *("acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction", "noise_fraction"),
+    *("full_batch_fraction", "rows_per_iteration", "rows_used", "iterations", "kept_draws", "diverged"),
+    *("rhat_max", "ess_bulk_min", "mcse_mean_max", "budget_iterations"),
+    *("epsilon_spent", "epsilon_spent_tight", "epsilon_total"),
+)
+TEXTS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
+MILESTONES = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
+
+
+def is_metric(name: str) -> bool:
+    """Return whether there is a metric of this name."""
+    return name in METRICS or MILESTONES.fullmatch(name) is not None
 
 
 class StudyNames(Protocol):

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmc.data.histogram import accuracy, bin_indices, symmetric_kl_of_counts
 from dpmc.privacy import accountants
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
     from dpmc.data.problem import Problem
 
-Floats = npt.NDArray[np.float64]
 Row = dict[str, str | int | float]
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")

@@ -37,7 +37,7 @@ IGNORED = frozenset(
 _HEAP_TYPE = 1 << 9  # a flag of classes that Python code has made
 
 
-def digest(*values: Any) -> str:
+def digest(*values: object) -> str:
     """Return a SHA-256 hash of Python values, in hexadecimal; equal in any process for equal values."""
     return _Walk().of(values).hex()
 
@@ -98,7 +98,7 @@ class _Walk:
         self.open: list[int] = []  # identities on the way from the first value to this one
         self.known: dict[int, tuple[Any, bytes]] = {}  # identity -> value (which keeps it alive), digest
 
-    def of(self, value: Any) -> bytes:
+    def of(self, value: object) -> bytes:
         """Return the digest of a value; a reference back to a value on the way counts by its depth."""
         if isinstance(value, PLAIN):
             return _hash(type(value).__name__, repr(value).encode())

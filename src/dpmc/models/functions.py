@@ -52,7 +52,7 @@ class Model:
         log_likelihood_gradient: Callable[[np.ndarray, np.ndarray], Any] | None = None,
         log_prior_gradient: Callable[[np.ndarray], Any] | None = None,
         gradient: str | None = None,
-        **optional: Any,
+        **optional: object,
     ) -> None:
         self.dimension = dimension
         functions = {

@@ -8,7 +8,7 @@ import numpy as np
 from dpmc.models.exponential import FlatPrior
 
 GRID = 121  # points per axis at which the likelihood is computed
-CELLS = 1200  # per axis, on which the posterior is tabulated
+SQUARES = 1200  # per axis, on which the posterior is tabulated
 NEGLIGIBLE = 40.0  # densities below e^−40 of the largest are ignored
 
 
@@ -72,7 +72,7 @@ class Mixture(FlatPrior):
         """Return the posterior, likelihood tempered by T, on a grid.
 
         The log-likelihood, relative to that at 0, is summed over all rows at GRID² points, interpolated by a
-        cubic spline, and tabulated on CELLS² cells of the rectangle outside of which the density is
+        cubic spline, and tabulated on SQUARES² squares of the rectangle outside of which the density is
         negligible. If the tempered likelihood counts as 100 rows, as in the paper, a grid twice as fine
         changes every marginal probability by less than 1e-5.
         """
@@ -90,7 +90,7 @@ class Mixture(FlatPrior):
         for side in (0, 1):  # where the density is not negligible along an axis
             inside = axis[surface.max(axis=1 - side) - surface.max() > -NEGLIGIBLE]
             ends = max(inside[0] - step, -self.limit), min(inside[-1] + step, self.limit)
-            edges.append(np.linspace(*ends, CELLS + 1))
+            edges.append(np.linspace(*ends, SQUARES + 1))
         centres = [0.5 * (e[1:] + e[:-1]) for e in edges]
         log_density = RectBivariateSpline(axis, axis, surface)(*centres)
         weight = np.exp(log_density - log_density.max())
@@ -98,19 +98,19 @@ class Mixture(FlatPrior):
 
 
 class GridPosterior(NamedTuple):
-    """A two-dimensional distribution that is uniform on each cell of a grid."""
+    """A two-dimensional distribution that is uniform on each square of a grid."""
 
-    first: np.ndarray  # (cells + 1,) edges along θ_1
-    second: np.ndarray  # (cells + 1,) edges along θ_2
-    weight: np.ndarray  # (cells, cells) probabilities
+    first: np.ndarray  # (squares + 1,) edges along θ_1
+    second: np.ndarray  # (squares + 1,) edges along θ_2
+    weight: np.ndarray  # (squares, squares) probabilities
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Return draws (size, 2): a cell by inverting the cumulated weights, then a uniform point in it."""
+        """Return draws (size, 2): a square by inverting the cumulated weights, then a uniform point in it."""
         uniform = generator.random((3, size))
         cumulated = np.cumsum(self.weight)
         last = np.searchsorted(cumulated, cumulated[-1])
-        cells = np.searchsorted(cumulated, uniform[0] * cumulated[-1], side="right")
-        i, j = np.divmod(np.minimum(cells, last), self.weight.shape[1])
+        squares = np.searchsorted(cumulated, uniform[0] * cumulated[-1], side="right")
+        i, j = np.divmod(np.minimum(squares, last), self.weight.shape[1])
         edges, places = (self.first, self.second), ((i, uniform[1]), (j, uniform[2]))
         return np.stack(
             [e[k] + (e[k + 1] - e[k]) * u for e, (k, u) in zip(edges, places, strict=True)], axis=1
@@ -121,7 +121,7 @@ class GridPosterior(NamedTuple):
         return np.array([self.weight.sum(axis=1) @ first, self.weight.sum(axis=0) @ second])
 
     def covariance(self) -> np.ndarray:
-        """Return Cov θ (2, 2), including the variance within a cell."""
+        """Return Cov θ (2, 2), including the variance within a square."""
         centres = [c - m for c, m in zip(self._centres(), self.mean(), strict=True)]
         within = [(edges[1] - edges[0]) ** 2 / 12.0 for edges in (self.first, self.second)]
         covariance = np.diag(within)

@@ -64,7 +64,7 @@ def own_model(name: str) -> Definition:
     return _checked(own, name)
 
 
-def _checked(own: Any, name: str) -> Definition:
+def _checked(own: object, name: str) -> Definition:
     """Return the definition of a user's model; raise DpmcError for a missing or wrong attribute."""
     where = f"model: {shown(name)}"
     with _one_line(f"{where}: its attributes cannot be read", name):
@@ -105,7 +105,7 @@ def _checked(own: Any, name: str) -> Definition:
     return Definition(OwnModel(own, name), n, tempering, tuple(given.get("true_theta", np.zeros(d))))
 
 
-def _are_names(value: Any) -> bool:
+def _are_names(value: object) -> bool:
     """Return whether a value is a tuple or list of different printable texts."""
     if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
         return False
@@ -135,9 +135,9 @@ def _one_line(failure: str, name: str) -> Iterator[None]:
         module = name.partition(":")[0]
         file = getattr(sys.modules.get(module), "__file__", None) or f"{module.replace('.', '/')}.py"
         lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if os.path.abspath(frame.filename) == os.path.abspath(file)
+            entry.lineno
+            for entry in traceback.extract_tb(error.__traceback__)
+            if os.path.abspath(entry.filename) == os.path.abspath(file)
         ]
         place = f", {Path(file).name} line {lines[-1]}" if lines else ""
         text = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -151,7 +151,7 @@ class _Reported:
     and read-only rows, and returned arrays are copied.
     """
 
-    def __init__(self, own: Any, name: str) -> None:
+    def __init__(self, own: object, name: str) -> None:
         self._own, self._name = own, name
 
     def __getattr__(self, key: str) -> Any:
@@ -221,7 +221,7 @@ class OwnModel(_Reported):
             return np.zeros(theta.shape)
         return self._at_each("log_prior_gradient", theta, np.full(theta.shape, np.nan))
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
         return self._needed("log_likelihood_gradient")(theta, rows)
 
@@ -233,9 +233,9 @@ class OwnModel(_Reported):
                 values[index] = real_array(method(theta[index]), np.shape(values[index]), where)
         return values
 
-    def _needed(self, key: str) -> Callable[..., Any]:
+    def _needed(self, key: str) -> Callable[..., np.ndarray]:
         """Return a method of the user's class; raise DpmcError if it has none."""
         if not self.offers(key):
             raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")
-        method: Callable[..., Any] = self.__getattr__(key)
+        method: Callable[..., np.ndarray] = self.__getattr__(key)
         return method

@@ -25,7 +25,7 @@ from dpmc.evaluators.poisson import bounded_rows
 from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
-from dpmc.sampling.cell import Cell as Cell
+from dpmc.sampling.cell import Cell
 from dpmc.sampling.run import begin, counted
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long

@@ -9,6 +9,7 @@ import numpy as np
 from dpmc.algorithms import algorithm_class
 from dpmc.common import sources
 from dpmc.common.errors import DpmcError
+from dpmc.data import tables
 from dpmc.data.problem import Problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
@@ -34,13 +35,11 @@ def read_rows(study: Study, model: str, file: Path) -> np.ndarray:
 
     Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
     """
-    from dpmc.data import datasets  # slow to import
-
     spec = study.model(model)
     columns = spec.columns or getattr(definition_of(study, model).model, "column_names", None)
     named = file == spec.rows_file
     with study.document.blamed("models", model, "data") if named else nullcontext():
-        return datasets.read_rows(file, columns)
+        return tables.read_rows(file, columns)
 
 
 def number_of_rows(study: Study, model: str) -> int:

@@ -4,7 +4,7 @@ Figures that are not declared there are taken from those that come with dpmc (`c
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
@@ -12,7 +12,7 @@ from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
 from dpmc.common.values import shown
-from dpmc.metrics.names import METRICS, is_metric
+from dpmc.metrics.table import METRICS, is_metric
 from dpmc.models import MODELS
 from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
@@ -27,7 +27,7 @@ def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 

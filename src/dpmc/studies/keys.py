@@ -37,14 +37,14 @@ def key(meaning: str, default: Any = ...) -> Any:
     return Field(default, description=meaning, validate_default=default == {})
 
 
-def _epsilon(value: Any) -> str:
+def _epsilon(value: str | float) -> str:
     try:
         return canonical_epsilon(value)
     except DpmcError as error:
         raise ValueError(str(error).removeprefix("epsilon: ")) from None
 
 
-def _delta(value: Any) -> Any:
+def _delta(value: object) -> object:
     over_n = isinstance(value, str) and re.fullmatch(OVER_N, value)
     if not over_n and not (isinstance(value, float) and 0.0 < value < 1.0):
         raise ValueError(f"{shown(value)} must be a number in (0, 1), or a text such as 0.1/n")

@@ -16,8 +16,6 @@ from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import (
     MissingSettings,
     check_hyperparameters,
-    hyperparameter_file,
-    hyperparameter_table,
     pinned_hyperparameters,
 )
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, validated
@@ -87,7 +85,6 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     study = _with_methods(_without_methods(keys, document), keys, asking)
     check_own(study)
     _check_numbers(study)
-    _check_settings_of(study, keys)
     for model, method in study.pairs():
         _check_hyperparameters(study, model, method)
     return study
@@ -133,7 +130,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         "data": file.stem if own_rows else spec.data,
         "rows_file": document.path.parent / file if own_rows else None,
     }
-    return StudyModel(label=label, **{**dict(spec), **defaults})
+    return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
 def _with_methods(study: Study, keys: StudyKeys, asking: tuple[str, ...]) -> Study:
@@ -169,7 +166,7 @@ def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -
         "hyperparameters": spec.hyperparameters or keys.hyperparameters,
         "models": spec.models or tuple(keys.models),
     }
-    return StudyMethod(label=label, **{**dict(spec), **defaults})
+    return StudyMethod.model_construct(label=label, **{**dict(spec), **defaults})
 
 
 def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> StudyMethod:
@@ -202,7 +199,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         if missing and not method.epsilons:
             rule = f"{other.name!r}: epsilons of {model}: {min(missing)} is not among those there"
             document.refuse(*where, rule=rule)
-    return replace(method, models=chosen, from_study=other.name)
+    return method.model_copy(update={"models": chosen, "from_study": other.name})
 
 
 def _check_numbers(study: Study) -> None:
@@ -222,20 +219,6 @@ def _check_numbers(study: Study) -> None:
     if study.start_points > MOST_STARTS:
         rule = f"{study.start_points} start points, one per chain and seed, must be at most {MOST_STARTS}"
         raise DpmcError(f"{study.path}: seeds, chains: {rule}")
-
-
-def _check_settings_of(study: Study, keys: StudyKeys) -> None:
-    """Raise DpmcError for a `settings_of` that no file of hyperparameters has."""
-    files = [hyperparameter_file(study, tuned) for tuned in (False, True)]
-    tables = {file: hyperparameter_table(file).content for file in files if file.is_file()}
-    if keys.settings_of and not tables:
-        study.document.refuse("settings_of", rule=f"{study.settings_of!r}: there is no file {files[0]}")
-    methods = {label for table in tables.values() for label in table}
-    models = {label for table in tables.values() for entries in table.values() for label in entries}
-    for kind, specs, known in (("methods", keys.methods, methods), ("models", keys.models, models)):
-        for label, spec in specs.items():
-            if spec.settings_of:
-                study.document.require(spec.settings_of, sorted(known), kind, label, "settings_of")
 
 
 def _check_hyperparameters(study: Study, model: str, method: str) -> None:

@@ -7,49 +7,25 @@ holds. Hyperparameters are in `hyperparameters`; data, cells and what determines
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import delta_below, real
 from dpmc.studies.documents import Document
-from dpmc.studies.keys import Tuning
+from dpmc.studies.keys import MethodSpec, ModelSpec, Tuning
 
 
-@dataclass(frozen=True)
-class StudyModel:
-    """A model of a study, its data and its budgets."""
+class StudyModel(ModelSpec):
+    """A model of a study, its data and its budgets; `data` of a file of rows is its name without suffix."""
 
     label: str
-    model: str  # catalogue id, or module:Class
-    settings_of: str  # label of the model whose hyperparameters it has
-    epsilons: tuple[str, ...]
-    tuning_epsilon: str  # ε of trials on tuning data; "inf": none
-    data: str = "fresh-0"  # data set; with a file of rows the name of the file without its suffix
     rows_file: Path | None = None  # file of the user's rows
-    columns: tuple[str, ...] = ()  # of that file; (): the model's, else all
-    n: int | None = None  # number of rows; None: the model's, or that of the file
-    start: Literal["perturbed", "true"] = "perturbed"
-    iterations: int | None = None
-    thin: int = 1
 
 
-@dataclass(frozen=True)
-class StudyMethod:
+class StudyMethod(MethodSpec):
     """A method of a study: an algorithm with an accountant, options, and the models on which it runs."""
 
     label: str
-    algorithm: str
-    accountant: str  # accountant or preset
-    settings_of: str  # method or algorithm whose hyperparameters it has
-    hyperparameters: Literal["published", "tuned"]
-    models: tuple[str, ...]
-    epsilons: tuple[str, ...]  # (): those of each model
-    from_study: str  # study that runs it; "": this one
-    options: dict[str, Any]  # override hyperparameters
-    iterations: int | None  # of each chain; None: those of the model
-    most_iterations: int | None
-    thin: int  # 1: that of the model
-    most_draws: int | None
 
 
 @dataclass(frozen=True)
@@ -133,6 +109,7 @@ class Study:
             label=label,
             model=label,
             settings_of=label,
+            data="fresh-0",
             epsilons=first.epsilons,
             tuning_epsilon=first.tuning_epsilon,
         )
@@ -152,6 +129,5 @@ class Study:
 
     def tuned_at(self, model: str, epsilon: str) -> "Study":
         """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
-        return replace(
-            self, models={**self.models, model: replace(self.model(model), tuning_epsilon=epsilon)}
-        )
+        tuned = self.model(model).model_copy(update={"tuning_epsilon": epsilon})
+        return replace(self, models={**self.models, model: tuned})

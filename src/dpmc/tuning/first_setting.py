@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
+from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
-from dpmc.sampling import loop
+from dpmc.sampling.cell import Cell
+from dpmc.sampling.loop import sample
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
-    from dpmc.studies import Study
 
 #: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
 #: algorithms have no first setting: the user must give one.
@@ -32,22 +33,7 @@ UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not 
 NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
-def for_study(study: Study, model: str, method: str, problem: Problem) -> dict[str, Any]:
-    """Return the setting from which a study's search of a user's model starts, as `first_setting`."""
-    how = study.method(method)
-    cell = loop.Cell(
-        problem=problem,
-        method=how.algorithm,
-        algorithm=None,  # type: ignore[arg-type]  # each trial has its own
-        epsilon=study.model(model).tuning_epsilon,
-        delta=study.delta_for(problem.n),
-        accountant=how.accountant,
-        chains=study.chains,
-    )
-    return first_setting(cell, {})
-
-
-def with_setting(cell: loop.Cell, values: dict[str, Any]) -> loop.Cell:
+def with_setting(cell: Cell, values: dict[str, Any]) -> Cell:
     """Return a cell whose method is an algorithm with other hyperparameters; nothing else changes."""
     algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
     return dataclasses.replace(cell, algorithm=algorithm)
@@ -82,13 +68,13 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
         return problem.reference
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), values, "reference draws", problem.dimension)
-    cell = loop.Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
-    (chains,) = loop.sample(cell, [0])
+    cell = Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
+    (chains,) = sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
     return late[:: len(late) // REFERENCE][:REFERENCE]
 
 
-def first_setting(cell: loop.Cell, given: dict[str, Any]) -> dict[str, Any]:
+def first_setting(cell: Cell, given: dict[str, Any]) -> dict[str, Any]:
     """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
 
     `cell` may have any hyperparameters. Sets the reference draws of its problem if the model has no exact
@@ -134,11 +120,13 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         move = step * generator.standard_normal(problem.dimension)
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
-        if gradients and hasattr(model, "gradient_form"):
-            norms.append(np.sqrt((gradient_by_form(model, theta, rows) ** 2).sum(axis=1)))
-        elif gradients:
-            norms.append(np.sqrt((log_likelihood_gradient(model, theta, rows) ** 2).sum(axis=1)))
-    bounds = [np.nanquantile(np.stack(found), UNCLIPPED) if found else 0.0 for found in (slopes, norms)]
+        if gradients:
+            if hasattr(model, "gradient_form"):
+                slope = gradient_by_form(cast(AffineModel, model), theta, rows)
+            else:
+                slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
+            norms.append(np.sqrt((slope**2).sum(axis=1)))
+    bounds = [np.nanquantile(np.stack(values), UNCLIPPED) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
 

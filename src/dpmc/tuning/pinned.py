@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc.sampling.cell import Cell
 from dpmc.studies import (
     Study,
     build_algorithm,
@@ -25,39 +26,40 @@ MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradi
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
 
 
-def untried(study: Study, model: str, method: str) -> dict[str, Any]:
-    """Return the pinned setting of a cell that is not tried, for lack of a budget or by the study's choice.
+def pinned(
+    study: Study, model: str, method: str, problem: Problem | None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Return the pinned setting of a cell, with its results on tuning data at the model's tuning ε.
+
+    Without a `problem` it is not tried, for lack of a budget or by the study's choice. The verdict on
+    clipping is recorded but not enforced: some published settings fail it.
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
     given = pinned_hyperparameters(study, model, method)
-    dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
-    build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
-    why = (
-        "the study takes its settings as they are"
-        if study.tuning.mode == "none"
-        else "without a budget there is nothing to tune against"
-    )
-    return _document(study, model, method, given.values, f"not tried: {why}")
+    tried: str | dict[str, Any]
+    if problem is not None:
+        cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
+        tried = _tried(study, cell, progress)
+    else:
+        dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
+        build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
+        why = "without a budget there is nothing to tune against"
+        if study.tuning.mode == "none":
+            why = "the study takes its settings as they are"
+        tried = f"not tried: {why}"
+    about = {"study": study.name, "model": model, "method": method, "mode": study.tuning.mode}
+    return {**about, "hyperparameters": given.values, "tried": tried}
 
 
-def pinned(
-    study: Study, model: str, method: str, problem: Problem, progress: Progress | None = None
-) -> dict[str, Any]:
-    """Run the pinned setting on tuning data at the model's tuning ε; return it with the results.
-
-    The verdict on clipping is recorded but not enforced: some published settings fail it.
-
-    Raises DpmcError for missing or wrong hyperparameters.
-    """
+def _tried(study: Study, cell: Cell, progress: Progress | None) -> dict[str, Any]:
+    """Run a cell on tuning data; return its results."""
     from dpmc.data.chain_files import ChainFile
     from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling.loop import sample
 
-    given = pinned_hyperparameters(study, model, method)
-    cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
-    finished = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in finished], problem)
+    runs = sample(cell, list(range(study.tuning.seeds)), progress=progress)
+    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in runs], cell.problem)
     medians = medians_of(rows)
     fraction = clip_fraction(medians)
     clipping = "not known: no iterations"
@@ -65,23 +67,14 @@ def pinned(
         what = "log ratios" if "ratio_clip_fraction" in medians else "gradients"
         verdict = "passes" if fraction < CLIP_LIMIT else "fails"
         clipping = f"{verdict}: {fraction:.4f} of {what} clipped, the rule is fewer than {CLIP_LIMIT:g}"
-    tried = {
-        "data": problem.dataset,
+    return {
+        "data": cell.problem.dataset,
         "epsilon": cell.epsilon,
         "seeds": study.tuning.seeds,
         "medians": medians,
         "clipping": clipping,
         "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
     }
-    return _document(study, model, method, given.values, tried)
-
-
-def _document(
-    study: Study, model: str, method: str, values: dict[str, Any], tried: str | dict[str, Any]
-) -> dict[str, Any]:
-    """Return the content of a file of hyperparameters."""
-    about = {"study": study.name, "model": model, "method": method, "mode": study.tuning.mode}
-    return {**about, "hyperparameters": values, "tried": tried}
 
 
 def medians_of(rows: list[Row]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from dpmc.data.problem import Problem
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
 
-def add_reach(one: dict[str, Any], problem: Problem) -> None:
+def add_reach(result: dict[str, Any], problem: Problem) -> None:
     """Add `reach` and `most_reach` to what a search of DP penalty wrote down; leave others as they are.
 
     A walk of step h_i that is accepted at rate a diffuses h_i √(k a) in k iterations. The noise's variance is
@@ -21,13 +21,14 @@ def add_reach(one: dict[str, Any], problem: Problem) -> None:
     makes μ h_i √(s² a) / (2T clip √Σ h_i²), and s² a ≤ s² 2Φ(−s/2) ≤ 1.33: n, τ and the length of the step
     drop out. Of normal steps the short ones are accepted more often; `_shortening` takes account of that.
     """
-    if one["search"]["algorithm"] != "dp-penalty" or not {"tau", "clip"} <= set(one["search"]["free"]):
+    about = result["search"]
+    if about["algorithm"] != "dp-penalty" or not {"tau", "clip"} <= set(about["free"]):
         return
     known = np.isfinite(problem.posterior_covariance).all()
     sd = np.sqrt(np.diag(problem.posterior_covariance)) if known else problem.reference.std(axis=0)
     best = BEST_NOISE_SD * math.sqrt(BEST_ACCEPTANCE)
-    for which, setting in (("pinned", one["pinned"]), ("chosen", one["hyperparameters"])):
-        summary = one["search"][which]
+    for which, setting in (("pinned", result["pinned"]), ("chosen", result["hyperparameters"])):
+        summary = about[which]
         if "acceptance_rate" not in summary:
             continue
         step = np.broadcast_to(np.asarray(setting["proposal_sd"], dtype=float), sd.shape)

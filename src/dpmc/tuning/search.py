@@ -33,6 +33,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.metrics.statistics import median_error
+from dpmc.sampling.cell import Cell
 from dpmc.studies import (
     Hyperparameters,
     MissingSettings,
@@ -49,7 +50,7 @@ from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
 if TYPE_CHECKING:
     from dpmc.data.chain_files import Chains
     from dpmc.data.problem import Problem
-    from dpmc.sampling.cell import Cell
+    from dpmc.metrics.cell import Row
 
 #: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
@@ -175,7 +176,7 @@ class Task:
     ) -> Trial:
         """Run a setting with these seeds; in the search, give up after a hopeless pilot."""
         from dpmc.data.chain_files import ChainFile
-        from dpmc.metrics.cell import Row, seed_metrics
+        from dpmc.metrics.cell import second_half, seed_metrics
         from dpmc.sampling.loop import sample  # numba is slow to import
 
         began = time.process_time()
@@ -195,10 +196,11 @@ class Task:
             rows += seed_metrics([ChainFile.of(run, {"study": self.study}) for run in chains], self.problem)
             trial = self._valued(replace(trial, seeds=len(runs)), rows)
         if stage == "final":
-            trial = replace(trial, means=_means(runs).tolist())
+            halves = (second_half(run.draws, run.draws.shape[1]) for run in runs)
+            trial = replace(trial, means=[half.mean(axis=(0, 1)).tolist() for half in halves])
         return replace(trial, seconds=time.process_time() - began)
 
-    def _valued(self, trial: Trial, rows: list[dict[str, Any]]) -> Trial:
+    def _valued(self, trial: Trial, rows: list[Row]) -> Trial:
         """Return a trial with the results of chains with these metrics."""
         medians = medians_of(rows)
         values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
@@ -230,25 +232,36 @@ class Task:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def task_of_study(
-    study: Study, model: str, method: str, problem: Problem, start: dict[str, Any] | None = None
-) -> Task:
+def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    A user's model without one starts from `start`, and all of it is free.
+    A user's model without one starts from a first setting, and all of it is free.
     """
-    epsilon = study.model(model).tuning_epsilon
-    if start is None:
+    how, epsilon = study.method(method), study.model(model).tuning_epsilon
+    try:
         given = pinned_hyperparameters(study, model, method)
         free = free_hyperparameters(study, model, method)
-    else:
-        given = Hyperparameters(start, "hyperparameters")
-        free = tuple(name for name in FREE[study.method(method).algorithm] if name in start)
+    except MissingSettings:
+        if ":" not in model or study.epsilon_kind != "total" or how.options:
+            raise
+        from dpmc.tuning.first_setting import first_setting  # numba is slow to import
+
+        cell = Cell(
+            problem=problem,
+            method=how.algorithm,
+            algorithm=None,  # type: ignore[arg-type]  # each trial has its own
+            epsilon=epsilon,
+            delta=study.delta_for(problem.n),
+            accountant=how.accountant,
+            chains=study.chains,
+        )
+        given = Hyperparameters(first_setting(cell, {}), "hyperparameters")
+        free = tuple(name for name in FREE[how.algorithm] if name in given.values)
     return Task(
         study=study.name,
         model=model,
         method=method,
-        algorithm=study.method(method).algorithm,
+        algorithm=how.algorithm,
         free=free,
         pinned=given.values,
         make=lambda values: make_cell(study, problem, method, epsilon, given._replace(values=values)),
@@ -312,13 +325,6 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     return float(biases[worst]), float(errors[worst]), verdict
 
 
-def _means(runs: Sequence[Chains]) -> np.ndarray:
-    """Return the mean of the draws of each run that are evaluated, (runs, d)."""
-    from dpmc.metrics.cell import second_half
-
-    return np.stack([second_half(run.draws, run.draws.shape[1]).mean(axis=(0, 1)) for run in runs])
-
-
 def _hopeless(trial: Trial, best: Trial | None) -> bool:
     """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
@@ -373,15 +379,7 @@ def search(
         raise DpmcError(
             f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
         )
-    try:
-        task = task_of_study(study, model, method, problem)
-    except MissingSettings:
-        if ":" not in model or study.epsilon_kind != "total" or study.method(method).options:
-            raise
-        from dpmc.tuning import first_setting  # numba is slow to import
-
-        start = first_setting.for_study(study, model, method, problem)
-        task = task_of_study(study, model, method, problem, start)
+    task = task_of_study(study, model, method, problem)
     return searched(task, table, trials, seeds, len(problem.starts) // study.chains, progress)
 
 

@@ -1,13 +1,14 @@
 """Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from dpmc.base import AffineModel
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
 from dpmc.reports.plots import Given, layout, reads_nothing, style
@@ -84,12 +85,13 @@ def log_posterior(problem: Problem, points: Floats) -> Floats:
     From the rows' sufficient statistics, unclipped and without noise: models with an affine form are
     exponential families, whose rows enter through their totals only.
     """
-    totals = problem.model.statistics(problem.rows).sum(axis=0)
+    model = cast(AffineModel, problem.model)
+    totals = model.statistics(problem.rows).sum(axis=0)
     points = np.ascontiguousarray(points, dtype=float)
     origin = np.broadcast_to(np.array(problem.true_theta, dtype=float), points.shape)
-    slopes, offsets = problem.model.ratio_form(origin, points)
+    slopes, offsets = model.ratio_form(origin, points)
     ratios = (slopes * totals).sum(axis=1) + problem.n * offsets
-    values: Floats = problem.temperature * ratios + problem.model.log_prior(points)
+    values: Floats = problem.temperature * ratios + model.log_prior(points)
     return values
 
 

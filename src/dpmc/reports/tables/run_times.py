@@ -1,4 +1,4 @@
-"""Run times of the sampling jobs, measured by Snakemake."""
+"""Run times of the sampling jobs, which measure themselves (`dpmc sample --times`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpmc.studies import Study
 TITLE = "Run times"
 COLUMNS = ("model", "job", "jobs", "chains", "iterations", "wall_seconds", "cpu_seconds", "peak_mib")
 HEADS = ("Model", "Method", "chains", "iterations", "wall s", "CPU s", "CPU µs per iteration", "peak MiB")
-MEASURED = ["s", "cpu_time", "max_rss"]  # of Snakemake: wall and CPU seconds, MiB; "-" if not measured
+MEASURED = ["wall_seconds", "cpu_seconds", "peak_mib"]  # of `dpmc sample --times`
 NOTE = (
-    "Sampling jobs as the run measured them (Snakemake's benchmark files in logs/): a process for all ε and\n"
+    "Sampling jobs as their processes measured them (dpmc sample --times, in logs/): one for all ε and\n"
     "seeds of a method on a model, or of all methods of an algorithm without a budget, with start-up,\n"
     "reading of rows and writing of chains, beside whatever else the machine did. Where a cell or a chain\n"
     "is a job, seconds are summed. A job that was killed and went on has the seconds of its last part only."
@@ -42,19 +42,22 @@ def table(study: Study, results: Path) -> Table:
     for path in sorted(folder.rglob("*.tsv")):
         model, job = path.relative_to(folder).with_suffix("").parts[:2]
         try:
-            seconds = pd.read_csv(path, sep="\t", usecols=MEASURED, na_values=["-", "NA"]).astype(float)
-        except ValueError as error:
+            times = pd.read_csv(path, sep="\t")
+            if "cpu_time" in times:  # made by Snakemake, which only estimated the CPU seconds
+                continue
+            times = times[MEASURED].astype(float)
+        except (KeyError, ValueError) as error:
             raise DpmcError(f"{path}: not a measurement of a job ({error})") from None
-        measured.setdefault((model, job), []).append(seconds)
+        measured.setdefault((model, job), []).append(times)
     styles = method_styles(dict(study.methods))
     rows, shown = [], []
     for (model, job), files in measured.items():
         labels = _methods(study, model, job, {other for m, other in measured if m == model})
         chains, total = sizes[sizes.index.isin([(model, label) for label in labels])].sum().astype(int)
-        runs = pd.concat(files).fillna(0.0)
-        wall, cpu = runs["s"].sum(), runs["cpu_time"].sum()
+        jobs = pd.concat(files)
+        wall, cpu = jobs["wall_seconds"].sum(), jobs["cpu_seconds"].sum()
         texts = (str(chains), str(total), f"{wall:.1f}", f"{cpu:.1f}")
-        peak = f"{runs['max_rss'].max():.0f}"
+        peak = f"{jobs['peak_mib'].max():.0f}"
         rows.append(dict(zip(COLUMNS, (model, job, str(len(files)), *texts, peak), strict=True)))
         each = 1e6 * float(texts[-1]) / total if total else 0.0
         name = model_title(model, study.models[model].model) if model in study.models else model
