@@ -48,7 +48,8 @@ def of_circle() -> Study:
 def with_tuned(models: tuple[str, ...] = EASY[:1]) -> Study:
     """A study of methods and their tuned partners."""
     made = study(models)
-    made.methods |= {f"{method}-tuned": Method(method, models) for method in THREE}
+    tuned = {f"{method}-tuned": Method(method, models, hyperparameters="tuned") for method in THREE}
+    made.methods |= tuned
     return made
 
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 FORMATS = ("pdf", "png", "svg")
+GUIDED = (
+    "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
+    "(GWMH)."
+)
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,19 @@ def applies(name: str, study: Study) -> bool:
     return not hasattr(module, "applies") or bool(module.applies(study, declared))
 
 
-def caption(name: str, study: Study) -> str:
-    """Return what the report says of a figure: its caption, and the text beside it."""
+def caption(name: str, study: Study, long: bool = False) -> str:
+    """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
     declared = declared_figure(study.path, name)
-    return "\n\n".join(part.strip() for part in (declared.caption, declared.text) if part)
+    module, _ = _drawing(declared, study)
+    parts = [declared.caption.strip()]
+    if hasattr(module, "common_caption"):
+        parts.append(module.common_caption(study, declared))
+    if declared.kind in ("boxes", "lines", "traces") and any(
+        "guided" in spec.algorithm and (not declared.methods or {label, spec.algorithm} & {*declared.methods})
+        for label, spec in study.methods.items()
+    ):
+        parts.append(GUIDED)
+    return "\n\n".join([" ".join(parts), *([declared.text.strip()] if long and declared.text else [])])
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[list[str], list[Path]]:

@@ -34,7 +34,7 @@ EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
-EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
+EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -80,9 +80,7 @@ def draw(given: Given) -> Figure:
             axes.set(title=name, xlabel="clip bound")
         marks.draw_baselines(axes, results.baselines(model, metric))
         if metric == "mmd":  # published exact samples at the right edge
-            edge, transform = [1.008] * len(exact), axes.get_yaxis_transform()
-            (line,) = axes.plot(edge, exact, **EXACT, transform=transform, clip_on=False)
-            line.set_in_layout(False)
+            axes.plot([0.985] * len(exact), exact, **EXACT, transform=axes.get_yaxis_transform())
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
         shared.setdefault((metric, "" if how.y.share else model), []).append(axes)
@@ -102,10 +100,10 @@ def draw(given: Given) -> Figure:
     entries |= marks.exact_samples(max(len(results.baselines(model, "mmd")) for model in models))
     if any(chains["published"].any() for chains, _ in tables.values()):
         hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
-        entries[f"published: {how.published}"] = (Line2D([], [], **marks.SLIM_BAR), *hollow)
+        entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
         entries["exact samples, published"] = EXACT
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.legend(figure, entries, handlelength=2.6, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.legend(figure, entries, columns=2, handlelength=2.6, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
@@ -153,12 +151,14 @@ def _draw_boxes(
     bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
     for index, (algorithm, by_bound) in enumerate(methods.items()):
         boxes = {bounds.index(bound): values.get((False, algorithm, bound), []) for bound in by_bound}
         published = {bounds.index(bound): values.get((True, algorithm, bound)) for bound in by_bound}
         bars = {group: quartiles(its) for group, its in published.items() if its}
-        slot, shifted = (index, len(methods)), any(published for published, *_ in values)
-        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], shifted)
+        bar = marks.PUBLISHED if any(published for published, *_ in values) else None
+        slot = (index, len(methods))
+        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], bar)
         for bound, method in by_bound.items():
             if not boxes[bounds.index(bound)]:
                 remark = results.remark(model, method, EPSILON, metric)

@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from dpmc.reports.plots import style
 from dpmc.studies.figures import Axis as AxisKeys
 
+ROOM = 1.06  # of an axis over its data
 LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
 LOOSE = {"handlelength": 2.0, "handleheight": 0.7, "columnspacing": 2.0}  # legend of one line or two
 
@@ -35,18 +36,14 @@ def panels(
     return figure, axes[:count]
 
 
-def legend(place: Figure | Axes, entries: Entries, columns: int = 0, **how: Any) -> int:
-    """Explain entries above the panels of a figure, or in a panel of their own; return the rows they take.
+def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> int:
+    """Explain entries above the panels; return the rows they take.
 
-    Without a number of columns there are three, or two of long texts; in a panel one.
+    Without a number of columns there are three, or two of long texts.
     """
     handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
-    if isinstance(place, Axes):
-        place.set_axis_off()
-        place.legend(handles, list(entries), loc="center", **how)
-        return len(entries)
     columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
-    place.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
+    figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
     return -(-len(entries) // columns)
 
 
@@ -85,19 +82,18 @@ def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
     axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
 
 
-def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1.06) -> None:
+def scale_y(axes: Axes, how: AxisKeys, top: float | None = None) -> None:
     """Set the vertical axis as declared: scale and limits, by default from 0, if it can be, to all data.
 
-    `top` is the largest value to show, by default the largest drawn; `room` is the axis over it.
+    `top` is the largest value to show, by default the largest drawn.
     """
     top = float(axes.dataLim.y1) if top is None else top  # limits of data: a clipped axis would hide outliers
     top = top if np.isfinite(top) and top > 0.0 else 1.0
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
         plain_numbers(axes.yaxis)
-        room = max(room, 1.5)  # for the markers at the top
     if how.limits or how.scale != "log":
-        axes.set_ylim(*(how.limits or (0.0, room * top)))
+        axes.set_ylim(*(how.limits or (0.0, (1.5 if how.scale == "symlog" else ROOM) * top)))
     if how.scale == "log":
         logarithmic(axes, "y")
     axes.yaxis.grid(True)

@@ -99,10 +99,9 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
-    spare = len(panels) % columns > 0  # a place for the legend
     row = 2.1 if len(panels) <= 3 * columns else 1.75
-    figure, places = layout.panels(len(panels) + spare, columns, row)
-    drawn = list(zip(places, panels, strict=False))
+    figure, places = layout.panels(len(panels), columns, row)
+    drawn = list(zip(places, panels, strict=True))
     same_x = len({panel.x for panel in panels}) == 1
     entries: layout.Entries = {}
     for index, (axes, panel) in enumerate(drawn):
@@ -124,9 +123,8 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    rows = layout.legend(places[-1] if spare else figure, entries, **LEGEND)
-    if not spare:
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
+    rows = layout.legend(figure, entries, **LEGEND)
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
     return figure
 
 

@@ -46,13 +46,11 @@ def draw(given: Given) -> Figure:
         low, high = box_of(problem, half_width)
         Surface.of(problem, low, high).draw(axes)
         axes.plot(*problem.starts.T, **START, zorder=3)
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", ylabel="θ₂", box_aspect=1.0)
         axes.locator_params(axis="x", nbins=3)
         axes.locator_params(axis="y", nbins=4)
         axes.set_title(style.model_name(study, problem.label, how.titles))
-    for axes in axes_of_panels[::columns]:
-        axes.set_ylabel("θ₂")
-    shades = "posterior: shades end at 1, 2, … standard deviations"
+    shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
     entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
     layout.legend(figure, entries, columns=2, **layout.LOOSE)
     return figure
@@ -112,10 +110,7 @@ class Surface:
         return cls(first, second, (values - peak).reshape(GRID, GRID))
 
     def draw(self, axes: Axes) -> None:
-        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker.
-
-        These are k standard deviations from the ridge where the posterior is normal across it.
-        """
+        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker."""
         import seaborn
 
         drops = [-0.5 * k**2 for k in range(SHADES, -1, -1)]

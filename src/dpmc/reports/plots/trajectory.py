@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -29,6 +30,7 @@ BEGINNING = (0.0, 1.0)  # of the chain
 HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
+PUBLISHED: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 
@@ -37,19 +39,24 @@ reads = reads_nothing  # the trajectory is made anew
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: twelve frames of the trajectory on the study's circle.
+    """Return the figure: twelve frames of the trajectory on the study's circle, and of the published one.
 
     Raises DpmcError where the study has no circle, or no DP-HMC on it.
     """
     label = models_of(given.study, ("circle",))[0]
     problem = problem_of(given.study, label)
     points = trajectory(given.study, label, problem)
+    path = given.published / "hmc_trajectory.csv"
+    known = pd.read_csv(path) if given.declared.published and path.is_file() else None
     corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
     surface = Surface.of(problem, -corner, corner)
     figure, panels = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
     for step, axes in zip(FRAMES, panels, strict=True):
         surface.draw(axes)
         axes.plot(*points[: step + 1].T, **PATH, zorder=3)
+        if known is not None:  # the thesis's frame j has the first j - 1 points of its path
+            rows = known[(known["frame"] == step + 1) & (known["object"] == "trajectory")]
+            axes.plot(rows["theta_1"], rows["theta_2"], **PUBLISHED, zorder=3)
         if step > 0:
             axes.plot(*points[step], **LAST, zorder=4)
         axes.plot(*points[0], **START, zorder=4)
@@ -63,7 +70,9 @@ def draw(given: Given) -> Figure:
         "the step of the title": LAST,
         "posterior": Patch(facecolor=DARKEST),
     }
-    layout.legend(figure, entries, columns=4, **layout.LOOSE)
+    if known is not None:
+        entries[f"published path: {given.declared.published}"] = PUBLISHED
+    layout.legend(figure, entries, **layout.LOOSE)
     return figure
 
 
