@@ -122,7 +122,7 @@ def test_mixture_shows_the_values_of_the_tables(made):
 
 def test_a_data_set_that_is_unavailable_has_no_figure(made):
     study, results = made
-    rest = study.model_copy(update={"models": {"mixture": study.models["mixture"]}})
+    rest = dataclasses.replace(study, models={"mixture": study.models["mixture"]})
     assert plots.applies("logistic-fashion", study) and plots.applies("mixture", rest)
     assert not plots.applies("logistic-fashion", rest) and not plots.applies("logistic-digits", rest)
 

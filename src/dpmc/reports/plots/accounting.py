@@ -36,10 +36,7 @@ reads = reads_nothing  # the figure follows from the study's settings
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure, one panel for each method, with the settings of the first model.
-
-    Raises DpmcError where the study has none of them, and for a file that is no table of published curves.
-    """
+    """Return the figure, one panel for each method, with the settings of the first model."""
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
     methods = methods_of(study, how.methods, [model])

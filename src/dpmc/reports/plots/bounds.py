@@ -50,10 +50,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
-
-    Raises DpmcError where the study has no such model, and for a file that is no table of published chains.
-    """
+    """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
     results = Results.of_study(given.metrics, study)
@@ -76,7 +73,7 @@ def draw(given: Given) -> Figure:
             _draw_boxes(axes, chains, methods[model], model, metric, results)
             name = style.model_name(study, model, how.titles)
             if len(how.metric) > 1:
-                name = f"{name.partition(',')[0]}: {style.metric_title(metric, how.titles)}"
+                name = f"{name.partition(',')[0]}: {how.titles.get(metric) or style.metric_title(metric)}"
             axes.set(title=name, xlabel="clip bound")
         marks.draw_baselines(axes, results.baselines(model, metric))
         if metric == "mmd":  # published exact samples at the right edge

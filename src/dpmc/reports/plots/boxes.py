@@ -112,7 +112,7 @@ def _panels(
                 for epsilon in study.models[model].epsilons:
                     if values := results.values(*other, epsilon, metric):
                         bars[model, method, epsilon] = quartiles(values)
-            what = style.metric_title(metric, how.titles)
+            what = how.titles.get(metric) or style.metric_title(metric)
             title = name if len(how.metric) == 1 else f"{name}: {what}" if len(models) > 1 else what
             panels.append(_Panel(model, metric, title, here, bars))
     return panels

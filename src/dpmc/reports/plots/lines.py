@@ -23,7 +23,6 @@ from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
 LEGEND: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
 LEGEND_ROW = 0.17  # inches
-APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 
 
@@ -133,8 +132,7 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
     default = "linear" if given.study.epsilon_kind == "total" else "log"
     logarithmic = (panel.x.scale or default) == "log"
     for index, curve in enumerate(shown):
-        apart = APART * (index - (len(shown) - 1) / 2) if logarithmic and panel.x.of == "epsilon" else 0.0
-        _draw_curve(axes, curve, 1.0 + apart, index)
+        _draw_curve(axes, curve, index)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:
@@ -159,7 +157,7 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
     axes.grid(True)
 
 
-def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
+def _draw_curve(axes: Axes, curve: Curve, index: int) -> None:
     """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
     look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
     if len(curve.points) == 2:  # along chains: many points
@@ -175,4 +173,4 @@ def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
     if x[-1] < 1.01 * x[0]:
         look["linestyle"] = "none"  # one place: the cells differ by chance alone
     paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-    axes.errorbar(apart * x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)
+    axes.errorbar(x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)
