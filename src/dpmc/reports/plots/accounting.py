@@ -45,7 +45,7 @@ def draw(given: Given) -> Figure:
         columns = ("model", "method", "accountant", "epsilon", "iterations")
         known = read_table(path, columns, "a table of curves", {"epsilon": float, "iterations": int})
         known = known[known["model"] == model]
-    figure, panels = layout.panels(len(methods), len(methods), 2.9, sharey=True)
+    figure, panels = layout.panels(len(methods), len(methods), 2.3, sharey=True)
     entries: layout.Entries = {}
     for axes, method in zip(panels, methods, strict=True):
         look = style.method_styles(study.methods)[method]
@@ -64,7 +64,7 @@ def draw(given: Given) -> Figure:
     layout.plain_numbers(panels[0].yaxis)
     if known is not None:
         entries[f"published, every fourth point: {how.published}"] = PUBLISHED
-    layout.legend(figure, entries, handlelength=2.6)
+    layout.legend(figure, entries)
     return figure
 
 

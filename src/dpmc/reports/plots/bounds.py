@@ -60,7 +60,7 @@ def draw(given: Given) -> Figure:
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
     methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
     tables = {model: _chains(given, results, model, methods[model]) for model in models}
-    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
+    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7)
     shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
@@ -100,7 +100,7 @@ def draw(given: Given) -> Figure:
         entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
         entries["exact samples, published"] = EXACT
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.legend(figure, entries, columns=2, handlelength=2.6, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 

@@ -69,7 +69,7 @@ def draw(given: Given) -> Figure:
     panels = _panels(given, results, pairs, looks)
     most = max(len(study.models[panel.model].epsilons) * len(panel.looks) for panel in panels)
     columns = min(how.columns or (2 if most <= SLOTS_PER_COLUMN else 1), len(panels))
-    figure, places = layout.panels(len(panels), columns, 2.1, more=0.5, sharey=how.y.share)
+    figure, places = layout.panels(len(panels), columns, 2.1, sharey=how.y.share)
     bar = marks.PARTNER if how.pairs else marks.PUBLISHED
     below: layout.Entries = {}
     for axes, panel in zip(places, panels, strict=True):

@@ -41,7 +41,7 @@ def draw(given: Given) -> Figure:
     study, how = given.study, given.declared
     cells = cells_of(study, how)
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)
-    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, more=0.3)
+    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0]), looks[cell[1]]
         layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])

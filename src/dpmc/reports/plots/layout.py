@@ -15,36 +15,31 @@ from dpmc.studies.figures import Axis as AxisKeys
 
 ROOM = 1.06  # of an axis over its data
 LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
-LOOSE = {"handlelength": 2.0, "handleheight": 0.7, "columnspacing": 2.0}  # legend of one line or two
+LEGEND_ROW = 0.17  # inches
 
 # of a legend: text -> what it explains: an artist, several side by side, or the properties of a line
 Entries = dict[str, Any]
 
 
-def panels(
-    count: int, columns: int, row: float, more: float = 0.0, **shared: Any
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the text's width, and its panels, `columns` side by side.
-
-    Its height in inches is `row` for each row of panels, and `more`.
-    """
+def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the text's width, and its panels, `columns` side by side, `row` inches high."""
     rows = -(-count // columns)
-    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows + more), layout="constrained")
+    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
 
 
-def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> int:
-    """Explain entries above the panels; return the rows they take.
+def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
+    """Explain entries above the panels, in room of their own.
 
     Without a number of columns there are three, or two of long texts.
     """
     handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
     columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
     figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
-    return -(-len(entries) // columns)
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (-(-len(entries) // columns) + 1))
 
 
 def plain_numbers(axis: Axis) -> None:

@@ -42,7 +42,7 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
     models = list(dict.fromkeys(search["model"] for search in searches))
     searched = {search["method"] for search in searches}
     looks = {label: look for label, look in style.method_styles(study.methods).items() if label in searched}
-    figure, panels = layout.panels(len(ROWS), 1, 1.2, more=1.1, sharex=True)
+    figure, panels = layout.panels(len(ROWS), 1, 1.2, sharex=True)
     for axes, (quantity, label, scale) in zip(panels, ROWS, strict=True):
         layout.groups(axes, [tick(study, model) for model in models])
         for search in searches:

@@ -21,8 +21,6 @@ from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
-LEGEND: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
-LEGEND_ROW = 0.17  # inches
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 
 
@@ -122,8 +120,7 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    rows = layout.legend(figure, entries, **LEGEND)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
+    layout.legend(figure, entries)
     return figure
 
 

@@ -37,7 +37,7 @@ def draw(given: Given) -> Figure:
         needed = "a model of two parameters that has a ratio_form and exact posterior draws"
         raise DpmcError(f"study {study.name}: kind maps needs {needed}")
     columns = min(how.columns or 3, len(problems))
-    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2, more=0.3)
+    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2)
     for axes, problem in zip(axes_of_panels, problems, strict=True):
         half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
         low, high = box_of(problem, half_width)
@@ -49,7 +49,7 @@ def draw(given: Given) -> Figure:
         axes.set_title(style.model_name(study, problem.label, how.titles))
     shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
     entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
-    layout.legend(figure, entries, columns=2, **layout.LOOSE)
+    layout.legend(figure, entries, columns=2)
     return figure
 
 

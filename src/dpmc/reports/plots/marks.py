@@ -22,7 +22,13 @@ EXACT = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
 # A slim bar in the legend is an upright rectangle with a tick across it.
 _BAR = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
 _STROKES = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO]
-PARTNER: dict[str, Any] = {"ls": "none", "marker": Path(_BAR, _STROKES), "ms": 9.5, "mfc": "white", "mew": 0.8}
+PARTNER: dict[str, Any] = {
+    "ls": "none",
+    "marker": Path(_BAR, _STROKES),
+    "ms": 9.5,
+    "mfc": "white",
+    "mew": 0.8,
+}
 PARTNER["mec"] = style.INK
 PUBLISHED = PARTNER | {"mfc": "#CCCCCC", "mec": style.GREY}
 

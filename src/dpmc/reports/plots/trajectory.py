@@ -46,7 +46,7 @@ def draw(given: Given) -> Figure:
     known = pd.read_csv(path) if given.declared.published and path.is_file() else None
     corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
     surface = Surface.of(problem, -corner, corner)
-    figure, panels = layout.panels(len(FRAMES), 4, 5.2 / 3, sharex=True, sharey=True)
+    figure, panels = layout.panels(len(FRAMES), 4, 1.6, sharex=True, sharey=True)
     for step, axes in zip(FRAMES, panels, strict=True):
         surface.draw(axes)
         axes.plot(*points[: step + 1].T, **PATH, zorder=3)
@@ -68,7 +68,7 @@ def draw(given: Given) -> Figure:
     }
     if known is not None:
         entries[f"published path: {given.declared.published}"] = PUBLISHED
-    layout.legend(figure, entries, **layout.LOOSE)
+    layout.legend(figure, entries)
     return figure
 
 
