@@ -50,21 +50,23 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model."""
+    """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
     results = Results.of_study(given.metrics, study)
     algorithms = [name for name in WITHOUT_PRIVACY if name in (how.methods or WITHOUT_PRIVACY)]
-    first, *others = how.metric
-    shown = [(first, False), (first, True), *((metric, False) for metric in others)]
+    main, *others = how.metric
+    shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
     methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
     tables = {model: _chains(given, results, model, methods[model]) for model in models}
     figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7)
-    shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
+    first: dict[object, Axes] = {}  # panels whose axes others share
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
+        layout.share(axes, "y", (metric, "" if how.y.share else model), first)
         if by_fraction:  # one point a chain
+            layout.share(axes, "x", CLIPPED, first)
             both = chains.dropna(subset=[CLIPPED, metric])
             for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
                 axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
@@ -80,15 +82,11 @@ def draw(given: Given) -> Figure:
             axes.plot([0.985] * len(exact), exact, **EXACT, transform=axes.get_yaxis_transform())
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
-        shared.setdefault((metric, "" if how.y.share else model), []).append(axes)
         for guide in how.lines:
             if by_fraction and guide.metric == CLIPPED:
                 axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
-    for group in shared.values():
-        layout.alike(group, "y")
-    layout.alike([axes for axes, panel in zip(axes_of_panels, panels, strict=True) if panel[2]], "x")
 
     looks = [style.STYLES[algorithm] for algorithm in algorithms]
     entries: layout.Entries = {

@@ -46,8 +46,8 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 def common_caption(study: Study, how: FigureKeys) -> str:
     """Return what the captions of all figures of this kind say of their marks."""
     sentences = [
-        f"Boxes: quartiles and median over {study.seeds} independent runs; whiskers end at the last run within "
-        "1.5 interquartile ranges of the box, runs beyond them are drawn singly."
+        f"Boxes: quartiles and median over {study.seeds} independent runs; whiskers end at the last run "
+        "within 1.5 interquartile ranges of the box, runs beyond them are drawn singly."
     ]
     if how.published:
         sentences.append(f"Slim bars: published quartiles and median ({how.published}).")
@@ -145,10 +145,7 @@ def _draw_panel(
     axes.set_title(panel.title, pad=4.0 + LETTER * max(map(len, above)))
     marks.draw_baselines(axes, results.baselines(panel.model, panel.metric))
     axes.set_ylabel(how.y.label or style.metric_label(panel.metric))
-    top = float(axes.dataLim.y1)
-    if how.y.share and not how.y.limits:
-        top = max(top, axes.get_ylim()[1] / layout.ROOM)  # panels so far, which have this axis too
-    layout.scale_y(axes, how.y, top)
+    layout.scale_y(axes, how.y)
     for line in how.lines:
         if line.metric in ("", panel.metric) and line.at <= axes.get_ylim()[1]:
             axes.axhline(line.at, **marks.REFERENCE, zorder=1)

@@ -13,7 +13,6 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from dpmc.reports.plots import style
 from dpmc.studies.figures import Axis as AxisKeys
 
-ROOM = 1.06  # of an axis over its data
 LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
 LEGEND_ROW = 0.17  # inches
 
@@ -77,27 +76,27 @@ def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
     axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
 
 
-def scale_y(axes: Axes, how: AxisKeys, top: float | None = None) -> None:
+def scale_y(axes: Axes, how: AxisKeys) -> None:
     """Set the vertical axis as declared: scale and limits, by default from 0, if it can be, to all data.
 
-    `top` is the largest value to show, by default the largest drawn.
+    Panels that share the axis count, as far as they are drawn.
     """
-    top = float(axes.dataLim.y1) if top is None else top  # limits of data: a clipped axis would hide outliers
-    top = top if np.isfinite(top) and top > 0.0 else 1.0
+    # limits of data: a clipped axis would hide outliers
+    tops = [float(panel.dataLim.y1) for panel in axes.get_shared_y_axes().get_siblings(axes)]
+    top = max((top for top in tops if np.isfinite(top) and top > 0.0), default=1.0)
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
         plain_numbers(axes.yaxis)
     if how.limits or how.scale != "log":
-        axes.set_ylim(*(how.limits or (0.0, (1.5 if how.scale == "symlog" else ROOM) * top)))
+        # on a logarithmic axis with more room for the markers at the top
+        axes.set_ylim(*(how.limits or (0.0, top * (1.5 if how.scale == "symlog" else 1.06))))
     if how.scale == "log":
         logarithmic(axes, "y")
     axes.yaxis.grid(True)
 
 
-def alike(panels: Sequence[Axes], which: Literal["x", "y"]) -> None:
-    """Give panels one range, that of all of them, and its ticks."""
-    limits = [getattr(axes, f"get_{which}lim")() for axes in panels]
-    for axes in panels:
-        axes.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
-        if getattr(axes, f"get_{which}scale")() == "log":
-            logarithmic(axes, which)
+def share(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
+    """Give a panel the axis of the first of its group, which is kept in `first`."""
+    if (key := (which, group)) in first:
+        getattr(axes, f"share{which}")(first[key])
+    first.setdefault(key, axes)

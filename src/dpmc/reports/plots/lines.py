@@ -98,10 +98,14 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     columns = min(how.columns or 2, len(panels))
     row = 2.1 if len(panels) <= 3 * columns else 1.75
     figure, places = layout.panels(len(panels), columns, row)
-    drawn = list(zip(places, panels, strict=True))
+    first: dict[object, Axes] = {}  # panels whose axes others share
     same_x = len({panel.x for panel in panels}) == 1
     entries: layout.Entries = {}
-    for index, (axes, panel) in enumerate(drawn):
+    for index, (axes, panel) in enumerate(zip(places, panels, strict=True)):
+        if panel.y.share:
+            layout.share(axes, "y", panel.metric, first)
+        if panel.x.of in ALONG:
+            layout.share(axes, "x", panel.x.of, first)
         shown = along(panel) if along and panel.x.of in ALONG else curves(results, study, panel)
         _draw_panel(axes, panel, shown, given)
         entries |= {curve.look.title: curve.look.line2d for curve in shown}
@@ -111,11 +115,6 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
         if not same_x or index + columns >= len(panels):
             name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
             axes.set_xlabel(panel.x.label or name)
-    for metric in {panel.metric for panel in panels if panel.y.share}:
-        layout.alike([axes for axes, panel in drawn if panel.metric == metric], "y")
-    for of in ALONG:
-        layout.alike([axes for axes, panel in drawn if panel.x.of == of], "x")
-
     entries |= marks.exact_samples(max(len(results.baselines(p.model, p.metric)) for p in panels))
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:

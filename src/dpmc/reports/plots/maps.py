@@ -27,7 +27,7 @@ reads = reads_nothing  # data and posteriors are made anew
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: one panel for each model of two parameters, exact draws and a form for a grid of θ."""
+    """Return the figure: one panel for each model of two parameters that has exact draws."""
     how, study = given.declared, given.study
     problems = [problem_of(study, label) for label in models_of(study, how.models)]
     problems = [

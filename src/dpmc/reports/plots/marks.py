@@ -18,7 +18,7 @@ GROUP_WIDTH = 0.86  # of the distance between two groups
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
 NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
-EXACT = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
+EXACT: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
 # A slim bar in the legend is an upright rectangle with a tick across it.
 _BAR = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
 _STROKES = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO]

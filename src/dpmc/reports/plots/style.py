@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
@@ -275,8 +276,8 @@ def titled(label: str, base: str, title: str) -> str:
 
 def mixed(colour: str, other: str, share: float) -> str:
     """Return a colour with `share` of another mixed in, as #RRGGBB."""
-    pairs = zip(to_rgb(colour), to_rgb(other), strict=True)
-    return str(to_hex([(1.0 - share) * one + share * mixed_in for one, mixed_in in pairs])).upper()
+    parts: Any = (1.0 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))
+    return str(to_hex(parts)).upper()
 
 
 #: Draw and save figures in this style, with nothing of the user's; a context or a decorator.

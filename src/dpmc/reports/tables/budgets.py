@@ -68,8 +68,9 @@ def _row(
     dimension, delta = int(definition_of(study, model).model.dimension), study.delta_for(n)
     releases = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n, study.chains)
     chosen = releases.accountant(spec.accountant)
-    row = {"study": study.name, "model": model, "method": method, "epsilon": epsilon, "delta": delta}
-    row["accountant"], budget = chosen.name, None
+    row: dict[str, Any] = {"study": study.name, "model": model, "method": method, "epsilon": epsilon}
+    row |= {"delta": delta, "accountant": chosen.name}
+    budget = None
     if study.epsilon_kind == "total" and epsilon != "inf":
         budget, meant = float(epsilon), releases.suitable()
         row |= {

@@ -28,7 +28,7 @@ def inputs(study: Study, results: Path) -> list[Path]:
 
 
 def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each method on a model whose jobs were measured, in `logs` beside `results`."""
+    """Return the table: a row for each method on a model with measured jobs, in `logs` beside `results`."""
     import pandas as pd
 
     iterations = own_rows(read_metrics(inputs(study, results)[0]), study).query("metric == 'iterations'")
