@@ -121,9 +121,12 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
 
 
-def test_the_thesis_s_frames_grow_by_four_steps_from_none(thesis: Study) -> None:
-    paths = [axes.lines[0].get_xydata() for axes in draw("trajectory", thesis, NONE).axes]
-    published = pd.read_csv(PUBLISHED / "hmc_trajectory.csv")
-    assert [len(path) - 1 for path in paths] == [j - 1 for j in sorted(set(published.frame))]
+def test_frames_grow_by_four_steps_and_have_the_published_path(thesis: Study) -> None:
+    panels = draw("trajectory", thesis, NONE).axes
+    paths = [axes.lines[0].get_xydata() for axes in panels]
+    known = pd.read_csv(PUBLISHED / "hmc_trajectory.csv")
+    assert [len(path) - 1 for path in paths] == [j - 1 for j in sorted(set(known.frame))]
     for before, after in itertools.pairwise(paths):
         assert np.array_equal(before, after[: len(before)])
+    last = known[(known.frame == known.frame.max()) & (known.object == "trajectory")]
+    assert np.array_equal(panels[-1].lines[1].get_xydata(), last[["theta_1", "theta_2"]])
