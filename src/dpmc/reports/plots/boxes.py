@@ -5,7 +5,6 @@ a panel has a box or a note that says why it has none.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -14,8 +13,8 @@ from matplotlib.patches import Patch
 
 from dpmc.metrics.table import FEW_ITERATIONS, Results
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.published import Quartiles, published_boxes, quartiles
-from dpmc.reports.plots.selection import CellKey, OnModel, pairs_of
+from dpmc.reports.plots.published import published_boxes, quartiles
+from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
@@ -24,17 +23,6 @@ LETTER = 4.4  # points that a letter of a note takes
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
 TUNED_AT = "#FFEFC2"  # band of the ε that hyperparameters were searched at
 OF_EXACT_SAMPLES = {"mmd", "mean_error"}  # metrics that exact samples have, too
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """A metric of a model, by ε and method."""
-
-    model: str
-    metric: str
-    title: str
-    looks: Mapping[str, MethodStyle]  # of the methods here
-    bars: Mapping[CellKey, Quartiles]  # the slim ones
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -66,16 +54,13 @@ def draw(given: Given) -> Figure:
     how, study = given.declared, given.study
     pairs, results = pairs_of(study, how), Results.of_study(given.metrics, study)
     looks = style.of_pairs(study, pairs, how.titles)
-    panels = _panels(given, results, pairs, looks)
-    most = max(len(study.models[panel.model].epsilons) * len(panel.looks) for panel in panels)
+    partners: dict[str, dict[str, OnModel]] = {}  # model -> method -> what stands beside it
+    for (model, method), other in pairs.items():
+        partners.setdefault(model, {})[method] = other
+    panels = [(model, metric) for model in partners for metric in how.metric]
+    most = max(len(study.models[model].epsilons) * len(methods) for model, methods in partners.items())
     columns = min(how.columns or (2 if most <= SLOTS_PER_COLUMN else 1), len(panels))
     figure, places = layout.panels(len(panels), columns, 2.1, sharey=how.y.share)
-    bar = marks.PARTNER if how.pairs else marks.PUBLISHED
-    below: layout.Entries = {}
-    for axes, panel in zip(places, panels, strict=True):
-        below |= _draw_panel(axes, panel, given, results, bar)
-    for axes in places[-columns:]:
-        axes.set_xlabel(how.x.label or style.budget_label(study))
 
     # A method that is not the published algorithm, and whose name does not say so, has a star.
     variants = {label: results.variants.get(label, "").partition(": ")[0] for label in looks}
@@ -83,71 +68,72 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {
         look.title + "*" * (label in stars): marks.patch(look) for label, look in looks.items()
     }
-    if any(panel.bars for panel in panels):
-        entries[how.beside or f"published: {how.published}"] = bar
-    entries |= marks.exact_samples(max(len(results.baselines(panel.model, panel.metric)) for panel in panels))
-    entries |= below | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))}
-    layout.legend(figure, entries)
+    for axes, (model, metric) in zip(places, panels, strict=True):
+        # A pair has the name of the one whose label is shorter.
+        beside, _ = next(iter(partners[model].values()))
+        name = style.model_name(study, min(model, beside, key=len), how.titles)
+        what = how.titles.get(metric) or style.metric_title(metric)
+        title = name if len(how.metric) == 1 else f"{name}: {what}" if len(partners) > 1 else what
+        entries |= _draw_panel(axes, title, given, results, (model, metric), partners[model], looks)
+    for axes in places[-columns:]:
+        axes.set_xlabel(how.x.label or style.budget_label(study))
+    layout.legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
     return figure
 
 
-def _panels(
-    given: Given, results: Results, pairs: Mapping[OnModel, OnModel], looks: Mapping[str, MethodStyle]
-) -> list[_Panel]:
-    """Return the panels, metrics side by side for each model."""
-    how, study = given.declared, given.study
-    models, panels = dict.fromkeys(model for model, _ in pairs), []
-    for model in models:
-        partners = {method: other for (shown, method), other in pairs.items() if shown == model}
-        here = {method: looks[method] for method in looks if method in partners}
-        # a pair has the name of the one whose label is shorter
-        label = min(model, next(iter(partners.values()))[0], key=len)
-        name = style.model_name(study, label, how.titles)
-        for metric in how.metric:
-            bars: dict[CellKey, Quartiles] = {}
-            if how.published:
-                known = published_boxes(given.published, metric, study)
-                bars = {cell: bar for cell, bar in known.items() if cell[0] == model and cell[1] in here}
-            for method, other in partners.items() if how.pairs else ():
-                for epsilon in study.models[model].epsilons:
-                    if values := results.values(*other, epsilon, metric):
-                        bars[model, method, epsilon] = quartiles(values)
-            what = how.titles.get(metric) or style.metric_title(metric)
-            title = name if len(how.metric) == 1 else f"{name}: {what}" if len(models) > 1 else what
-            panels.append(_Panel(model, metric, title, here, bars))
-    return panels
-
-
 def _draw_panel(
-    axes: Axes, panel: _Panel, given: Given, results: Results, bar: Mapping[str, object]
+    axes: Axes,
+    title: str,
+    given: Given,
+    results: Results,
+    shown: tuple[str, str],
+    partners: Mapping[str, OnModel],
+    looks: Mapping[str, MethodStyle],
 ) -> layout.Entries:
-    """Draw one panel; return the legend's entries for its band of the search and its reference lines."""
-    how, spec = given.declared, given.study.models[panel.model]
-    entries: layout.Entries = {}
+    """Draw the panel of a model and a metric; return the legend's entries for what is not a method.
+
+    `partners`: method -> what stands beside it.
+    """
+    how, (model, metric), entries = given.declared, shown, layout.Entries()
+    spec = given.study.models[model]
     layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
-    tuned = any(given.study.methods[method].hyperparameters == "tuned" for method in panel.looks)
+    known = published_boxes(given.published, metric, given.study) if how.published else {}
+    if how.pairs:
+        partner_cells = {
+            (model, method, e): (*partners[method], e) for method in partners for e in spec.epsilons
+        }
+        values = {cell: results.values(*other, metric) for cell, other in partner_cells.items()}
+        known = {cell: quartiles(its) for cell, its in values.items() if its}
+    bar = marks.PARTNER if how.pairs else marks.PUBLISHED
+    has_bars = any(of == model and method in partners for of, method, _ in known)
+    if has_bars:
+        entries[how.beside or f"published: {how.published}"] = bar
+    above = [""]  # notes above the panel, where they cover no box
+    methods = [method for method in looks if method in partners]
+    for index, method in enumerate(methods):
+        cells = {group: (model, method, epsilon) for group, epsilon in enumerate(spec.epsilons)}
+        boxes = {group: results.values(*cell, metric) for group, cell in cells.items()}
+        bars = {group: known[cell] for group, cell in cells.items() if cell in known}
+        slot = (index, len(methods))
+        places = marks.draw_boxes(axes, slot, boxes, bars, looks[method], bar if has_bars else None)
+        for group, cell in cells.items():
+            if text := results.remark(*cell, metric):
+                marks.draw_note(axes, places[group], text, above=bool(boxes[group]))
+                above += [text] if boxes[group] else []
+    axes.set_title(title, pad=4.0 + LETTER * max(map(len, above)))
+    exact = results.baselines(model, metric)
+    marks.draw_baselines(axes, exact)
+    entries |= marks.exact_samples(len(exact))
+    tuned = any(given.study.methods[method].hyperparameters == "tuned" for method in methods)
     if tuned and spec.tuning_epsilon in spec.epsilons:
         group = spec.epsilons.index(spec.tuning_epsilon)
         layout.band(axes, group, TUNED_AT)
         axes.get_xticklabels()[group].set_fontweight("bold")
         entries["ε of the search"] = Patch(facecolor=TUNED_AT)
-    above = [""]  # notes above the panel, where they cover no box
-    for index, (method, look) in enumerate(panel.looks.items()):
-        cells = {group: (panel.model, method, epsilon) for group, epsilon in enumerate(spec.epsilons)}
-        values = {group: results.values(*cell, panel.metric) for group, cell in cells.items()}
-        bars = {group: panel.bars[cell] for group, cell in cells.items() if cell in panel.bars}
-        slot = (index, len(panel.looks))
-        places = marks.draw_boxes(axes, slot, values, bars, look, bar if panel.bars else None)
-        for group, cell in cells.items():
-            if text := results.remark(*cell, panel.metric):
-                marks.draw_note(axes, places[group], text, above=bool(values[group]))
-                above += [text] if values[group] else []
-    axes.set_title(panel.title, pad=4.0 + LETTER * max(map(len, above)))
-    marks.draw_baselines(axes, results.baselines(panel.model, panel.metric))
-    axes.set_ylabel(how.y.label or style.metric_label(panel.metric))
+    axes.set_ylabel(how.y.label or style.metric_label(metric))
     layout.scale_y(axes, how.y)
     for line in how.lines:
-        if line.metric in ("", panel.metric) and line.at <= axes.get_ylim()[1]:
+        if line.metric in ("", metric) and line.at <= axes.get_ylim()[1]:
             axes.axhline(line.at, **marks.REFERENCE, zorder=1)
             entries[line.label] = marks.REFERENCE
     return entries
