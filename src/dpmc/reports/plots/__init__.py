@@ -3,9 +3,10 @@
 A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
 `reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
-all), and the chain files and tables that it reads beside the metrics (default: none);
-`applies(study, declared)`, whether the study, as far as its data are available, has anything to show. This
-module itself does not import Matplotlib.
+all), and the chain files and tables that it reads beside the metrics (default: none); or `READS_NOTHING`;
+`applies(study, declared)`, whether the study, as far as its data are available, has anything to show;
+`common_caption(study, declared)`, what the captions of all figures of the kind say.
+This module itself does not import Matplotlib.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[lis
     """
     declared = declared_figure(study.path, name)
     module, _ = _drawing(declared, study)
+    if getattr(module, "READS_NOTHING", False):
+        return [], []
     if hasattr(module, "reads"):
         models, files = module.reads(study, declared, results)
         return models, files
@@ -155,11 +158,6 @@ def plot(
     figure = draw(Given(declared, table, study, published, results))
     for output in outputs:
         style.save(figure, output, mark)
-
-
-def reads_nothing(study: Study, declared: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return no models and no files: the `reads` of a module that draws from the study alone."""
-    return [], []
 
 
 def draw(given: Given) -> Figure:

@@ -125,10 +125,21 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
 
 def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
-    default = "linear" if given.study.epsilon_kind == "total" else "log"
-    logarithmic = (panel.x.scale or default) == "log"
     for index, curve in enumerate(shown):
-        _draw_curve(axes, curve, index)
+        look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
+        if len(curve.points) == 2:  # along chains: many points, and sparse markers, which are kept apart
+            look["drawstyle"] = "steps-post" if curve.steps else "default"
+            axes.plot(*curve.points, **look, markevery=(0.03 * (index % 7), 0.24))
+            continue
+        finite = np.isfinite(curve.points[0])
+        for median in curve.points[1, ~finite]:
+            axes.axhline(median, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
+        x, y, low, high = curve.points[:, finite]
+        if len(x) and x[-1] < 1.01 * x[0]:
+            look["linestyle"] = "none"  # one place: the cells differ by chance alone
+        if len(x):
+            paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
+            axes.errorbar(x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:
@@ -141,7 +152,8 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
         axes.plot(both, both, **DIAGONAL, zorder=1)
     axes.set_title(panel.title)
     places = sorted({x for curve in shown for x in curve.points[0] if np.isfinite(x)})
-    if logarithmic and places:
+    default = "linear" if given.study.epsilon_kind == "total" else "log"
+    if (panel.x.scale or default) == "log" and places:
         layout.logarithmic(axes, "x")
     else:
         layout.plain_numbers(axes.xaxis)
@@ -151,22 +163,3 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
     else:
         axes.margins(x=0.03)
     axes.grid(True)
-
-
-def _draw_curve(axes: Axes, curve: Curve, index: int) -> None:
-    """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
-    look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
-    if len(curve.points) == 2:  # along chains: many points
-        look["drawstyle"] = "steps-post" if curve.steps else "default"
-        axes.plot(*curve.points, **look, markevery=(0.03 * (index % 7), 0.24))
-        return
-    finite = np.isfinite(curve.points[0])
-    for median in curve.points[1, ~finite]:
-        axes.axhline(median, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
-    x, y, low, high = curve.points[:, finite]
-    if not len(x):
-        return
-    if x[-1] < 1.01 * x[0]:
-        look["linestyle"] = "none"  # one place: the cells differ by chance alone
-    paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-    axes.errorbar(x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)

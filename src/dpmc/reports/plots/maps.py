@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
-from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.chains import Floats, problem_of
 from dpmc.reports.plots.selection import models_of
 
@@ -21,8 +21,7 @@ STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
-
-reads = reads_nothing  # data and posteriors are made anew
+READS_NOTHING = True  # data and posteriors are made anew
 
 
 @style.context()

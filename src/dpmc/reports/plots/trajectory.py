@@ -14,7 +14,7 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.chains import Floats, problem_of
 from dpmc.reports.plots.maps import DARKEST, START, Surface
 from dpmc.reports.plots.selection import models_of
@@ -32,8 +32,7 @@ PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "col
 PUBLISHED: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
-
-reads = reads_nothing  # the trajectory is made anew
+READS_NOTHING = True  # the trajectory is made anew
 
 
 @style.context()
