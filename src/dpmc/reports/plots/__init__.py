@@ -4,8 +4,7 @@ A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
 `reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
 all), and the chain files and tables that it reads beside the metrics (default: none); or `READS_NOTHING`;
-`applies(study, declared)`, whether the study, as far as its data are available, has anything to show;
-`common_caption(study, declared)`, what the captions of all figures of the kind say.
+`applies(study, declared)`, whether the study, as far as its data are available, has anything to show.
 This module itself does not import Matplotlib.
 """
 
@@ -76,10 +75,9 @@ def applies(name: str, study: Study) -> bool:
 def caption(name: str, study: Study, long: bool = False) -> str:
     """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
     declared = declared_figure(study.path, name)
-    module, _ = _drawing(declared, study)
     parts = [declared.caption.strip()]
-    if hasattr(module, "common_caption"):
-        parts.append(module.common_caption(study, declared))
+    if declared.kind == "boxes":
+        parts.append(_drawing(declared, study)[0].common_caption(study, declared))
     if declared.kind in ("boxes", "lines", "traces") and any(
         "guided" in spec.algorithm and (not declared.methods or {label, spec.algorithm} & {*declared.methods})
         for label, spec in study.methods.items()

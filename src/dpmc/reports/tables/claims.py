@@ -31,7 +31,7 @@ def table(study: Study, results: Path) -> Table:
         cases, section, verdict = claim["cases"], str(claim["section"]), claim["verdict"]
         rows += [
             {"claim": claim["name"], "section": section, "verdict": verdict, "case": case["case"]}
-            | {name: _text(case[name]) for name in ("number", "asked", "holds")}
+            | {"number": _text(case["number"]), "asked": case["asked"] or "", "holds": _text(case["holds"])}
             for case in cases
         ]
         numbers = [case["number"] for case in cases if case["number"] is not None]
@@ -47,7 +47,7 @@ def table(study: Study, results: Path) -> Table:
     return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
-def _text(value: float | bool | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
+def _text(value: float | bool | None) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
