@@ -6,6 +6,7 @@ python docs/tools/gallery_pages.py
 import textwrap
 from pathlib import Path
 
+from dpmc.reports import plots
 from dpmc.reports.tables import TABLES
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
@@ -57,7 +58,7 @@ def figure(study: Study, name: str) -> list[str]:
     if not (GALLERY / study.name / f"{name}.png").is_file():
         return []
     declared = declared_figure(study.path, name)
-    caption = textwrap.fill(declared.caption, 110, break_on_hyphens=False, break_long_words=False)
+    caption = textwrap.fill(plots.caption(name, study), 110, break_on_hyphens=False, break_long_words=False)
     title = declared.title or name.replace("-", " ")
     return [f"### {title}", f"![{title}](../gallery/{study.name}/{name}.png)", caption]
 

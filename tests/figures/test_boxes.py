@@ -9,7 +9,7 @@ import pytest
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.plots import plot, style
+from dpmc.reports.plots import caption, plot, style
 from dpmc.studies.pairs import partners, tuned_pairs
 from figures.synthetic import (
     EASY,
@@ -39,7 +39,8 @@ FIGURES = {
 def with_tuned(models: tuple[str, ...] = EASY[:1]) -> Study:
     """A study of methods and their tuned partners."""
     made = study(models)
-    made.methods |= {f"{method}-tuned": Method(method, models) for method in THREE}
+    tuned = {f"{method}-tuned": Method(method, models, hyperparameters="tuned") for method in THREE}
+    made.methods |= tuned
     return made
 
 
@@ -105,6 +106,28 @@ def test_a_missing_box_has_a_reason() -> None:
     missing = ["0 iterations", "1 iteration", "no results", "some draws are not finite"]
     assert notes(axes) == ["18 of 20", "k = 3", *(f"no box: {reason}" for reason in missing)]
     assert len(medians(axes)) == 18 - 4
+
+
+def test_exact_samples_are_one_band_from_the_least_to_the_greatest() -> None:
+    of = study(EASY[:1])
+    table = metrics(of)
+    values = table[(table.method == "baseline") & (table.metric == "mmd")].value.astype(float)
+    (axes,) = draw("mmd-easy", of, table).axes
+    (band,) = [patch for patch in axes.patches if patch.get_zorder() == 0.5]
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((values.min(), values.max()))
+    (middle,) = [line for line in axes.lines if line.get_linewidth() == 0.4]
+    assert middle.get_ydata()[0] == pytest.approx(values.median())
+
+
+def test_captions_of_boxes_say_how_many_runs_and_what_the_slim_bars_are() -> None:
+    of = study()
+    published, tuned = (caption(name, of) for name in ("mmd-easy", "tuned-easy"))  # type: ignore[arg-type]
+    assert (
+        f"{of.seeds} independent runs" in published and "published quartiles and median (thesis" in published
+    )
+    assert "our runs, published settings" in tuned
+    guided = [caption(name, of).count("(GWMH)") for name in ("mmd-easy", "gradient-clipping")]  # type: ignore[arg-type]
+    assert guided == [1, 0]
 
 
 def test_rows_of_other_studies_are_left_out() -> None:

@@ -1,5 +1,6 @@
 """Posteriors and the leapfrog trajectory: drawn from real problems and the real sampler."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +75,14 @@ def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     assert abs(z.mean()) < 4.0 / np.sqrt(z.size)
     assert 0.7 < z.std() < 1.3
     assert np.abs(gradients).max() > noise_sd  # else the test would see nothing of the gradient
+
+
+def test_frames_grow_by_four_steps_and_have_the_published_path(thesis: Study) -> None:
+    panels = draw("trajectory", thesis, NONE).axes
+    paths = [axes.lines[0].get_xydata() for axes in panels]
+    known = pd.read_csv(PUBLISHED / "hmc_trajectory.csv")
+    assert [len(path) - 1 for path in paths] == [j - 1 for j in sorted(set(known.frame))]
+    for before, after in itertools.pairwise(paths):
+        assert np.array_equal(before, after[: len(before)])
+    last = known[(known.frame == known.frame.max()) & (known.object == "trajectory")]
+    assert np.array_equal(panels[-1].lines[1].get_xydata(), last[["theta_1", "theta_2"]])

@@ -215,7 +215,7 @@ def figure_chains(wildcards):
 
 def figure_caption(wildcards):
     """Return caption and text of a figure; bars are escaped, since they are markup in the report."""
-    return plots.caption(wildcards.figure, STUDIES[wildcards.study]).replace("|", r"\|")
+    return plots.caption(wildcards.figure, STUDIES[wildcards.study], long=True).replace("|", r"\|")
 
 
 def figure_declared(wildcards):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.reports import tables
+from dpmc.reports import plots, tables
 from dpmc.reports.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
@@ -40,7 +40,7 @@ def figure_section(picture: Path, study: Study) -> Section:
     data = base64.b64encode(picture.read_bytes()).decode()
     image = f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
     files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
-    caption = f"<figcaption>{html.escape(declared.caption)} {files}</figcaption>"
+    caption = f"<figcaption>{html.escape(plots.caption(picture.stem, study))} {files}</figcaption>"
     if declared.text:
         caption += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
     return (picture.stem, title, f"<figure>{image}{caption}</figure>")

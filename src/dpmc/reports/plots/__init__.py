@@ -3,9 +3,9 @@
 A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
 `reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
-all), and the chain files and tables that it reads beside the metrics (default: none);
-`applies(study, declared)`, whether the study, as far as its data are available, has anything to show. This
-module itself does not import Matplotlib.
+all), and the chain files and tables that it reads beside the metrics (default: none); or `READS_NOTHING`;
+`applies(study, declared)`, whether the study, as far as its data are available, has anything to show.
+This module itself does not import Matplotlib.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 FORMATS = ("pdf", "png", "svg")
+GUIDED = (
+    "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
+    "(GWMH)."
+)
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,18 @@ def applies(name: str, study: Study) -> bool:
     return not hasattr(module, "applies") or bool(module.applies(study, declared))
 
 
-def caption(name: str, study: Study) -> str:
-    """Return what the report says of a figure: its caption, and the text beside it."""
+def caption(name: str, study: Study, long: bool = False) -> str:
+    """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
     declared = declared_figure(study.path, name)
-    return "\n\n".join(part.strip() for part in (declared.caption, declared.text) if part)
+    parts = [declared.caption.strip()]
+    if declared.kind == "boxes":
+        parts.append(_drawing(declared, study)[0].common_caption(study, declared))
+    if declared.kind in ("boxes", "lines", "traces") and any(
+        "guided" in spec.algorithm and (not declared.methods or {label, spec.algorithm} & {*declared.methods})
+        for label, spec in study.methods.items()
+    ):
+        parts.append(GUIDED)
+    return "\n\n".join([" ".join(parts), *([declared.text.strip()] if long and declared.text else [])])
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[list[str], list[Path]]:
@@ -82,6 +94,8 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[lis
     """
     declared = declared_figure(study.path, name)
     module, _ = _drawing(declared, study)
+    if getattr(module, "READS_NOTHING", False):
+        return [], []
     if hasattr(module, "reads"):
         models, files = module.reads(study, declared, results)
         return models, files
@@ -142,11 +156,6 @@ def plot(
     figure = draw(Given(declared, table, study, published, results))
     for output in outputs:
         style.save(figure, output, mark)
-
-
-def reads_nothing(study: Study, declared: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return no models and no files: the `reads` of a module that draws from the study alone."""
-    return [], []
 
 
 def draw(given: Given) -> Figure:

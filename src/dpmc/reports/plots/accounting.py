@@ -11,34 +11,31 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
 OF_ALL_ROWS, OF_BATCHES = ("tight", "zcdp"), ("replace-pld", "rdp", AS_PUBLISHED)
+EXACT = "exact (minibatch: loss distribution)"
 #: accountant -> line style, what the legend says, and the published curve to which it is compared
 LOOKS: dict[str, tuple[Any, str, str]] = {
-    "tight": ("solid", "exact, or loss distribution", "tight"),
-    "replace-pld": ("solid", "exact, or loss distribution", "fourier"),
+    "tight": ("solid", EXACT, "tight"),
+    "replace-pld": ("solid", EXACT, "fourier"),
     "zcdp": ((0, (5, 2)), "zCDP", "zcdp"),
     "rdp": ((0, (5, 2, 1, 2)), "RDP, Theorem 3.5", ""),
-    AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short", "rdp"),
+    AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short: no bound", "rdp"),
 }
 # hollow, and every fourth of 50: the curve is seen in and between them
 PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
-
-reads = reads_nothing  # the figure follows from the study's settings
+READS_NOTHING = True  # the figure follows from the study's settings
 
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure, one panel for each method, with the settings of the first model.
-
-    Raises DpmcError where the study has none of them, and for a file that is no table of published curves.
-    """
+    """Return the figure, one panel for each method, with the settings of the first model."""
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
     methods = methods_of(study, how.methods, [model])
@@ -47,7 +44,7 @@ def draw(given: Given) -> Figure:
         columns = ("model", "method", "accountant", "epsilon", "iterations")
         known = read_table(path, columns, "a table of curves", {"epsilon": float, "iterations": int})
         known = known[known["model"] == model]
-    figure, panels = layout.panels(len(methods), len(methods), 2.7)
+    figure, panels = layout.panels(len(methods), len(methods), 2.3, sharey=True)
     entries: layout.Entries = {}
     for axes, method in zip(panels, methods, strict=True):
         look = style.method_styles(study.methods)[method]
@@ -61,13 +58,12 @@ def draw(given: Given) -> Figure:
                 rows = known[(known["method"] == method) & (known["accountant"] == published)]
                 axes.plot(rows["epsilon"], rows["iterations"], **PUBLISHED, markevery=4, zorder=3)
         axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
-        axes.set_ylim(bottom=0.0)
-        layout.plain_numbers(axes.yaxis)
         axes.yaxis.grid(True)
-    panels[0].set_ylabel("iterations")
+    panels[0].set(ylabel="iterations", ylim=(0.0, None))  # of all panels, which share the axis
+    layout.plain_numbers(panels[0].yaxis)
     if known is not None:
-        entries[f"published: {how.published}"] = PUBLISHED
-    layout.legend(figure, entries, handlelength=2.6)
+        entries[f"published, every fourth point: {how.published}"] = PUBLISHED
+    layout.legend(figure, entries)
     return figure
 
 

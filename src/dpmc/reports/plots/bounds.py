@@ -34,7 +34,7 @@ EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
-EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.GREY}
+EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -50,24 +50,23 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: panels of metrics against the clip bound and the fraction clipped, model by model.
-
-    Raises DpmcError where the study has no such model, and for a file that is no table of published chains.
-    """
+    """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
     results = Results.of_study(given.metrics, study)
     algorithms = [name for name in WITHOUT_PRIVACY if name in (how.methods or WITHOUT_PRIVACY)]
-    first, *others = how.metric
-    shown = [(first, False), (first, True), *((metric, False) for metric in others)]
+    main, *others = how.metric
+    shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
     methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
     tables = {model: _chains(given, results, model, methods[model]) for model in models}
-    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7, more=0.7)
-    shared: dict[tuple[str, str], list[Axes]] = {}  # panels of a metric
+    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7)
+    first: dict[object, Axes] = {}  # panels whose axes others share
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
+        layout.share(axes, "y", (metric, "" if how.y.share else model), first)
         if by_fraction:  # one point a chain
+            layout.share(axes, "x", CLIPPED, first)
             both = chains.dropna(subset=[CLIPPED, metric])
             for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
                 axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
@@ -76,24 +75,18 @@ def draw(given: Given) -> Figure:
             _draw_boxes(axes, chains, methods[model], model, metric, results)
             name = style.model_name(study, model, how.titles)
             if len(how.metric) > 1:
-                name = f"{name.partition(',')[0]}: {style.metric_title(metric, how.titles)}"
+                name = f"{name.partition(',')[0]}: {how.titles.get(metric) or style.metric_title(metric)}"
             axes.set(title=name, xlabel="clip bound")
         marks.draw_baselines(axes, results.baselines(model, metric))
         if metric == "mmd":  # published exact samples at the right edge
-            edge, transform = [1.008] * len(exact), axes.get_yaxis_transform()
-            (line,) = axes.plot(edge, exact, **EXACT, transform=transform, clip_on=False)
-            line.set_in_layout(False)
+            axes.plot([0.985] * len(exact), exact, **EXACT, transform=axes.get_yaxis_transform())
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
-        shared.setdefault((metric, "" if how.y.share else model), []).append(axes)
         for guide in how.lines:
             if by_fraction and guide.metric == CLIPPED:
                 axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
-    for group in shared.values():
-        layout.alike(group, "y")
-    layout.alike([axes for axes, panel in zip(axes_of_panels, panels, strict=True) if panel[2]], "x")
 
     looks = [style.STYLES[algorithm] for algorithm in algorithms]
     entries: layout.Entries = {
@@ -102,10 +95,10 @@ def draw(given: Given) -> Figure:
     entries |= marks.exact_samples(max(len(results.baselines(model, "mmd")) for model in models))
     if any(chains["published"].any() for chains, _ in tables.values()):
         hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
-        entries[f"published: {how.published}"] = (Line2D([], [], **marks.SLIM_BAR), *hollow)
+        entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
         entries["exact samples, published"] = EXACT
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.legend(figure, entries, handlelength=2.6, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
@@ -153,12 +146,14 @@ def _draw_boxes(
     bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
     for index, (algorithm, by_bound) in enumerate(methods.items()):
         boxes = {bounds.index(bound): values.get((False, algorithm, bound), []) for bound in by_bound}
         published = {bounds.index(bound): values.get((True, algorithm, bound)) for bound in by_bound}
         bars = {group: quartiles(its) for group, its in published.items() if its}
-        slot, shifted = (index, len(methods)), any(published for published, *_ in values)
-        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], shifted)
+        bar = marks.PUBLISHED if any(published for published, *_ in values) else None
+        slot = (index, len(methods))
+        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], bar)
         for bound, method in by_bound.items():
             if not boxes[bounds.index(bound)]:
                 remark = results.remark(model, method, EPSILON, metric)

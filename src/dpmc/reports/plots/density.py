@@ -52,7 +52,7 @@ def draw(given: Given) -> Figure:
         counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
         divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
         panels.append((style.line_style(study, method).title, counts, divergence))
-    figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, more=0.2, sharex=True, sharey=True)
+    figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, sharex=True, sharey=True)
     for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
         axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
         axes.locator_params(nbins=4)

@@ -41,13 +41,13 @@ def draw(given: Given) -> Figure:
     study, how = given.study, given.declared
     cells = cells_of(study, how)
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)
-    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, more=0.3)
+    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0]), looks[cell[1]]
         layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
         boxes = _ratios(given, cell, problem)
         bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
-        marks.draw_boxes(axes, (0, 1), boxes, bars, look, shifted=True)
+        marks.draw_boxes(axes, (0, 1), boxes, bars, look, marks.PARTNER)
         if not boxes:
             marks.draw_note(axes, 0.0, "no finite run")
         axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
@@ -56,7 +56,7 @@ def draw(given: Given) -> Figure:
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
         axes.set_xlabel(f"direction of the {model}, stiffest first")
     entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
-    layout.legend(figure, entries | {how.beside: marks.SLIM_BAR})
+    layout.legend(figure, entries | {how.beside: marks.PARTNER})
     return figure
 
 

@@ -14,40 +14,31 @@ from dpmc.reports.plots import style
 from dpmc.studies.figures import Axis as AxisKeys
 
 LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
-LOOSE = {"handlelength": 2.0, "handleheight": 0.7, "columnspacing": 2.0}  # legend of one line or two
+LEGEND_ROW = 0.17  # inches
 
 # of a legend: text -> what it explains: an artist, several side by side, or the properties of a line
 Entries = dict[str, Any]
 
 
-def panels(
-    count: int, columns: int, row: float, more: float = 0.0, **shared: Any
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the text's width, and its panels, `columns` side by side.
-
-    Its height in inches is `row` for each row of panels, and `more`.
-    """
+def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of the text's width, and its panels, `columns` side by side, `row` inches high."""
     rows = -(-count // columns)
-    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows + more), layout="constrained")
+    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
 
 
-def legend(place: Figure | Axes, entries: Entries, columns: int = 0, **how: Any) -> int:
-    """Explain entries above the panels of a figure, or in a panel of their own; return the rows they take.
+def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
+    """Explain entries above the panels, in room of their own.
 
-    Without a number of columns there are three, or two of long texts; in a panel one.
+    Without a number of columns there are three, or two of long texts.
     """
     handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
-    if isinstance(place, Axes):
-        place.set_axis_off()
-        place.legend(handles, list(entries), loc="center", **how)
-        return len(entries)
     columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
-    place.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
-    return -(-len(entries) // columns)
+    figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (-(-len(entries) // columns) + 1))
 
 
 def plain_numbers(axis: Axis) -> None:
@@ -85,28 +76,27 @@ def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
     axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
 
 
-def scale_y(axes: Axes, how: AxisKeys, top: float | None = None, room: float = 1.06) -> None:
+def scale_y(axes: Axes, how: AxisKeys) -> None:
     """Set the vertical axis as declared: scale and limits, by default from 0, if it can be, to all data.
 
-    `top` is the largest value to show, by default the largest drawn; `room` is the axis over it.
+    Panels that share the axis count, as far as they are drawn.
     """
-    top = float(axes.dataLim.y1) if top is None else top  # limits of data: a clipped axis would hide outliers
-    top = top if np.isfinite(top) and top > 0.0 else 1.0
+    # limits of data: a clipped axis would hide outliers
+    tops = [float(panel.dataLim.y1) for panel in axes.get_shared_y_axes().get_siblings(axes)]
+    top = max((top for top in tops if np.isfinite(top) and top > 0.0), default=1.0)
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
         plain_numbers(axes.yaxis)
-        room = max(room, 1.5)  # for the markers at the top
     if how.limits or how.scale != "log":
-        axes.set_ylim(*(how.limits or (0.0, room * top)))
+        # on a logarithmic axis with more room for the markers at the top
+        axes.set_ylim(*(how.limits or (0.0, top * (1.5 if how.scale == "symlog" else 1.06))))
     if how.scale == "log":
         logarithmic(axes, "y")
     axes.yaxis.grid(True)
 
 
-def alike(panels: Sequence[Axes], which: Literal["x", "y"]) -> None:
-    """Give panels one range, that of all of them, and its ticks."""
-    limits = [getattr(axes, f"get_{which}lim")() for axes in panels]
-    for axes in panels:
-        axes.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})
-        if getattr(axes, f"get_{which}scale")() == "log":
-            logarithmic(axes, which)
+def share(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
+    """Give a panel the axis of the first of its group, which is kept in `first`."""
+    if (key := (which, group)) in first:
+        getattr(axes, f"share{which}")(first[key])
+    first.setdefault(key, axes)

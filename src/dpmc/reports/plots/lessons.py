@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpmc.reports.plots import layout, marks, style
-from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Axis
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction
@@ -42,12 +40,34 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
     models = list(dict.fromkeys(search["model"] for search in searches))
     searched = {search["method"] for search in searches}
     looks = {label: look for label, look in style.method_styles(study.methods).items() if label in searched}
-    figure, panels = layout.panels(len(ROWS), 1, 1.2, more=1.1, sharex=True)
+    names = []  # of a model, in three short lines with the ε tuned at
+    for label in models:
+        spec = study.model(label)
+        name, _, dimension = style.MODEL_TITLES.get(spec.model, spec.model).partition(", ")
+        lines = [*name.split(" ", 1), dimension, f"ε = {spec.tuning_epsilon}"]
+        names.append("\n".join(filter(None, lines)))
+    figure, panels = layout.panels(len(ROWS), 1, 1.2, sharex=True)
     for axes, (quantity, label, scale) in zip(panels, ROWS, strict=True):
-        layout.groups(axes, [tick(study, model) for model in models])
+        layout.groups(axes, names)
         for search in searches:
+            look, summaries = looks[search["method"]], search["search"]
             x = marks.place(models.index(search["model"]), list(looks).index(search["method"]), len(looks))
-            _draw_search(axes, x, search["search"], looks[search["method"]], quantity)
+            marker = {**MARKER, "marker": look.marker, "mec": look.colour, "mew": 0.8}
+            # the pinned setting, hollow, the chosen one, and a line between them
+            ends = []
+            for summary, face in ((summaries["pinned"], "white"), (summaries["chosen"], look.colour)):
+                clipped = quantity == "ratio_clip_fraction"
+                end = clip_fraction(summary) if clipped else summary.get(quantity)
+                if end is not None:
+                    ends.append(end)
+                    axes.plot([x], [end], **marker, mfc=face, zorder=3, clip_on=False)
+            axes.plot([x] * len(ends), ends, lw=0.8, color=look.colour, zorder=2)
+            chosen = summaries["chosen"]
+            if quantity == "reach" and "most_reach" in chosen:
+                axes.plot([x], [chosen["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
+            if quantity == "mmd":
+                error = chosen.get("mmd_error", 0.0)
+                axes.errorbar([x], [chosen["mmd"]], [error], lw=0.8, color=look.colour, zorder=2)
         axes.set_ylabel(label)
         layout.scale_y(axes, scale)
     panels[2].axhline(BEST_ACCEPTANCE, **DASHED)
@@ -61,29 +81,3 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
     entries["most that a walk can reach"] = {"ls": "none", "marker": "_", "ms": 8, "color": style.INK}
     layout.legend(figure, entries, columns=3)
     return figure
-
-
-def tick(study: Study, model: str) -> str:
-    """A model's name in three short lines, with the ε tuned at."""
-    spec = study.model(model)
-    name, _, dimension = style.MODEL_TITLES.get(spec.model, spec.model).partition(", ")
-    return "\n".join([*name.split(" ", 1), *([dimension] if dimension else []), f"ε = {spec.tuning_epsilon}"])
-
-
-def _draw_search(axes: Axes, x: float, search: dict[str, Any], look: MethodStyle, quantity: str) -> None:
-    """Draw one quantity of a search: the pinned setting, hollow, the chosen one, and a line between them."""
-    marker: dict[str, Any] = {**MARKER, "marker": look.marker, "mec": look.colour, "mew": 0.8}
-    ends = []
-    for which, face in (("pinned", "white"), ("chosen", look.colour)):
-        summary = search[which]
-        end = clip_fraction(summary) if quantity == "ratio_clip_fraction" else summary.get(quantity)
-        if end is not None:
-            ends.append(end)
-            axes.plot([x], [end], **marker, mfc=face, zorder=3, clip_on=False)
-    axes.plot([x] * len(ends), ends, lw=0.8, color=look.colour, zorder=2)
-    chosen = search["chosen"]
-    if quantity == "reach" and "most_reach" in chosen:
-        axes.plot([x], [chosen["most_reach"]], "_", ms=8, color=look.colour, zorder=2)
-    if quantity == "mmd":
-        error = chosen.get("mmd_error", 0.0)
-        axes.errorbar([x], [chosen["mmd"]], [error], lw=0.8, color=look.colour, zorder=2)

@@ -21,9 +21,6 @@ from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
-LEGEND: dict[str, Any] = {"handlelength": 2.8, "handleheight": 0.7}
-LEGEND_ROW = 0.17  # inches
-APART = 0.02  # share by which the lines of two methods are moved apart on a logarithmic axis of ε
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 
 
@@ -99,13 +96,16 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
-    spare = len(panels) % columns > 0  # a place for the legend
     row = 2.1 if len(panels) <= 3 * columns else 1.75
-    figure, places = layout.panels(len(panels) + spare, columns, row)
-    drawn = list(zip(places, panels, strict=False))
+    figure, places = layout.panels(len(panels), columns, row)
+    first: dict[object, Axes] = {}  # panels whose axes others share
     same_x = len({panel.x for panel in panels}) == 1
     entries: layout.Entries = {}
-    for index, (axes, panel) in enumerate(drawn):
+    for index, (axes, panel) in enumerate(zip(places, panels, strict=True)):
+        if panel.y.share:
+            layout.share(axes, "y", panel.metric, first)
+        if panel.x.of in ALONG:
+            layout.share(axes, "x", panel.x.of, first)
         shown = along(panel) if along and panel.x.of in ALONG else curves(results, study, panel)
         _draw_panel(axes, panel, shown, given)
         entries |= {curve.look.title: curve.look.line2d for curve in shown}
@@ -115,28 +115,31 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
         if not same_x or index + columns >= len(panels):
             name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
             axes.set_xlabel(panel.x.label or name)
-    for metric in {panel.metric for panel in panels if panel.y.share}:
-        layout.alike([axes for axes, panel in drawn if panel.metric == metric], "y")
-    for of in ALONG:
-        layout.alike([axes for axes, panel in drawn if panel.x.of == of], "x")
-
     entries |= marks.exact_samples(max(len(results.baselines(p.model, p.metric)) for p in panels))
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    rows = layout.legend(places[-1] if spare else figure, entries, **LEGEND)
-    if not spare:
-        figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows)
+    layout.legend(figure, entries)
     return figure
 
 
 def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
-    default = "linear" if given.study.epsilon_kind == "total" else "log"
-    logarithmic = (panel.x.scale or default) == "log"
     for index, curve in enumerate(shown):
-        apart = APART * (index - (len(shown) - 1) / 2) if logarithmic and panel.x.of == "epsilon" else 0.0
-        _draw_curve(axes, curve, 1.0 + apart, index)
+        look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
+        if len(curve.points) == 2:  # along chains: many points, and sparse markers, which are kept apart
+            look["drawstyle"] = "steps-post" if curve.steps else "default"
+            axes.plot(*curve.points, **look, markevery=(0.03 * (index % 7), 0.24))
+            continue
+        finite = np.isfinite(curve.points[0])
+        for median in curve.points[1, ~finite]:
+            axes.axhline(median, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
+        x, y, low, high = curve.points[:, finite]
+        if len(x) and x[-1] < 1.01 * x[0]:
+            look["linestyle"] = "none"  # one place: the cells differ by chance alone
+        if len(x):
+            paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
+            axes.errorbar(x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:
@@ -149,7 +152,8 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
         axes.plot(both, both, **DIAGONAL, zorder=1)
     axes.set_title(panel.title)
     places = sorted({x for curve in shown for x in curve.points[0] if np.isfinite(x)})
-    if logarithmic and places:
+    default = "linear" if given.study.epsilon_kind == "total" else "log"
+    if (panel.x.scale or default) == "log" and places:
         layout.logarithmic(axes, "x")
     else:
         layout.plain_numbers(axes.xaxis)
@@ -159,22 +163,3 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
     else:
         axes.margins(x=0.03)
     axes.grid(True)
-
-
-def _draw_curve(axes: Axes, curve: Curve, apart: float, index: int) -> None:
-    """Draw one curve; `index`, its number, keeps sparse markers of curves that coincide apart."""
-    look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
-    if len(curve.points) == 2:  # along chains: many points
-        look["drawstyle"] = "steps-post" if curve.steps else "default"
-        axes.plot(*curve.points, **look, markevery=(0.03 * (index % 7), 0.24))
-        return
-    finite = np.isfinite(curve.points[0])
-    for median in curve.points[1, ~finite]:
-        axes.axhline(median, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
-    x, y, low, high = curve.points[:, finite]
-    if not len(x):
-        return
-    if x[-1] < 1.01 * x[0]:
-        look["linestyle"] = "none"  # one place: the cells differ by chance alone
-    paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-    axes.errorbar(apart * x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from dpmc.base import AffineModel
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
-from dpmc.reports.plots import Given, layout, reads_nothing, style
+from dpmc.reports.plots import Given, layout, style
 from dpmc.reports.plots.chains import Floats, problem_of
 from dpmc.reports.plots.selection import models_of
 
@@ -22,16 +22,12 @@ STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
 
-
-reads = reads_nothing  # data and posteriors are made anew
+READS_NOTHING = True  # data and posteriors are made anew
 
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: one panel for each model of two parameters, exact draws and a form for a grid of θ.
-
-    Raises DpmcError where there is none.
-    """
+    """Return the figure: one panel for each model of two parameters that has exact draws."""
     how, study = given.declared, given.study
     problems = [problem_of(study, label) for label in models_of(study, how.models)]
     problems = [
@@ -41,21 +37,19 @@ def draw(given: Given) -> Figure:
         needed = "a model of two parameters that has a ratio_form and exact posterior draws"
         raise DpmcError(f"study {study.name}: kind maps needs {needed}")
     columns = min(how.columns or 3, len(problems))
-    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2, more=0.3)
+    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2)
     for axes, problem in zip(axes_of_panels, problems, strict=True):
         half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
         low, high = box_of(problem, half_width)
         Surface.of(problem, low, high).draw(axes)
         axes.plot(*problem.starts.T, **START, zorder=3)
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", box_aspect=1.0)
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", ylabel="θ₂", box_aspect=1.0)
         axes.locator_params(axis="x", nbins=3)
         axes.locator_params(axis="y", nbins=4)
         axes.set_title(style.model_name(study, problem.label, how.titles))
-    for axes in axes_of_panels[::columns]:
-        axes.set_ylabel("θ₂")
-    shades = "posterior: shades end at 1, 2, … standard deviations"
+    shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
     entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
-    layout.legend(figure, entries, columns=2, **layout.LOOSE)
+    layout.legend(figure, entries, columns=2)
     return figure
 
 
@@ -114,10 +108,7 @@ class Surface:
         return cls(first, second, (values - peak).reshape(GRID, GRID))
 
     def draw(self, axes: Axes) -> None:
-        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker.
-
-        These are k standard deviations from the ridge where the posterior is normal across it.
-        """
+        """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker."""
         import seaborn
 
         drops = [-0.5 * k**2 for k in range(SHADES, -1, -1)]

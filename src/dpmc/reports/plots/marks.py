@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.path import Path
 from matplotlib.patheffects import Normal, Stroke
@@ -16,18 +18,19 @@ GROUP_WIDTH = 0.86  # of the distance between two groups
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
 NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
-#: a slim bar in the legend: an upright rectangle, and a tick across it
-SLIM_BAR: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": Path(
-        [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)],
-        [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO],
-    ),
-    "markersize": 9.5,
-    "markerfacecolor": "#DDDDDD",
-    "markeredgecolor": style.GREY,
-    "markeredgewidth": 0.6,
+EXACT: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
+# A slim bar in the legend is an upright rectangle with a tick across it.
+_BAR = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
+_STROKES = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO]
+PARTNER: dict[str, Any] = {
+    "ls": "none",
+    "marker": Path(_BAR, _STROKES),
+    "ms": 9.5,
+    "mfc": "white",
+    "mew": 0.8,
 }
+PARTNER["mec"] = style.INK
+PUBLISHED = PARTNER | {"mfc": "#CCCCCC", "mec": style.GREY}
 
 
 def place(group: int, index: int, count: int) -> float:
@@ -41,21 +44,28 @@ def draw_boxes(
     values: Mapping[int, Sequence[float]],
     beside: Mapping[int, Quartiles],
     look: MethodStyle,
-    shifted: bool,
+    bar: Mapping[str, Any] | None,
 ) -> dict[int, float]:
     """Draw a method's boxes by group, and slim bars beside them; return the boxes' places by group.
 
-    Whiskers reach 1.5 interquartile ranges. `slot`: which method of how many it is. `shifted`: whether any
-    method of the panel has slim bars.
+    Whiskers reach 1.5 interquartile ranges. `slot`: which method of how many it is. `bar`: `PARTNER` or
+    `PUBLISHED`, what the slim bars are, None if no method of the panel has them.
     """
     width = GROUP_WIDTH / slot[1]
-    places = {group: place(group, *slot) - 0.16 * width * shifted for group in values}
-    for group, bar in beside.items():
-        draw_slim_bar(axes, bar, place(group, *slot) + 0.28 * width, 0.2 * width, look)
+    places = {group: place(group, *slot) - 0.16 * width * bool(bar) for group in values}
+    face, edge = style.mixed(look.colour, "#FFFFFF", 0.55), style.GREY
+    if bar is PARTNER:  # hollow: our own chains, as those of the box
+        face, edge = "#FFFFFF", look.edge
+    for group, (low, median, high) in beside.items():
+        x, half = place(group, *slot) + 0.28 * width, 0.1 * width
+        axes.add_patch(Rectangle((x - half, low), 2 * half, high - low, fc=face, ec=edge, lw=0.6, zorder=4))
+        axes.update_datalim([(x, low), (x, high)])
+        tick = (x - 1.5 * half, x + 1.5 * half)
+        axes.plot(tick, [median] * 2, color=style.INK, lw=1.1, solid_capstyle="butt", zorder=5)
     drawn = {places[group]: its for group, its in values.items() if its}
     if not drawn:
         return places
-    box_width, line = width * (0.54 if shifted else 0.7), {"color": look.edge, "linewidth": 0.7}
+    box_width, line = width * (0.54 if bar else 0.7), {"color": look.edge, "linewidth": 0.7}
     axes.boxplot(
         list(drawn.values()),
         positions=list(drawn),
@@ -86,31 +96,24 @@ def draw_boxes(
     return places
 
 
-def draw_slim_bar(axes: Axes, bar: Quartiles, x: float, width: float, look: MethodStyle) -> None:
-    """Draw a slim bar between quartiles, and a tick at the median."""
-    pale = style.mixed(look.colour, "#FFFFFF", 0.55)
-    edge: dict[str, Any] = {"edgecolor": style.GREY, "linewidth": 0.6, "zorder": 4}
-    axes.add_patch(Rectangle((x - width / 2, bar.q1), width, bar.q3 - bar.q1, facecolor=pale, **edge))
-    axes.update_datalim([(x, bar.q1), (x, bar.q3)])
-    tick: dict[str, Any] = {"color": style.INK, "linewidth": 1.1, "solid_capstyle": "butt", "zorder": 5}
-    axes.plot([x - 0.75 * width, x + 0.75 * width], [bar.median] * 2, **tick)
-
-
-def draw_note(axes: Axes, x: float, text: str) -> None:
-    """Write into the panel, where a box would stand, why there is none."""
+def draw_note(axes: Axes, x: float, text: str, above: bool = False) -> None:
+    """Write a note into the panel, where a box would stand, or above the panel."""
     background = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
-    axes.text(x, 0.06, text, transform=axes.get_xaxis_transform(), va="bottom", bbox=background, **NOTE)
+    where: dict[str, Any] = {"y": 1.01} if above else {"y": 0.06, "bbox": background}
+    axes.text(x=x, s=text, transform=axes.get_xaxis_transform(), va="bottom", **where, **NOTE)
 
 
 def draw_baselines(axes: Axes, values: Sequence[float]) -> None:
-    """Draw exact samples' values as thin black lines."""
-    for value in values:
-        axes.axhline(value, color="black", linewidth=0.3, zorder=1)
+    """Draw exact samples' values as a band from the least to the greatest, and their median as a line."""
+    if values:
+        axes.axhspan(min(values), max(values), **EXACT, zorder=0.5)
+        axes.axhline(np.median(values), color="black", linewidth=0.4, zorder=1)
 
 
-def exact_samples(number: int) -> dict[str, dict[str, Any]]:
+def exact_samples(number: int) -> dict[str, Any]:
     """Return the legend's entry for this number of exact samples; none for 0."""
-    return {f"{number} exact samples": {"color": "black", "linewidth": 0.6}} if number else {}
+    line = Line2D([], [], color="black", linewidth=0.6)
+    return {f"{number} exact samples: range, median": (Patch(**EXACT), line)} if number else {}
 
 
 def patch(look: MethodStyle) -> Patch:

@@ -47,7 +47,7 @@ def draw(given: Given) -> Figure:
     surface = exact_surface(problem_of(given.study, cells[0][0]))
     density = np.exp(surface.values)
     region = {"colors": [style.INK], "linewidths": list(REGIONS.values()), "linestyles": "solid"}
-    figure, panels = layout.panels(5 * len(cells), len(cells), 1.4, sharex="row", sharey="row")
+    figure, panels = layout.panels(5 * len(cells), len(cells), 1.3, sharex="row", sharey="row")
     table = np.array(panels).reshape(5, len(cells))
     for (*marginals, best, median, worst), cell in zip(table.T, cells, strict=True):
         look = style.method_styles(given.study.methods)[cell[1]]
@@ -88,7 +88,7 @@ def draw(given: Given) -> Figure:
     entries["a draw of the run"] = {**DOT, "markersize": 5, "color": style.INK}
     entries["exact marginal"] = Patch(facecolor=MARGINAL)
     entries |= {f"exact {100 * share:.0f} % region": line | {"linewidth": w} for share, w in REGIONS.items()}
-    layout.legend(figure, entries, columns=4, **layout.LOOSE)
+    layout.legend(figure, entries, columns=4)
     return figure
 
 

@@ -37,7 +37,7 @@ def draw(trials: list[Trial], result: dict[str, Any], study: Study) -> Figure:
     palest = -0.3 * max(numbers, default=1)  # could be seen on white
     meanings = {key: meaning for key, meaning, *_ in describe(algorithm)}
 
-    figure, (history, *slices, clipping) = layout.panels(len(names) + 2, COLUMNS, 1.9, more=0.7)
+    figure, (history, *slices, clipping) = layout.panels(len(names) + 2, COLUMNS, 1.9)
     history.plot(numbers, objectives, **DOT)
     history.step(numbers, np.minimum.accumulate(objectives), where="post", lw=1, color=BEST)
     at_top = {**REFUSED, "transform": history.get_xaxis_transform()}

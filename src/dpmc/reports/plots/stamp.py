@@ -18,12 +18,10 @@ def digest(files: Iterable[Path]) -> str:
 
     Raises DpmcError for a file that is missing.
     """
-    each = []
-    for path in files:
-        if not path.is_file():
-            raise DpmcError(f"{path}: no such file")
-        each.append(hashlib.sha256(path.read_bytes()).digest())
-    each.sort()
+    try:
+        each = sorted(hashlib.sha256(path.read_bytes()).digest() for path in files)
+    except FileNotFoundError as error:
+        raise DpmcError(f"{error.filename}: no such file") from None
     return hashlib.sha256(b"".join(each)).hexdigest()
 
 

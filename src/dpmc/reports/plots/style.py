@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
@@ -32,8 +33,8 @@ SETTINGS: dict[str, Any] = {
     "ytick.labelsize": 7.5,
     "legend.fontsize": 7.5,
     "legend.frameon": False,
-    "legend.handlelength": 1.8,
-    "legend.handleheight": 1.0,
+    "legend.handlelength": 2.4,
+    "legend.handleheight": 0.9,
     "legend.columnspacing": 1.2,
     "grid.color": "#DDDDDD",
     "grid.linewidth": 0.4,
@@ -51,8 +52,6 @@ SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",
 }
 
-LEAST_CONTRAST = 3.0  # of a black median and the box that it lies on (WCAG 2 for graphics)
-MOST_CONTRAST = 10.0  # of a line and black: what is paler cannot be seen on white
 INK = "#222222"
 GREY = "#6E6E6E"
 BAND = "#F4F4F4"
@@ -80,7 +79,8 @@ class MethodStyle:
     @property
     def median(self) -> str:
         """The colour of a median line on a box: black, or white on a dark one."""
-        return "#000000" if contrast_with_black(self.colour) >= LEAST_CONTRAST else "#FFFFFF"
+        red, green, blue = to_rgb(self.colour)
+        return "#000000" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.25 else "#FFFFFF"
 
     @property
     def line2d(self) -> dict[str, Any]:
@@ -112,8 +112,8 @@ STYLES: dict[str, MethodStyle] = {
     "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
     "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
     "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
-    "barker": MethodStyle("#D0D0D0", "||||", "d", "Barker, not private"),
-    "tuna-mh": MethodStyle("#DDCC77", "----", "*", "TunaMH, not private"),
+    "barker": MethodStyle("#999999", "||||", "d", "Barker, not private"),
+    "tuna-mh": MethodStyle("#B8A642", "----", "*", "TunaMH, not private"),
     "dp-fast-mh": MethodStyle("#AA3377", "////", "<", "DP-Fast MH, minibatch"),
     "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", ">", "DP-Fast MH, full batch"),
 }
@@ -233,11 +233,7 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
-    title = title or (f"{base.title}, {words}" if words else base.title)
-    colour = base.colour
-    while contrast_with_black(colour) > MOST_CONTRAST:  # too pale for lines on white
-        colour = mixed(colour, "#000000", 0.1)
-    return replace(base, colour=colour, line=line, title=title)
+    return replace(base, line=line, title=title or (f"{base.title}, {words}" if words else base.title))
 
 
 def model_title(label: str, model: str) -> str:
@@ -255,9 +251,9 @@ def metric_label(metric: str) -> str:
     return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[0]
 
 
-def metric_title(metric: str, titles: Mapping[str, str] | None = None) -> str:
-    """Return a metric's name above a panel, which a figure's own titles overrule."""
-    return (titles or {}).get(metric) or METRIC_NAMES.get(metric, (metric.replace("_", " "),))[-1]
+def metric_title(metric: str) -> str:
+    """Return a metric's name above a panel."""
+    return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[-1]
 
 
 def budget_label(study: Study) -> str:
@@ -278,17 +274,10 @@ def titled(label: str, base: str, title: str) -> str:
     return f"{title} ({words})" if "," in title else f"{title}, {words}"
 
 
-def contrast_with_black(colour: str) -> float:
-    """Return the contrast ratio of a colour and black, 1 to 21 (WCAG 2)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    return (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) / 0.05
-
-
 def mixed(colour: str, other: str, share: float) -> str:
     """Return a colour with `share` of another mixed in, as #RRGGBB."""
-    (r, g, b), (x, y, z) = to_rgb(colour), to_rgb(other)
-    keep = 1.0 - share
-    return str(to_hex((keep * r + share * x, keep * g + share * y, keep * b + share * z))).upper()
+    parts: Any = (1.0 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))
+    return str(to_hex(parts)).upper()
 
 
 #: Draw and save figures in this style, with nothing of the user's; a context or a decorator.

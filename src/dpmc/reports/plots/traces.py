@@ -40,10 +40,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 
 
 def draw(given: Given) -> Figure:
-    """Return the figure: panels and legend as of kind `lines`.
-
-    Raises DpmcError for a table that is missing or is none.
-    """
+    """Return the figure: panels and legend as of kind `lines`."""
     study = given.study
     models, (*paths, times) = reads(study, given.declared, given.results)
     numbers: dict[str, type] = {"iteration": int, "value": float}

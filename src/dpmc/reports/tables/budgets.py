@@ -49,11 +49,11 @@ def rows(study: Study, hyperparameters: Tuned | None = None) -> Iterator[dict[st
     Raises DpmcError if hyperparameters, the number of rows or the iterations are missing, and if the
     accountant cannot bound the releases.
     """
-    for cell in study.cells():
+    for model, method, epsilon in study.cells():
         try:
-            yield _row(study, *cell, (hyperparameters or {}).get(cell[:2]))
+            yield _row(study, model, method, epsilon, (hyperparameters or {}).get((model, method)))
         except DpmcError as error:
-            raise type(error)(f"budget of {cell[0]} {cell[1]} epsilon {cell[2]}: {error}") from None
+            raise type(error)(f"budget of {model} {method} epsilon {epsilon}: {error}") from None
 
 
 def _row(
@@ -63,31 +63,31 @@ def _row(
     n, spec = number_of_rows(study, model), study.method(method)
     if not n:
         raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
-    given = (
-        Hyperparameters(values, "hyperparameters") if values else pinned_hyperparameters(study, model, method)
-    )
+    given = Hyperparameters(values, "hyperparameters") if values else None
+    given = given or pinned_hyperparameters(study, model, method)
     dimension, delta = int(definition_of(study, model).model.dimension), study.delta_for(n)
     releases = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n, study.chains)
     chosen = releases.accountant(spec.accountant)
-    budget, by_accountant = None, {}
+    row: dict[str, Any] = {"study": study.name, "model": model, "method": method, "epsilon": epsilon}
+    row |= {"delta": delta, "accountant": chosen.name}
+    budget = None
     if study.epsilon_kind == "total" and epsilon != "inf":
         budget, meant = float(epsilon), releases.suitable()
-        by_accountant = {
+        row |= {
             name: releases.iterations(accountant, budget, delta)
             for name, accountant in accountants.ACCOUNTANTS.items()
             if accountant is chosen or name in meant
         }
-    most, asked = by_accountant.get(chosen.name), study.iterations(model, method)
+    most, asked = row.get(chosen.name), study.iterations(model, method)
     iterations = iterations_within(most, asked, spec.most_iterations, epsilon, study.epsilon_kind)
+    row |= {"iterations": iterations, "budget_iterations": "inf" if most is None else most}
     events = releases.total(iterations)
     # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
-    spent = chosen.epsilon(events, delta, budget)
+    row["epsilon_spent"] = row["epsilon_spent_tight"] = chosen.epsilon(events, delta, budget)
     try:
         best = accountants.resolve("tight", events)
-        tight: float | str = spent if best is chosen else best.epsilon(events, delta)
+        if best is not chosen:
+            row["epsilon_spent_tight"] = best.epsilon(events, delta)
     except DpmcError:  # no accountant of the preset can bound the releases
-        tight = ""
-    names = {"study": study.name, "model": model, "method": method, "epsilon": epsilon, "delta": delta}
-    numbers = {"iterations": iterations, "budget_iterations": "inf" if most is None else most}
-    totals = {"epsilon_spent": spent, "epsilon_spent_tight": tight}
-    return {**names, "accountant": chosen.name, **numbers, **by_accountant, **totals}
+        row["epsilon_spent_tight"] = ""
+    return row

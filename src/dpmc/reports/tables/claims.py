@@ -60,7 +60,7 @@ def table(study: Study, results: Path) -> Table:
     return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
-def _text(value: float | bool | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
+def _text(value: float | bool | None) -> str:
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"

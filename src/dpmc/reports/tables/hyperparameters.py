@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,16 @@ NOTE = (
 
 def inputs(study: Study, results: Path) -> list[Path]:
     """Return the tuning files of all methods and models whose hyperparameters are tried."""
-    return [_tuned(study, results, *pair) for pair in study.pairs() if study.is_tried(*pair)]
+    folder = results / study.name / "tuning"
+    return [
+        folder / model / f"{method}.yaml" for model, method in study.pairs() if study.is_tried(model, method)
+    ]
 
 
 def table(study: Study, results: Path) -> Table:
     """Return the table: tidy as CSV, for readers a part for each algorithm.
 
-    Hyperparameters are those of the tuning file if there is one, else the pinned ones. Raises DpmcError if
-    there are none.
+    Hyperparameters are those of the tuning file if there is one, else the pinned ones.
     """
     settings = {cell: values for pair in study.pairs() for cell, values in _settings(study, results, *pair)}
     rows = [
@@ -51,16 +53,13 @@ def table(study: Study, results: Path) -> Table:
         for cell, values in settings.items()
         for name, value in values.items()
     ]
-    styles = method_styles(dict(study.methods))
-    parts = []
-    for algorithm in dict.fromkeys(study.methods[method].algorithm for _, method, _ in settings):
-        part = {
-            cell: values for cell, values in settings.items() if study.methods[cell[1]].algorithm == algorithm
-        }
+    styles, parts = method_styles(study.methods), []
+    algorithm_of = {cell: study.methods[cell[1]].algorithm for cell in settings}
+    for algorithm in dict.fromkeys(algorithm_of.values()):
+        part = {cell: values for cell, values in settings.items() if algorithm_of[cell] == algorithm}
         names = list(dict.fromkeys(name for values in part.values() for name in values))
         # Methods and ε are shown if they differ between rows.
         several, at = len({method for _, method, _ in part}) > 1, any(epsilon for *_, epsilon in part)
-        heads = ["Model", *["Method"] * several, *["ε"] * at, *names]
         lines = [
             [
                 model_title(model, study.models[model].model),
@@ -70,17 +69,14 @@ def table(study: Study, results: Path) -> Table:
             ]
             for (model, method, epsilon), values in part.items()
         ]
-        parts.append(Part(STYLES[algorithm].title if algorithm in STYLES else algorithm, heads, lines))
+        title = STYLES[algorithm].title if algorithm in STYLES else algorithm
+        parts.append(Part(title, ["Model", *["Method"] * several, *["ε"] * at, *names], lines))
     return Table(TITLE, NOTE, COLUMNS, rows, parts)
-
-
-def _tuned(study: Study, results: Path, model: str, method: str) -> Path:
-    return results / study.name / "tuning" / model / f"{method}.yaml"
 
 
 def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[tuple[Cell, dict[str, str]]]:
     """Yield the hyperparameters of a method on a model; epsilon is "" if they are equal at all ε."""
-    path = _tuned(study, results, model, method)
+    path = results / study.name / "tuning" / model / f"{method}.yaml"
     if study.is_tried(model, method) and path.is_file():
         given = Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
         if not given.values:
@@ -92,10 +88,14 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
         raise DpmcError(f"n: needed, since {study.models[model].model} names no number of rows")
     by_epsilon = {}
     for epsilon in study.epsilons(model, method):
+        texts = calibrated_values(study, method, given.values, epsilon, n)
+        by_epsilon[epsilon] = {name: _text(value) for name, value in texts.items()}
         algorithm = build_algorithm(study, method, given, dimension, epsilon, n)
-        values = calibrated_values(study, method, given.values, epsilon, n)
-        by_epsilon[epsilon] = {name: _text(value) for name, value in values.items()}
-        by_epsilon[epsilon] |= dict(_noise(itertools.chain(*algorithm.releases(n))))
+        for release in itertools.chain(*algorithm.releases(n)):
+            for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
+                if multiplier := getattr(release, key, None):
+                    name = f"noise multiplier of {release.name}{words}"
+                    by_epsilon[epsilon][name] = f"{multiplier:.4g}"
     first, *others = by_epsilon.values()
     # If ε sets the noise, values at a single ε hold only there.
     decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in by_epsilon
@@ -104,19 +104,11 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
     yield from (((model, method, epsilon), texts) for epsilon, texts in by_epsilon.items())
 
 
-def _noise(releases: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the noise multipliers of releases that have one, by name of the release."""
-    for release in releases:
-        for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
-            if multiplier := getattr(release, key, None):
-                yield f"noise multiplier of {release.name}{words}", f"{multiplier:.4g}"
-
-
 def _text(value: Any) -> str:
     """Format a hyperparameter's value; equal neighbours in a vector once, with their number."""
     if isinstance(value, list):
-        runs = [(_text(one), len(list(group))) for one, group in itertools.groupby(value)]
-        return ", ".join(one if count == 1 else f"{count} × {one}" for one, count in runs)
+        counts = [(_text(number), len(list(group))) for number, group in itertools.groupby(value)]
+        return ", ".join(text if count == 1 else f"{count} × {text}" for text, count in counts)
     if isinstance(value, float | int) and not isinstance(value, bool):
         return f"{value:.6g}"
     return value if isinstance(value, str) else shown(value)

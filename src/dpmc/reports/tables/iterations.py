@@ -38,27 +38,31 @@ def table(study: Study, results: Path) -> Table:
     """Return the table: tidy as CSV, for readers a row for each model, method and accountant.
 
     `allowed`: iterations that the budget allows; `run`: iterations of the chains, in the row of the study's
-    accountant. Raises DpmcError for a file that is missing or is not a table of budgets.
+    accountant.
     """
+    import pandas as pd
+
     rows = []
     for cell in read_table(inputs(study, results)[0], READ, "a table of budgets").to_dict("records"):
-        allowed = {name: cell[name] for name in ACCOUNTANTS if cell[name]}
         if cell["model"] in study.models and cell["method"] in study.methods:
-            for name, most in (allowed or {"": ""}).items():  # without a budget: one row
+            # without a budget: one row, of no accountant
+            for name in [name for name in ACCOUNTANTS if cell[name]] or [""]:
                 run = cell["iterations"] if name in ("", cell["accountant"]) else ""
-                values = (cell["model"], cell["method"], name, cell["epsilon"], most, run)
+                values = (cell["model"], cell["method"], name, cell["epsilon"], cell.get(name, ""), run)
                 rows.append(dict(zip(COLUMNS, values, strict=True)))
 
-    lines: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}  # one for each model, method and accountant
-    for row in rows:
-        lines.setdefault((row["model"], row["method"], row["accountant"]), {})[row["epsilon"]] = row
-    styles = method_styles(dict(study.methods))
+    styles = method_styles(study.methods)
     parts: dict[tuple[str, ...], list[list[str]]] = {}  # one for each list of ε, which are its columns
-    for (model, method, accountant), by_epsilon in lines.items():
-        star = "*" * any(row["run"] and row["allowed"] for row in by_epsilon.values())
+    lines = pd.DataFrame(rows, columns=[*COLUMNS]).groupby([*COLUMNS[:3]], sort=False)
+    for (model, method, accountant), line in lines:
+        entries = [
+            f"{run} of {allowed}" if run and allowed and run != allowed else allowed or run
+            for allowed, run in zip(line["allowed"], line["run"], strict=True)
+        ]
+        used = accountant and line["run"].any()
         heads = [model_title(model, study.models[model].model), styles[method].title]
-        heads.append(ACCOUNTANT_TITLES.get(accountant, accountant) + star)
-        parts.setdefault(tuple(by_epsilon), []).append([*heads, *map(_text, by_epsilon.values())])
+        heads.append(ACCOUNTANT_TITLES.get(accountant, accountant) + "*" * bool(used))
+        parts.setdefault(tuple(line["epsilon"]), []).append([*heads, *entries])
     shown = [
         Part(
             "" if len(parts) == 1 else f"ε = {', '.join(epsilons)}",
@@ -68,10 +72,3 @@ def table(study: Study, results: Path) -> Table:
         for epsilons, part in parts.items()
     ]
     return Table(TITLE, NOTE, COLUMNS, rows, shown)
-
-
-def _text(row: dict[str, str]) -> str:
-    """Format an entry for readers."""
-    if row["run"] and row["allowed"] and row["run"] != row["allowed"]:
-        return f"{row['run']} of {row['allowed']}"
-    return row["allowed"] or row["run"]

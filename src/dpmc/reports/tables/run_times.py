@@ -28,11 +28,7 @@ def inputs(study: Study, results: Path) -> list[Path]:
 
 
 def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each method on a model whose jobs were measured.
-
-    Measurements are read from the folder `logs` beside `results`. Raises DpmcError for missing metrics and
-    for a file that is not a measurement.
-    """
+    """Return the table: a row for each method on a model with measured jobs, in `logs` beside `results`."""
     import pandas as pd
 
     iterations = own_rows(read_metrics(inputs(study, results)[0]), study).query("metric == 'iterations'")
@@ -59,23 +55,20 @@ def table(study: Study, results: Path) -> Table:
         texts = (str(chains), str(total), f"{wall:.1f}", f"{cpu:.1f}")
         peak = f"{jobs['peak_mib'].max():.0f}"
         rows.append(dict(zip(COLUMNS, (model, job, str(len(files)), *texts, peak), strict=True)))
-        each = 1e6 * float(texts[-1]) / total if total else 0.0
+        each = 1e6 * float(cpu) / max(total, 1)
+        micro = f"{each:.3g}" if each < 100 else f"{each:.0f}"
         name = model_title(model, study.models[model].model) if model in study.models else model
         title = styles[job].title if job in styles else job
-        micro = (f"{each:.0f}" if each >= 100 else f"{each:.3g}") if each else ""
-        shown.append((name, title, *texts, micro, peak))
+        shown.append((name, title, *texts, micro if each else "", peak))
     return Table(TITLE, NOTE, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
 def _methods(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
     """Return the methods of a job: its own, and those of its algorithm without budget and own job."""
-    return [
+    own = [label for label, spec in study.methods.items() if model in spec.models and not spec.from_study]
+    shared = [
         label
-        for label, spec in study.methods.items()
-        if model in spec.models
-        and not spec.from_study
-        and (
-            label == job
-            or (spec.algorithm == job and label not in jobs and study.epsilons(model, label) == ("inf",))
-        )
+        for label in own
+        if study.methods[label].algorithm == job and study.epsilons(model, label) == ("inf",)
     ]
+    return [label for label in own if label == job or (label in shared and label not in jobs)]
