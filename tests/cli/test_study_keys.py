@@ -72,7 +72,6 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
         ("steps: 5", "steps: 2.5", "line 14: methods: dp-hmc: options: steps: 2.5 must be a whole number"),
         ("steps: 5", "mass: [1, 2, 3]", "options: mass: has 3 values, the model has 2 parameters"),
         ("figures: []", "figures: [mmd]", "line 17: figures: 'mmd' is unknown; known: "),
-        ("figures: []", "settings_of: nope", "line 17: settings_of: 'nope': there is no file "),
         ("seeds: 2", "title: again", "is not valid YAML: line 4: key 'title' stands twice"),
         ("[0.5, 1]", "[0.5, 1", "is not valid YAML: while parsing a flow sequence at line 9, column 15"),
     ],

@@ -215,7 +215,7 @@ STUDIES = [
         "epsilon": (4,),
         f"{CELL}/options": ({"nope": 1}, {"": 1}, {"clip": "big"}, {"tau": None}, {"clip": True},
             {"clip": -1}, {"clip": NAN}, [1], "clip", 3),
-        "settings_of": ("nope", ""),
+        "settings_of": ("",),
         "chains": (*COUNT, None, True, 10**9, 10**22),
         "seeds": (*COUNT, None, NAN, 10**12, 10**22),
         f"{CELL}/thin": COUNT,

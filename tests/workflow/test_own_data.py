@@ -97,7 +97,7 @@ def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> No
     assert main((*tune, "--data", "my.nc")) == 2
     assert "private rows" in capsys.readouterr().err
     assert main(tune) == 2
-    assert "has no simulate(generator, theta, n): say tuning: {mode: none}" in capsys.readouterr().err
+    assert "say tuning: {mode: none}" in capsys.readouterr().err
     (own / "model_of_mine.py").write_text(MODEL + SIMULATE)
     sys.modules.pop("model_of_mine")
     assert main(tune) == 0

@@ -23,7 +23,7 @@ rule claims_table:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
-        published=PUBLISHED,
+        published=lambda wildcards, input: Path(input.published[0]).parent,
     shell:
         "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {params.published} "
         "{output} 2> {log}"

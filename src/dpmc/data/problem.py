@@ -60,7 +60,7 @@ class Problem:
     posterior_covariance: np.ndarray  # (d, d); NaN where unknown
     # Only some models have these; empty arrays otherwise.
     test_rows: np.ndarray = _none()  # (m, d_x), public
-    histogram_edges: np.ndarray = _none()  # (d, e), of metrics/histogram.py
+    histogram_edges: np.ndarray = _none()  # (d, e), of data/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
     caveat: str = ""  # a limit of the privacy guarantee for these rows
     tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed

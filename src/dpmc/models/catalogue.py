@@ -55,7 +55,7 @@ _CATALOGUE: dict[str, Callable[[], Definition]] = {
     "paper-gauss": lambda: _gaussian(dp_hmc_covariance().tolist(), 100_000, prior_sd=100.0),
     # The DP-Fast MH paper. Its temperature 500 divides the log-likelihood of 50,000 rows.
     "mixture": lambda: Definition(Mixture(2.0, 3.0), 50_000, 100.0, (0.0, 1.0)),
-    "logistic-fashion": lambda: _logistic(50, 6.0, 12_000),  # norms and n: datasets/sources.yaml
+    "logistic-fashion": lambda: _logistic(50, 6.0, 12_000),  # norms and n: data/sources.yaml
     "logistic-digits": lambda: _logistic(50, 6.0, 1_700),
     "logistic-mnist": lambda: _logistic(50, 6.0, 12_214),
     "logistic-simulated": lambda: _logistic(10, 5.0, 12_000, (1.0, -0.5) * 5),

@@ -34,12 +34,7 @@ def table(study: Study, results: Path) -> Table:
     for claim in verdicts["claims"]:
         cases, section = claim["cases"], str(claim["section"])
         about = {name: claim[name] for name in ("verdict", "published")}
-        none = {
-            "case": "",
-            "number": None,
-            "asked": "",
-            "holds": None,
-        }  # of a claim that cannot be decided here
+        none = dict.fromkeys(COLUMNS[4:])  # of a claim that cannot be decided here
         rows += [
             {"claim": claim["name"], "section": section, **about}
             | {name: _text(case[name]) for name in COLUMNS[4:]}
@@ -60,7 +55,7 @@ def table(study: Study, results: Path) -> Table:
     return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
 
 
-def _text(value: float | bool | None) -> str:
-    if value is None:
-        return ""
+def _text(value: str | float | bool | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
