@@ -153,8 +153,9 @@ def test_partners() -> None:
     assert partners({"x-*-y": "*", "a": "b", "b": "none"}, labels) == {"x-b-y": "b", "a": "b"}
     assert partners({"*": "*-tuned"}, labels) == {"a": "a-tuned"}
     of = with_tuned()
-    of.methods["dp-hmc-tuned"].hyperparameters = "tuned"
-    assert tuned_pairs(of) == {"dp-hmc": "dp-hmc-tuned"}  # type: ignore[arg-type]
+    of.methods["dp-hmc-tuned"].hyperparameters = "published"
+    others = [method for method in THREE if method != "dp-hmc"]
+    assert tuned_pairs(of) == {method: f"{method}-tuned" for method in others}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ending", ["pdf", "png", "svg"])
