@@ -86,7 +86,7 @@ lint: $(PROJECT) ## style, format and types, and Snakemake's lint of the rules
 	.venv/bin/python -m mypy
 
 # --universal with the lowest Python: one lock for every platform and Python from 3.11. Versions
-# that are in the lock stay unless told otherwise: make lock UV="uv --upgrade-package numpy".
+# that are in the lock stay; to raise one, remove its lines from requirements.lock first.
 lock: ## requirements*.lock anew, after a change of pyproject.toml (needs uv)
 	@command -v $(firstword $(UV)) > /dev/null || { echo "make lock: no $(firstword $(UV)) found" >&2; exit 1; }
 	$(UV) pip compile --quiet --universal --python-version 3.11 --extra workflow --extra dev \

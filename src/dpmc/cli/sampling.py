@@ -42,8 +42,8 @@ def sample(options: argparse.Namespace) -> None:
         study.own_method(method.method)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     written = [Output("--output", file, outputs.CHAINS) for a in asked for file in a.files.values()]
-    if options.times is not None:  # a measurement, which each run replaces
-        written.append(Output("--times", options.times, outputs.STATE))
+    if options.times is not None:
+        written.append(Output("--times", options.times, outputs.TIMES))
     outputs.check(written, inputs, options.force)
     definition_of(study, options.model)
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains

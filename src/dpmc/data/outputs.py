@@ -83,7 +83,7 @@ def _refusal(output: Output, force: bool) -> str:
         return "is not a regular file, which a result has to be"
     if not output.kind.recognises(path):
         return f"exists and is not {output.kind.name} made by dpmc; name another file"
-    return "" if force else "exists; --force overwrites it"
+    return "" if force or output.kind is TIMES else "exists; --force overwrites it"
 
 
 def _identity(path: Path) -> object:
@@ -130,6 +130,8 @@ def _is_figure(path: Path) -> bool:
 STATE = Kind("state", lambda path: True)
 CHAINS = _netcdf("a chain file", {"schema", "dpmc_version", "ledger", "seed"}, "posterior")
 PROBLEM = _netcdf("a data file", {"schema", "label", "model", "dataset", "versions"}, "rows")
+#: Of `dpmc sample --times`, or where Snakemake measured jobs before: replaced without --force.
+TIMES = Kind("run times", lambda path: path.read_bytes()[:13].startswith((b"wall_seconds\t", b"s\th:m:s\t")))
 HYPERPARAMETERS = Kind("a file of hyperparameters", _is_hyperparameters)
 FIGURE = Kind("a figure", _is_figure)
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Row = dict[str, str | int | float]
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
-#: (draws, what it needs, random generator). All share one generator, which so far only `mmd` uses: another that
-#: draws numbers stands after it, so that the MMDs stay.
+#: (draws, what it needs, random generator). All share one generator, which only `mmd` uses so far: another
+#: that draws numbers stands after it, so that the MMDs stay.
 DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
     "mmd": ("reference", 2, lambda draws, exact, rng: published_mmd(equally_spaced(draws), exact, rng)),
     "mean_error": ("posterior_mean", 1, lambda draws, exact, _: mean_error(draws, exact)),
