@@ -109,6 +109,8 @@ class Cell:
         if iterations >= LEAST_ITERATIONS:
             return "ok"
         plural = "" if iterations == 1 else "s"
+        if self.iterations is not None:
+            return f"too short: {iterations} iteration{plural} asked for"
         return f"budget too small: epsilon {self.epsilon} allows {iterations} iteration{plural}"
 
 
