@@ -11,6 +11,15 @@ from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
+#: what a row of a linked table is
+ROWS = {
+    "models": "a model: its dimension, rows, tempering and prior",
+    "hyperparameters": "a hyperparameter, or a noise multiplier that follows, of a method on a model",
+    "iterations": "a cell and an accountant: iterations that it allows, and those run",
+    "run-times": "a sampling job: its chains and iterations, seconds and memory",
+    "claims": "a case of a claim: verdict, its number and the number asked for",
+    "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
+}
 INTRODUCTIONS = {
     "figures": (
         "All figures",
@@ -21,24 +30,13 @@ INTRODUCTIONS = {
     "tables": (
         "All tables",
         "Models, hyperparameters, iterations and run times of each study, and what tuning changed, as `make "
-        "figures` wrote them: CSV files, a row for each value.",
+        "figures` wrote them: CSV files, whose rows are as follows.",
     ),
     "claims": (
         "All claims",
         "The sentences of the sources that we test, each with its verdict. The sentences and the "
         "tests are data in `src/dpmc/reports/claims/`; `make figures` decides them anew with each run.",
     ),
-}
-
-
-#: what a row of a linked table holds
-ROWS = {
-    "models": "a model: its dimension, rows, tempering and prior",
-    "hyperparameters": "a hyperparameter, or a noise multiplier that follows, of a method on a model",
-    "iterations": "iterations of a cell that an accountant allows, and those run",
-    "run-times": "a sampling job: its chains and iterations, seconds and memory",
-    "claims": "a case of a claim: verdict, number and the number asked for",
-    "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
 }
 
 
@@ -58,7 +56,7 @@ def sections(page: str, study: Study) -> list[str]:
     parts = [f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"]
     parts = parts if (folder / f"{name}.md").is_file() else []
     files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
-    links = "\n".join(f"- [{name}.csv](../gallery/{study.name}/{name}.csv): {ROWS[name]}" for name in files)
+    links = ", ".join(f"[{name}](../gallery/{study.name}/{name}.csv)" for name in files)
     return [part for part in (*parts, links) if part]
 
 
@@ -77,6 +75,8 @@ def text(page: str) -> str:
     """Return a page."""
     title, introduction = INTRODUCTIONS[page]
     parts = [f"# {title}", textwrap.fill(introduction, 110)]
+    if page == "tables":
+        parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     for study in studies():
         if found := sections(page, study):
             command = [f"`make figures STUDY={study.name}`"] if page == "figures" else []

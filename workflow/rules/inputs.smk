@@ -260,7 +260,8 @@ def page_files(wildcards):
     return [
         file
         for file in files
-        if file.endswith((".png", "published_comparison.csv")) or Path(file).stem in paper_tables.TABLES
+        if file.endswith((".png", "published_comparison.csv"))
+        or Path(file).stem in paper_tables.TABLES
     ]
 
 
