@@ -6,12 +6,20 @@ python docs/tools/gallery_pages.py
 import textwrap
 from pathlib import Path
 
-from dpmc.reports import plots
-from dpmc.reports.tables import TABLES
+from dpmc.reports import plots, tables
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
+#: what a row of a linked table is
+ROWS = {
+    "models": "a model: its dimension, rows, tempering and prior",
+    "hyperparameters": "a hyperparameter, or a noise multiplier that follows, of a method on a model",
+    "iterations": "a cell and an accountant: iterations that it allows, and those run",
+    "run-times": "a sampling job: its chains and iterations, seconds and memory",
+    "claims": "a case of a claim: verdict, its number and the number asked for",
+    "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
+}
 INTRODUCTIONS = {
     "figures": (
         "All figures",
@@ -21,8 +29,8 @@ INTRODUCTIONS = {
     ),
     "tables": (
         "All tables",
-        "Models, hyperparameters, iterations and run times of each study, as `make figures` wrote them. It "
-        "writes each as CSV and LaTeX too.",
+        "Models, hyperparameters, iterations and run times of each study, and what tuning changed, as `make "
+        "figures` wrote them: CSV files, whose rows are as follows.",
     ),
     "claims": (
         "All claims",
@@ -43,30 +51,32 @@ def sections(page: str, study: Study) -> list[str]:
     """Return what a page shows of a study; [] where its gallery has nothing for it."""
     folder = GALLERY / study.name
     if page == "figures":
-        return [line for name in study.figures if name not in TABLES for line in figure(study, name)]
-    names = [name for name in study.figures if name in TABLES and (name == "claims") == (page == "claims")]
-    how = ":start-line: 2" if page == "claims" else ":heading-offset: 2"
-    return [
-        f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"
-        for name in names
-        if (folder / f"{name}.md").is_file()
-    ]
+        return [line for name in study.figures if name not in tables.TABLES for line in figure(study, name)]
+    name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
+    parts = [f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"]
+    parts = parts if (folder / f"{name}.md").is_file() else []
+    files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
+    links = ", ".join(f"[{name}](../gallery/{study.name}/{name}.csv)" for name in files)
+    return [part for part in (*parts, links) if part]
 
 
 def figure(study: Study, name: str) -> list[str]:
     """Return a figure with its title and caption; [] where the gallery does not have it."""
     if not (GALLERY / study.name / f"{name}.png").is_file():
         return []
-    declared = declared_figure(study.path, name)
-    caption = textwrap.fill(plots.caption(name, study), 110, break_on_hyphens=False, break_long_words=False)
-    title = declared.title or name.replace("-", " ")
-    return [f"### {title}", f"![{title}](../gallery/{study.name}/{name}.png)", caption]
+    caption = plots.caption(name, study)
+    title = declared_figure(study.path, name).title or name.replace("-", " ")
+    words = f"{title}: {caption.partition('. ')[0]}"  # for those who do not see it
+    below = textwrap.fill(caption, 110, break_on_hyphens=False, break_long_words=False)
+    return [f"### {title}", f"![{words}](../gallery/{study.name}/{name}.png)", below]
 
 
 def text(page: str) -> str:
     """Return a page."""
     title, introduction = INTRODUCTIONS[page]
     parts = [f"# {title}", textwrap.fill(introduction, 110)]
+    if page == "tables":
+        parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     for study in studies():
         if found := sections(page, study):
             command = [f"`make figures STUDY={study.name}`"] if page == "figures" else []

@@ -47,7 +47,7 @@ def made(tmp_path_factory):
             (*EVALUATE, "--output", "metrics.csv"),
             ("trace", *EVALUATE[1:], "--output", "traces.csv"),
             (*TUNE, "--output", "tuned.yaml"),
-            (*TABLE, "--output", "m.csv", "m.tex"),
+            (*TABLE, "--output", "m.csv", "m.md"),
             (*FIGURE, "--output", "f.png", "f.pdf", "f.svg"),
         ):
             assert main(command) == 0
@@ -128,7 +128,7 @@ def test_two_seeds_never_share_a_file(unchanged, outputs):
 
 
 def test_outputs_of_a_plot_and_a_search_differ(unchanged):
-    assert "--output: x.csv: is named twice" in unchanged(*TABLE, "--output", "x.csv", "x.tex", "x.csv")
+    assert "--output: x.csv: is named twice" in unchanged(*TABLE, "--output", "x.csv", "x.md", "x.csv")
     search = (*SEARCH, "--output", "x.yaml")
     for options in (("--figure", "x.png", "--table", "x.png"), ("--table", "circle.nc")):
         assert f"{options[1]}: is a file of another option too" in unchanged(*search, *options)
@@ -141,7 +141,7 @@ RESULTS = [
     (EVALUATE, "metrics.csv"),
     (("trace", *EVALUATE[1:]), "traces.csv"),
     (TABLE, "m.csv"),
-    (TABLE, "m.tex"),
+    (TABLE, "m.md"),
     *((FIGURE, f"f.{ending}") for ending in ("png", "pdf", "svg")),
 ]
 

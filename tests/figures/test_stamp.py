@@ -57,12 +57,12 @@ def check(folder: Path) -> tuple[int, list[str]]:
 
 def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
     gallery = Path("docs/gallery/one")
-    picture, missing, differs = (gallery / name for name in ("mmd-easy.png", "circle.png", "tuned_table.md"))
+    picture, missing, differs = (gallery / name for name in ("mmd-easy.png", "circle.png", "tuned_table.csv"))
     assert check(folder) == (0, [])
     shutil.copy(folder / picture, folder / "figures/one/circle.png")
     (folder / differs).write_text("as it was")
-    (folder / "results/one/tuned_table.md").write_text("as it is")
-    lines = [f"{differs}: differs from results/one/tuned_table.md", f"{missing}: is missing"]
+    (folder / "results/one/tuned_table.csv").write_text("as it is")
+    lines = [f"{differs}: differs from results/one/tuned_table.csv", f"{missing}: is missing"]
     assert check(folder) == (1, lines)
     (folder / differs).unlink()
     (folder / "figures/one/circle.png").unlink()

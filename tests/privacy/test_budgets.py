@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dpmc.cli.given import write_table
 from dpmc.privacy import accountants
 from dpmc.privacy.events import SubsampledGaussianRelease, repeat
 from dpmc.reports.tables import budgets
@@ -46,7 +47,7 @@ def study(tmp_path: Path):
 
 
 def table(study, path: Path) -> dict[tuple[str, str], dict[str, str]]:
-    budgets.write(study, path, HYPERPARAMETERS)
+    write_table(path, budgets.COLUMNS, budgets.rows(study, HYPERPARAMETERS))
     with path.open(newline="") as file:
         return {(row["method"], row["epsilon"]): row for row in csv.DictReader(file)}
 
@@ -76,5 +77,5 @@ def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:
 
 def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     with pytest.raises(MissingSettings, match=r"^budget of easy dp-penalty epsilon 1: .*made-up"):
-        budgets.write(study, tmp_path / "budgets.csv")
+        write_table(tmp_path / "budgets.csv", budgets.COLUMNS, budgets.rows(study))
     assert not (tmp_path / "budgets.csv").exists()

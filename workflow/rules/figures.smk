@@ -28,12 +28,11 @@ rule figure:
         "--metrics {input.metrics} --output {output} 2> {log}"
 
 
-# Tables for people and papers.
 rule table:
-    """a table, figures/<study>/<table>.csv, .md and .tex"""
+    """a table, figures/<study>/<table>.csv"""
     input:
-        lambda wildcards: table_module(wildcards.table).inputs(
-            STUDIES[wildcards.study], Path("results")
+        lambda wildcards: paper_tables.inputs(
+            wildcards.table, STUDIES[wildcards.study], Path("results")
         ),
     output:
         report(
@@ -43,20 +42,26 @@ rule table:
             subcategory="tables",
             labels={"table": "{table}"},
         ),
-        "figures/{study}/{table}.md",
-        "figures/{study}/{table}.tex",
     log:
         "logs/{study}/figures/{table}.log",
     wildcard_constraints:
-        table="|".join(PAPER_TABLES),
+        table="|".join(paper_tables.TABLES),
     localrule: True
     conda:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.evaluation:_write_table"),
-        note=lambda wildcards: table_module(wildcards.table).NOTE,
+        note=lambda wildcards: paper_tables.module(wildcards.table).NOTE,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
+
+
+# Tables that people read whole.
+use rule table as readable_table with:
+    output:
+        "figures/{study}/{table}.md",
+    log:
+        "logs/{study}/figures/{table}-md.log",
 
 
 # All figures with captions, and tables, on one self-contained page.
@@ -77,7 +82,7 @@ rule page:
         declared=lambda wildcards: [
             declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
             for figure in STUDIES[wildcards.study].figures
-            if figure not in PAPER_TABLES
+            if figure not in paper_tables.TABLES
         ],
         shown=lambda wildcards, input: [
             file for file in input.files if file.endswith((".png", "published_comparison.csv"))

@@ -3,7 +3,6 @@ from dpmc import models
 from dpmc.data.datasets import DATA_VERSION
 from dpmc.common import sources
 from dpmc.tuning.search import searched_pairs, sources_of_search
-from dpmc.reports.tables import module as table_module
 from snakemake.exceptions import WorkflowError
 
 RESULTS = Path("results")
@@ -246,10 +245,10 @@ def study_targets(name):
         "tuned_table.csv": tuned_pairs(study),
     }
     figures = [
-        f"figures/{name}/{figure}.{ending}"
+        f"figures/{name}/{figure}{ending}"
         for figure in study.figures
-        if figure in PAPER_TABLES or plots.applies(figure, study)
-        for ending in (("csv", "md", "tex") if figure in PAPER_TABLES else ("pdf", "png"))
+        if figure in paper_tables.TABLES or plots.applies(figure, study)
+        for ending in paper_tables.SUFFIXES.get(figure, (".pdf", ".png"))
     ]
     page = [f"figures/{name}/index.html"] if figures else []
     return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
@@ -261,7 +260,8 @@ def page_files(wildcards):
     return [
         file
         for file in files
-        if file.endswith((".png", "published_comparison.csv")) or Path(file).stem in PAPER_TABLES
+        if file.endswith((".png", "published_comparison.csv"))
+        or Path(file).stem in paper_tables.TABLES
     ]
 
 

@@ -2,14 +2,14 @@
 TABLES = {
     "clipping": ("clipping_table.py", "clipping.csv", None),
     "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
-    "tight": ("tight_table.py", "table.csv", "table.md"),
-    "tuned": ("tuned_table.py", "tuned_table.csv", "tuned_table.md"),
+    "tight": ("tight_table.py", "table.csv", None),
+    "tuned": ("tuned_table.py", "tuned_table.csv", None),
 }
 
 for name, (script, table, text) in TABLES.items():
 
     rule:
-        """a comparison, as CSV and text in results/<study>"""
+        """a comparison, as CSV in results/<study>"""
         name:
             f"{name}_table"
         input:

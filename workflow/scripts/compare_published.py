@@ -18,7 +18,7 @@ import pandas as pd
 from dpmc.metrics.statistics import error_of_median, median_error
 from dpmc.metrics.table import Results, read_metrics
 from dpmc.reports.plots.published import published_boxes
-from dpmc.reports.tables.formats import markdown
+from dpmc.reports.tables import markdown
 from dpmc.studies import load_study
 
 METRICS = ("mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
@@ -54,4 +54,4 @@ lines = [
     + (f"{math.sqrt((z**2).mean()):.2f}", f"{z.abs().max():.2f}")
     for names, z in groups
 ]
-print("", *markdown(heads, lines), sep="\n")
+print("", markdown(pd.DataFrame(lines, columns=heads)), sep="\n")

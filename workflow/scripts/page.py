@@ -19,6 +19,7 @@ from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 LIMIT = 3.0  # standard errors within which medians are said to agree
+LONG = 50  # rows; a table with more is folded
 STYLE = """
 body { font: 16px/1.5 sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
@@ -26,7 +27,7 @@ figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
 figcaption, .note { color: #444; font-size: 0.9rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1rem; }
 th, td { padding: 0.15rem 0.6rem; text-align: left; } thead tr { border-bottom: 1px solid #222; }
-tr.beyond { font-weight: bold; } summary { cursor: pointer; }
+summary { cursor: pointer; }
 """
 
 
@@ -35,68 +36,61 @@ Section = tuple[str, str, str]  # its anchor for the list of contents, title and
 
 def figure_section(picture: Path, study: Study) -> Section:
     """Return a figure with its caption, and the longer text to unfold."""
-    declared = declared_figure(study.path, picture.stem)
+    declared, caption = declared_figure(study.path, picture.stem), plots.caption(picture.stem, study)
     title = declared.title or picture.stem.replace("-", " ")
     data = base64.b64encode(picture.read_bytes()).decode()
-    image = f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+    words = html.escape(f"{title}: {caption.partition('. ')[0]}")  # for those who do not see it
+    image = f'<img alt="{words}" src="data:image/png;base64,{data}">'
     files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
-    caption = f"<figcaption>{html.escape(plots.caption(picture.stem, study))} {files}</figcaption>"
+    below = f"<figcaption>{html.escape(caption)} {files}</figcaption>"
     if declared.text:
-        caption += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
-    return (picture.stem, title, f"<figure>{image}{caption}</figure>")
+        below += f'<details class="note"><summary>more</summary>{html.escape(declared.text)}</details>'
+    return (picture.stem, title, f"<figure>{image}{below}</figure>")
 
 
 def table_section(name: str, study: Study) -> Section:
-    """Return a table of the study with its note."""
-    table = tables.module(name).table(study, Path("results"))
-    parts = "".join(
-        (f"<h3>{html.escape(part.title)}</h3>" if part.title else "") + html_table(part.heads, part.rows)
-        for part in table.parts
-    )
-    return (name, table.title, f'<p class="note">{html.escape(table.note)}</p>{parts}')
+    """Return a table of the study with its note, as people read it if it has such a form."""
+    made, results = tables.module(name), Path("results")
+    if ".md" in tables.SUFFIXES[name]:
+        note, table = made.readable(study, results)
+    else:
+        note, table = made.NOTE, made.table(study, results)
+    above = f'<p class="note">{html.escape(note)} <a href="{name}.csv">{name}.csv</a></p>'
+    return (name, made.TITLE, above + html_table(table, f"{len(table)} rows" if len(table) > LONG else ""))
 
 
 def comparison_section(table: pd.DataFrame, study: Study) -> Section:
     """Return the comparison of medians with the published ones: numbers that agree, then all by metric."""
-    styles = method_styles(dict(study.methods))
-    agree = table.z.abs() <= LIMIT
-    by_metric = list(table.groupby("metric", sort=False))
-    heads = ("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z")
-    counts = [
-        (metric_title(metric), str(len(part)), str(agree[part.index].sum()))
-        + (f"{(part.z**2).mean() ** 0.5:.2f}",)
-        for metric, part in by_metric
+    titles = {method: style.title for method, style in method_styles(dict(study.methods)).items()}
+    agree = table["z"].abs() <= LIMIT
+    groups = table.assign(agree=agree, square=table["z"] ** 2).groupby("metric", sort=False)
+    counts = groups.agg({"z": "size", "agree": "sum", "square": "mean"}).reset_index()
+    counts["metric"], counts["square"] = counts["metric"].map(metric_title), counts["square"] ** 0.5
+    counts.columns = [
+        *("metric", "published boxes", f"within {LIMIT:g} standard errors", "root mean square of z"),
     ]
-    runs = table.chains.min()
+    runs = table["chains"].min()
     few = f"<p>With {runs} runs of a cell this tests the pipeline, not the results.</p>" if runs < 10 else ""
     body = (
         few + f"<p>{agree.sum()} of {len(table)} medians agree within {LIMIT:g} standard errors.</p>"
         "<p>z: our median less the published one, over the error of this difference. Of independent normal z "
         "one in 370 is beyond 3; with few runs z is rougher.</p>"
-    ) + html_table(heads, counts)
-    heads = ("model", "method", "ε", "ours", "published", "error of the difference", "z")
-    for metric, part in by_metric:
-        rows = [
-            (model_title(row.model, study.models[row.model].model), styles[row.method].title, row.epsilon)
-            + (f"{row.median:.4g}", f"{row.published:.4g}", f"{row.error:.2g}", f"{row.z:+.2f}")
-            for row in part.itertuples()
-        ]
-        details = html_table(heads, rows, [not within for within in agree[part.index]])
-        body += f"<details><summary>{metric_title(metric)}, all cells</summary>{details}</details>"
+    ) + html_table(counts)
+    # The largest differences first, as a reader looks for what does not agree.
+    cells = table.sort_values("z", key=abs, ascending=False).drop(columns="chains")
+    cells["model"] = [model_title(model, study.models[model].model) for model in cells["model"]]
+    cells["method"] = cells["method"].map(titles)
+    for metric, part in cells.groupby("metric", sort=False):
+        body += html_table(part.drop(columns="metric"), f"{metric_title(str(metric))}, all cells")
     return ("published", "Medians over chains against the published ones", body)
 
 
-def html_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] | None = None
-) -> str:
-    """Return a table; `marked` rows are bold."""
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
-    lines = []
-    for row, beyond in zip(rows, marked or [False] * len(rows), strict=True):
-        cells = "".join(f"<td>{html.escape(text) or '–'}</td>" for text in row)
-        lines.append(f"<tr{' class=beyond' * beyond}>{cells}</tr>")
-    body = "\n".join(lines)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+def html_table(table: pd.DataFrame, folded: str = "") -> str:
+    """Return a table that scrolls by itself, to unfold under the words `folded` if there are any."""
+    with pd.option_context("display.max_colwidth", None):  # pandas cuts long texts otherwise
+        shown = table.to_html(index=False, border=0, float_format="{:.4g}".format)
+    wide = f'<div class="wide">{shown}</div>'
+    return f"<details><summary>{html.escape(folded)}</summary>{wide}</details>" if folded else wide
 
 
 def page(study: Study, sections: Sequence[Section]) -> str:

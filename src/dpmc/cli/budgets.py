@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from dpmc.cli.given import check_output, hyperparameters_of, study_as_asked
+from dpmc.cli.given import check_output, hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
@@ -68,4 +68,4 @@ def budgets(options: argparse.Namespace) -> None:
             tuned[content["model"], content["method"]] = content["hyperparameters"]
         except (KeyError, TypeError):
             raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
-    budgets.write(study, options.output, tuned)
+    write_table(options.output, budgets.COLUMNS, budgets.rows(study, tuned))

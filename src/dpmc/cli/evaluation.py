@@ -96,7 +96,7 @@ def _write_table(study: Study, options: argparse.Namespace) -> None:
 
     name = options.figure
     written = [Output("--output", file, tables.kind_of_output(name, file)) for file in options.output]
-    outputs.check(written, _read(options, tables.module(name).inputs(study, options.results)), options.force)
+    outputs.check(written, _read(options, tables.inputs(name, study, options.results)), options.force)
     tables.write(name, study, options.output, options.results)
 
 

@@ -137,7 +137,7 @@ FIGURE = Kind("a figure", _is_figure)
 
 
 def text_file(first: str) -> Kind:
-    """Return the kind of text files with this first line: tables as CSV, Markdown and LaTeX."""
+    """Return the kind of text files with this first line: tables as CSV and Markdown."""
 
     def recognises(path: Path) -> bool:
         with open(path, "rb") as file:

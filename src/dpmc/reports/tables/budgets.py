@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import replacing
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import iterations_within
@@ -30,18 +27,10 @@ COLUMNS = (
     *("epsilon_spent", "epsilon_spent_tight"),
 )
 
-Tuned = Mapping[tuple[str, str], dict[str, Any]]
 
-
-def write(study: Study, path: Path, hyperparameters: Tuned | None = None) -> None:
-    """Write the table of a study as CSV. Raises DpmcError as `rows` does."""
-    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows(study, hyperparameters))
-
-
-def rows(study: Study, hyperparameters: Tuned | None = None) -> Iterator[dict[str, Any]]:
+def rows(
+    study: Study, hyperparameters: Mapping[tuple[str, str], dict[str, Any]] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield one row per cell, by column; columns of accountants not meant for its releases are missing.
 
     `hyperparameters` are by (model, method); other cells have the pinned ones.

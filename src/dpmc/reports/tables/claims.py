@@ -1,10 +1,9 @@
 """Claims of a study's source: each sentence with its verdict, the numbers that decide it, and the figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from dpmc.reports.tables.formats import Part, Table
+import pandas as pd
+
 from dpmc.studies import Study
 from dpmc.studies.documents import read_yaml
 
@@ -22,37 +21,36 @@ Of {all} claims {claims} ask for medians less than some standard errors apart. I
 other claims the chance is not known: it depends on how far a true claim is from its limit."""
 
 
-def inputs(study: Study, results: Path) -> list[Path]:
-    """Return the file of verdicts."""
-    return [results / study.name / "claims.yaml"]
+def table(study: Study, results: Path) -> pd.DataFrame:
+    """Return a row of texts for each case of each claim; raise DpmcError for missing verdicts."""
+    rows = []
+    for claim in read_yaml(results / study.name / "claims.yaml")["claims"]:
+        about = (claim["name"], str(claim["section"]), claim["verdict"], claim["published"])
+        # A claim that cannot be decided here has no case, and one row.
+        for case in claim["cases"] or [dict.fromkeys(COLUMNS[4:])]:
+            rows.append((*about, *(_text(case[name]) for name in COLUMNS[4:])))
+    return pd.DataFrame(rows, columns=[*COLUMNS])
 
 
-def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each claim, in the CSV for each case; DpmcError for missing verdicts."""
-    verdicts = read_yaml(inputs(study, results)[0])
-    rows, shown = [], []
+def readable(study: Study, results: Path) -> tuple[str, pd.DataFrame]:
+    """Return the note with counts of verdicts, and a row of texts for each claim."""
+    verdicts, rows = read_yaml(results / study.name / "claims.yaml"), []
     for claim in verdicts["claims"]:
-        cases, section = claim["cases"], str(claim["section"])
-        about = {name: claim[name] for name in ("verdict", "published")}
-        none = dict.fromkeys(COLUMNS[4:])  # of a claim that cannot be decided here
-        rows += [
-            {"claim": claim["name"], "section": section, **about}
-            | {name: _text(case[name]) for name in COLUMNS[4:]}
-            for case in cases or [none]
-        ]
-        numbers = [case["number"] for case in cases if case["number"] is not None]
-        span = [min(numbers), max(numbers)] if numbers else []
+        cases = claim["cases"]
         holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}" if cases else ""
+        numbers = [case["number"] for case in cases if case["number"] is not None]
+        # Equal ends of the range are written once.
+        span = dict.fromkeys(map(_text, (min(numbers), max(numbers)))) if numbers else []
         figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
-        texts = (holding, " to ".join(dict.fromkeys(map(_text, span))), claim["test"], figure)
-        shown.append((section, claim["claim"], *about.values(), *texts))
+        about = (str(claim["section"]), claim["claim"], claim["verdict"], claim["published"])
+        rows.append((*about, holding, " to ".join(span), claim["test"], figure))
     counts = ", ".join(
         f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
     )
     note = f"{NOTE}\nSource: {verdicts['source']}. Verdicts: {counts}."
     if verdicts["by_chance"]["claims"]:
-        note += "\n" + CHANCE.format(all=len(verdicts["claims"]), **verdicts["by_chance"])
-    return Table(TITLE, note, COLUMNS, rows, [Part("", HEADS, shown)])
+        note += "\n" + CHANCE.format(all=len(rows), **verdicts["by_chance"])
+    return note, pd.DataFrame(rows, columns=[*HEADS])
 
 
 def _text(value: str | float | bool | None) -> str:

@@ -1,17 +1,14 @@
 """Hyperparameters of a study by model and method, with noise multipliers."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.models import definition
-from dpmc.reports.plots.style import STYLES, method_styles, model_title
-from dpmc.reports.tables.formats import Part, Table
 from dpmc.studies import (
     Hyperparameters,
     Study,
@@ -22,60 +19,28 @@ from dpmc.studies import (
     read_yaml,
 )
 
-Cell = tuple[str, str, str]  # model, method, epsilon
-
 TITLE = "Hyperparameters"
 COLUMNS = ("model", "method", "epsilon", "hyperparameter", "value")
 NOTE = (
     "Keys as in the files of hyperparameters (docs/reference/hyperparameters.md says what each is); a\n"
     "number of several components is written once with how many have it. Noise multipliers are standard\n"
-    "deviations of the noise over the sensitivity, of one release. A row holds for every ε, or for the one\n"
-    "that it names."
+    "deviations of the noise over the sensitivity, of one release. A row without ε holds for every ε."
 )
 
 
-def inputs(study: Study, results: Path) -> list[Path]:
-    """Return the tuning files of all methods and models whose hyperparameters are tried."""
-    folder = results / study.name / "tuning"
-    return [
-        folder / model / f"{method}.yaml" for model, method in study.pairs() if study.is_tried(model, method)
-    ]
-
-
-def table(study: Study, results: Path) -> Table:
-    """Return the table: tidy as CSV, for readers a part for each algorithm.
-
-    Hyperparameters are those of the tuning file if there is one, else the pinned ones.
-    """
-    settings = {cell: values for pair in study.pairs() for cell, values in _settings(study, results, *pair)}
+def table(study: Study, results: Path) -> pd.DataFrame:
+    """Return a row of texts for each hyperparameter, of the tuning file if there is one, else pinned."""
     rows = [
-        dict(zip(COLUMNS, (*cell, name, value), strict=True))
-        for cell, values in settings.items()
+        (model, method, epsilon, name, value)
+        for model, method in study.pairs()
+        for epsilon, values in _by_epsilon(study, results, model, method).items()
         for name, value in values.items()
     ]
-    styles, parts = method_styles(study.methods), []
-    algorithm_of = {cell: study.methods[cell[1]].algorithm for cell in settings}
-    for algorithm in dict.fromkeys(algorithm_of.values()):
-        part = {cell: values for cell, values in settings.items() if algorithm_of[cell] == algorithm}
-        names = list(dict.fromkeys(name for values in part.values() for name in values))
-        # Methods and ε are shown if they differ between rows.
-        several, at = len({method for _, method, _ in part}) > 1, any(epsilon for *_, epsilon in part)
-        lines = [
-            [
-                model_title(model, study.models[model].model),
-                *[styles[method].title] * several,
-                *[epsilon] * at,
-                *(values.get(name, "") for name in names),
-            ]
-            for (model, method, epsilon), values in part.items()
-        ]
-        title = STYLES[algorithm].title if algorithm in STYLES else algorithm
-        parts.append(Part(title, ["Model", *["Method"] * several, *["ε"] * at, *names], lines))
-    return Table(TITLE, NOTE, COLUMNS, rows, parts)
+    return pd.DataFrame(rows, columns=[*COLUMNS])
 
 
-def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[tuple[Cell, dict[str, str]]]:
-    """Yield the hyperparameters of a method on a model; epsilon is "" if they are equal at all ε."""
+def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[str, dict[str, str]]:
+    """Return the hyperparameters of a method on a model, by ε; by "" if they are equal at all ε."""
     path = results / study.name / "tuning" / model / f"{method}.yaml"
     if study.is_tried(model, method) and path.is_file():
         given = Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
@@ -101,7 +66,7 @@ def _settings(study: Study, results: Path, model: str, method: str) -> Iterator[
     decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in by_epsilon
     if all(other == first for other in others) and not decided_by_epsilon:
         by_epsilon = {"": first}
-    yield from (((model, method, epsilon), texts) for epsilon, texts in by_epsilon.items())
+    return by_epsilon
 
 
 def _text(value: Any) -> str:

@@ -1,13 +1,12 @@
 """The models of a study (Table 5.1)."""
 
-from __future__ import annotations
-
 from pathlib import Path
+
+import pandas as pd
 
 from dpmc.models import definition
 from dpmc.reports.plots.selection import private_models
 from dpmc.reports.plots.style import model_title
-from dpmc.reports.tables.formats import Part, Table
 from dpmc.studies import Study
 
 TITLE = "Models"
@@ -22,13 +21,8 @@ NOTE = (
 )
 
 
-def inputs(study: Study, results: Path) -> list[Path]:
-    """Return no files: the table follows from the study."""
-    return []
-
-
-def table(study: Study, results: Path) -> Table:
-    """Return the table: a row for each model with a budget; "" if a model has no such number.
+def table(study: Study, results: Path) -> pd.DataFrame:
+    """Return a row of texts for each model with a budget; "" if a model has no such number.
 
     `sigma2_0` is the prior variance of the exact posterior, `sampler_sigma2_0` that of the samplers if it
     differs. Models of the clipping experiment are left out.
@@ -42,10 +36,13 @@ def table(study: Study, results: Path) -> Table:
         exact = getattr(model, "exact_prior_variance", sampler)
         # A Gaussian is a banana with a = 0.
         a = getattr(model, "a", 0.0 if hasattr(model, "exact_prior_variance") else None)
-        title = model_title(label, spec.model).partition(", d =")[0]
         numbers = (known.tempering, a, exact, sampler if sampler != exact else None)
         texts = ("" if number is None else f"{number:g}" for number in numbers)
-        values = (label, title, str(int(model.dimension)), str(spec.n or known.n), *texts)
-        rows.append(dict(zip(COLUMNS, values, strict=True)))
-    shown = [[row[column] for column in HEADS] for row in rows]
-    return Table(TITLE, NOTE, COLUMNS, rows, [Part("", list(HEADS.values()), shown)])
+        title = model_title(label, spec.model).partition(", d =")[0]
+        rows.append((label, title, str(int(model.dimension)), str(spec.n or known.n), *texts))
+    return pd.DataFrame(rows, columns=[*COLUMNS])
+
+
+def readable(study: Study, results: Path) -> tuple[str, pd.DataFrame]:
+    """Return the note and the table with the thesis's symbols."""
+    return NOTE, table(study, results)[[*HEADS]].rename(columns=HEADS)
