@@ -64,8 +64,8 @@ def sample(
         An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
         `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv, .parquet
-        or .nc file. If the model names columns, they are selected by name. Or "tuning", "fresh-0", …:
+        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv or
+        .parquet file. If the model names columns, they are selected by name. Or "tuning", "fresh-0", …:
         simulated rows, as many as the model's `n`.
     algorithm
         The algorithm's name; see `dpmc.algorithms()`.

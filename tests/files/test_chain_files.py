@@ -1,4 +1,4 @@
-"""Chain files: as xarray and ArviZ read them, one seed or several; bytes; files of an older layout."""
+"""Chain files: as xarray and ArviZ read them, one seed or several; bytes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -106,22 +106,9 @@ def test_a_chain_without_draws(tmp_path: Path) -> None:
     assert chain_files.read_chain(tmp_path / "chain.nc").draws.shape == (2, 0, 2)
 
 
-def test_files_of_the_first_layout_are_read(tmp_path: Path) -> None:
-    """It had other labels of chains and parameters, and counts of diverged proposals."""
-    run = runs()[1]
-    chain_files.write_chains(tmp_path / "new.nc", run)
-    with xarray.open_datatree(tmp_path / "new.nc") as tree:
-        old = tree.load().copy()
-    old.attrs["schema"] = 1
-    for name in GROUPS:
-        group = old[name].to_dataset().assign_coords(chain=[0, 1])
-        if "parameter" in group.dims:
-            group = group.assign_coords(parameter=["theta_1", "theta_2"])
-        if name == "sample_stats":
-            group["diverging"] = group["diverging"].astype("int32")
-        old[name] = xarray.DataTree(group)
-    old.to_netcdf(tmp_path / "old.nc")
-    for name in ("old", "new"):
-        read = chain_files.read_chain(tmp_path / f"{name}.nc")
-        np.testing.assert_array_equal(read.draws, run.draws)
-        assert read.totals["diverging"].tolist() == run.totals[1].tolist()
+def test_files_of_schema_1_are_read(tmp_path: Path) -> None:
+    run = runs()[0]
+    chain_files.write_chains(tmp_path / "chain.nc", run)
+    with netCDF4.Dataset(tmp_path / "chain.nc", "a") as file:
+        file.schema = 1
+    np.testing.assert_array_equal(chain_files.read_chain(tmp_path / "chain.nc").draws, run.draws)

@@ -105,24 +105,11 @@ class Case:
 
     def option(self, name: str, *values: str) -> None:
         """Give an option other values; put it at the end if it is not there."""
-        begin, end = self._place(name)
-        self.argv[begin:end] = [name, *values]
-
-    def without(self, name: str) -> None:
-        """Take an option away with its values."""
-        begin, end = self._place(name)
-        del self.argv[begin:end]
-
-    def _place(self, name: str) -> tuple[int, int]:
         begin = self.argv.index(name) if name in self.argv else len(self.argv)
         end = begin + 1
         while end < len(self.argv) and not self.argv[end].startswith("--"):
             end += 1
-        return begin, end
-
-    def names(self) -> list[str]:
-        """Return the options that are there."""
-        return [word for word in self.argv if word.startswith("--")]
+        self.argv[begin:end] = [name, *values]
 
 
 def case(template: Path, folder: Path, command: str) -> Case:

@@ -13,7 +13,7 @@ import netCDF4
 import numpy as np
 import yaml
 
-from fuzz.inputs import CASES, Case
+from fuzz.inputs import Case
 
 Rng = random.Random
 Change = Callable[[Case, Rng], object]
@@ -33,9 +33,6 @@ class Mutation(NamedTuple):
 NAN, INF = float("nan"), float("inf")
 LONG = "1" + "0" * 22  # an integer of 23 digits
 DEEP = "[" * 3000 + "]" * 3000
-ALL = " ".join(CASES)
-WRITE = "sample mine data rows tune evaluate trace plot models baselines"
-READ = "cost sample mine gradients rows evaluate trace plot"
 RUN = "sample mine gradients"
 
 # Command lines
@@ -44,49 +41,6 @@ RUN = "sample mine gradients"
 def option(name: str, *values: str) -> Change:
     """Give an option one of the values."""
     return lambda case, rng: case.option(name, rng.choice(values))
-
-
-def append(*words: str) -> Change:
-    """Put words at the end."""
-    return lambda case, rng: case.argv.extend(words)
-
-
-def output(*names: str, writes: bool = True) -> Change:
-    """Write to one of the names ({path}: of the folder); `writes`: a success makes this file."""
-
-    def change(case: Case, rng: Rng) -> None:
-        name = rng.choice(names).replace("{path}", str(case.folder))
-        if "--seed" in case.argv:
-            case.option("--seed", "0")
-        case.option("--output", name)
-        case.outputs = [name] if writes else []
-
-    return change
-
-
-def shuffled(case: Case, rng: Rng) -> None:
-    """Put the options in another order."""
-    places = [i for i, word in enumerate(case.argv) if word.startswith("--")]
-    parts = [case.argv[i:j] for i, j in zip(places, [*places[1:], len(case.argv)], strict=True)]
-    rng.shuffle(parts)
-    case.argv[1:] = [word for part in parts for word in part]
-
-
-def lacking(case: Case, rng: Rng) -> None:
-    """Take away an option that is needed, or its values."""
-    optional = {"--quiet", "--json", "--iterations", "--thin", "--seed", "--study", "--checkpoint-seconds"}
-    optional |= {"--figure"} if case.command == "models" else set()
-    names = sorted({"--model", "--method", "--output", "--metrics", "--chains", "--figure"} - optional)
-    name = rng.choice([name for name in names if name in case.argv])
-    rng.choice([case.without, case.option])(name)
-
-
-def reads(*names: str) -> Change:
-    """Name another file, or none, for one that is to be read."""
-    readers = ("--data", "--rows", "--chains", "--metrics", "--hyperparameters")
-    return lambda case, rng: case.option(
-        rng.choice([n for n in readers if n in case.argv]), rng.choice(names)
-    )
 
 
 #: Option -> commands, and values that are refused in words that name the option.
@@ -103,20 +57,8 @@ WRONG_OPTIONS: dict[str, tuple[str, ...]] = {
 COMMANDS = [
     *(Mutation(f"{name} wrong", commands, option(name, *values), word=name.strip("-")) for name, (commands,
         *values) in WRONG_OPTIONS.items()),
-    Mutation("options in another order", ALL, shuffled, True),
     Mutation("epsilon otherwise", "budget sample mine", option("--epsilon", "4.0", "4e0", "4.", "+4", "04"),
              True),
-    Mutation("a delta of one's own", "sample mine budget", option("--delta", "1e-6", "0.01"), True),
-    Mutation("output in a new folder", "sample mine data rows tune evaluate trace baselines",
-             output("a/b/new", "sub folder/neu ü", "{path}/new"), True),
-    Mutation("more iterations than the budget has", "sample mine", option("--iterations", "100000", LONG),
-             word="iterations"),
-    Mutation("unknown option", ALL, append("--modle", "own")),
-    Mutation("a needed option or its value missing", ALL.replace(" baselines", ""), lacking),
-    Mutation("unknown study", ALL, option("--study", "nope", "nope.yaml", "a/b", "config", "..", "", "/")),
-    Mutation("an input is missing", READ, reads("nope.nc", "nope.csv", "", "no/pe", "\udcff.nc", "n" * 300)),
-    Mutation("output that is no file", WRITE, output("", "/", ".", "..", "config", "own.py/new.nc",
-             "rows.csv/a/new.csv", "n" * 300 + ".nc", "n/" * 3000 + "new.nc")),
 ]  # fmt: skip
 
 

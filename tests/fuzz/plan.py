@@ -42,7 +42,6 @@ class Verdict:
             + EXPECTED[self.mutation.valid],
             *(f"  WRONG: {fault}" for fault in self.faults),
             f"  dpmc {shlex.join(self.case.argv)}",
-            f"  again: python tests/fuzz {self.seed} {self.index} FOLDER",
         ]
         return "\n".join(lines)
 

@@ -42,9 +42,8 @@ class Chains:
     gradient_clipped: np.ndarray  # (c, k) rows clipped in gradients
     totals: np.ndarray  # (4 or 7, c) all counts summed over all iterations, also after the last kept draw
     attributes: dict[str, Any]
-    random_rows: np.ndarray | None = (
-        None  # (3, c, k) as RANDOM_ROWS: rows used, tests with noise, on all rows
-    )
+    #: (3, c, k) as RANDOM_ROWS: rows used, tests with noise, on all rows
+    random_rows: np.ndarray | None = None
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
 
 
@@ -138,12 +137,11 @@ class ChainFile:
         )
 
 
-#: Attributes that metrics and figures read: those that must be there, and those that they use if there.
+#: Attributes that metrics and figures read.
 TEXTS = ("study", "model", "method", "epsilon", "dataset", "status", "ledger")
 COUNTS = {"seed": 0, "iterations": 0, "n": 1, "rows_per_evaluation": 1}  # each with its least value
 COUNTS |= {"ratio_evaluations_per_iteration": 0, "gradient_evaluations_per_iteration": 0}
-OPTIONAL_TEXTS = ("variant", "epsilon_kind", "algorithm", "caveat")
-OPTIONAL_COUNTS = {"thin": 1, "chains": 1, "dimension": 1}
+OPTIONAL_COUNTS = {"thin": 1, "chains": 1, "dimension": 1}  # used if they are there
 
 
 def read_chain(path: str | Path) -> ChainFile:
@@ -175,18 +173,16 @@ def read_chain(path: str | Path) -> ChainFile:
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file with a schema that this version cannot read."""
-    schema = _plain(attributes["schema"])
-    if isinstance(schema, str) or schema not in SCHEMAS:
-        known = " or ".join(map(str, SCHEMAS))
+    if (schema := _plain(attributes["schema"])) not in SCHEMAS:
         raise DpmcError(
-            f"{path}: schema: {shown(schema)} must be {known}, which this version reads; make the file anew"
+            f"{path}: schema: {shown(schema)} must be 1 or 2, which this version reads; make the file anew"
         )
 
 
 def _check(chain: ChainFile) -> None:
     """Raise KeyError, TypeError or ValueError for attributes and counts that are damaged or do not fit."""
     attrs = chain.attrs
-    for key in (*TEXTS, *(key for key in OPTIONAL_TEXTS if key in attrs)):
+    for key in TEXTS:
         if not isinstance(attrs[key], str):
             raise TypeError(f"{key}: {shown(attrs[key])} must be a text")
     counts = COUNTS | {key: least for key, least in OPTIONAL_COUNTS.items() if key in attrs}
@@ -231,12 +227,9 @@ def _check_ledger(ledger: Any) -> None:
     for text in (ledger["accountant"]["name"], ledger["accountant"]["version"]):
         if not isinstance(text, str | int):
             raise TypeError(f"accountant: {shown(text)} must be a text")
-    limits = [place for place in (ledger["budget"], "delta" in ledger and ledger) if place]
-    if limits and not real(ledger["epsilon_spent"]) >= 0.0:
-        raise ValueError(f"epsilon_spent: {ledger['epsilon_spent']} must be at least 0")
-    for place in limits:
-        if not 0.0 < real(place["delta"]) < 1.0:
-            raise ValueError(f"delta: {place['delta']} must be in (0, 1)")
+    for place in (ledger["budget"], "delta" in ledger and ledger):
+        if place and not (0.0 < real(place["delta"]) < 1.0 and real(ledger["epsilon_spent"]) >= 0.0):
+            raise ValueError("delta must be in (0, 1), and epsilon_spent at least 0")
 
 
 def _plain(value: Any) -> Any:

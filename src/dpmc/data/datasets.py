@@ -50,20 +50,31 @@ def build(
     `label`, the model's name in the study, keys the random streams together with `dataset`: published,
     tuning, fresh-<number>, or a data set of pictures. `model_id` is its id in the catalogue, or
     `module:Class`, `definition` that of a model given in Python. `n` is the number of rows, None for the
-    catalogue's. `start` is "perturbed" (Section 5.2), or "true" for the true θ in every one of the `starts`.
+    catalogue's; of pictures the first n, None for all. `start` is "perturbed" (Section 5.2), or "true" for
+    the true θ in every one of the `starts`.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
     definition = definition or models.definition(model_id)
-    wanted = images.image_set(dataset)
-    if wanted is not None:
-        problem = _image_problem(label, model_id, wanted, definition, n, starts)
-    elif not re.fullmatch(DATASET_PATTERN, dataset):
+    pictures = images.image_set(dataset)
+    if pictures is None and not re.fullmatch(DATASET_PATTERN, dataset):
         known = ", ".join(images.NAMES)
         raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
-    else:
+    if pictures is None:
         rows = _generated_rows(model_id, definition, n or definition.n, label, dataset)
         problem = _problem(label, model_id, dataset, definition, rows, starts)
+    else:
+        norm = getattr(definition.model, "norm", pictures.norm)
+        if pictures.norm > norm:
+            raise DpmcError(
+                f"data: {dataset}: rows of norms up to {pictures.norm:g}, {model_id} takes {norm:g}"
+            )
+        train, test = images.build(pictures)
+        if n is not None and n > len(train):
+            raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
+        problem = _problem(label, model_id, dataset, definition, train[:n], starts)
+        problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
+        problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
     return problem
@@ -115,9 +126,8 @@ def _generated_rows(model_id: str, definition: Definition, n: int, label: str, d
         raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
     if not hasattr(model, "simulate"):
         draw = " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
-        hint = "give its rows as a file"
-        if dataset == "tuning":
-            hint = "give public rows, or say tuning: {mode: none}"
+        other = "give public rows, or say tuning: {mode: none}"
+        hint = other if dataset == "tuning" else "give its rows as a file"
         raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n){draw}: {hint}")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
@@ -190,10 +200,8 @@ def with_exact_posterior(problem: Problem) -> Problem:
     model, d = problem.model, problem.dimension
     if not hasattr(model, "posterior") or len(problem.reference):
         return problem
-    posterior, where = (
-        model.posterior(problem.rows, problem.temperature),
-        f"model: {problem.model_id}: posterior",
-    )
+    posterior = model.posterior(problem.rows, problem.temperature)
+    where = f"model: {problem.model_id}: posterior"
     draws = array(_exact_draws(posterior, problem), (1 + BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
     problem.reference, problem.baselines = draws[0], draws[1:]
     problem.posterior_mean = array(posterior.mean(), (d,), f"{where}: mean")
@@ -228,24 +236,6 @@ def _starts(
     if names[0] == "published":
         return published.starts(centre, scale, number)
     return centre + scale * generator.standard_normal((number, d))
-
-
-def _image_problem(
-    label: str, model_id: str, wanted: images.ImageSet, definition: Definition, n: int | None, starts: int
-) -> Problem:
-    """Return the problem of two classes of pictures, with the first n training rows if n is given."""
-    norm = getattr(definition.model, "norm", wanted.norm)
-    if wanted.norm > norm:
-        raise DpmcError(
-            f"data: {wanted.name}: rows of norms up to {wanted.norm:g}, {model_id} takes {norm:g}"
-        )
-    rows = images.build(wanted)
-    if n is not None and n > len(rows.train):
-        raise DpmcError(f"n: {n} is more than the {len(rows.train)} rows of {wanted.name}")
-    problem = _problem(label, model_id, wanted.name, definition, rows.train[:n], starts)
-    problem.test_rows, problem.caveat = rows.test, images.NOT_COVERED if wanted.own else ""
-    problem.check(f"data {wanted.name} of {label}")
-    return problem
 
 
 def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:

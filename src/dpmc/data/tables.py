@@ -12,10 +12,9 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
 if TYPE_CHECKING:
-    import xarray
     from pandas import DataFrame
 
-SUFFIXES = (".csv", ".parquet", ".nc")  #: of files
+SUFFIXES = (".csv", ".parquet")  #: of files
 
 #: Usual words for a missing value. As names of columns they are refused: the first row may lack a value.
 MISSING = re.compile(
@@ -31,7 +30,7 @@ def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
     Parameters
     ----------
     source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
-        one dimension shared by its variables, or the path of a .csv, .parquet (needs pyarrow) or .nc file.
+        one dimension shared by its variables, or the path of a .csv or .parquet file (needs pyarrow).
     columns : names of the columns to read, in this order; None: all. Other columns may hold anything. If the
         table has no names, these are the names of its columns, which must be as many.
 
@@ -60,47 +59,20 @@ def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
 
 def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     """Read the rows of a file, by its suffix."""
-    try:
-        path.open("rb").close()
-        if path.suffix == ".csv":
-            return _read_csv(path, columns)
-    except OSError as error:
-        raise DpmcError(f"{path}: {error.strerror}") from None
+    import pandas
+
     if path.suffix not in SUFFIXES:
         raise DpmcError(f"{path}: must end in {', '.join(SUFFIXES)}, or be read by pandas and given as table")
     try:
-        if path.suffix == ".parquet":
-            import pandas
-
-            table = pandas.read_parquet(path)
-        else:
-            import xarray
-
-            with xarray.open_dataset(path) as dataset:
-                table = _table_of(dataset.map(_unwritten_as_nan), str(path))
+        if path.suffix == ".csv":
+            return _read_csv(path, columns)
+        path.open("rb").close()
+        return _rows_of(pandas.read_parquet(path), columns, str(path))
     except ImportError:
         raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
-        raise DpmcError(f"{path}: cannot be read ({' '.join(str(error).split())[:100]})") from None
-    return _rows_of(table, columns, str(path))
-
-
-def _unwritten_as_nan(variable: "xarray.DataArray") -> "xarray.DataArray":
-    """Return a variable of a NetCDF file with NaN for values that were never written.
-
-    They hold the default fill value, of which xarray knows only if the variable names it. Whole numbers of
-    one byte have none. Raises ValueError for packed values, and for limits of validity, which xarray ignores.
-    """
-    from netCDF4 import default_fillvals
-
-    for key in ("scale_factor", "add_offset", "valid_min", "valid_max", "valid_range"):
-        if key in variable.attrs or key in variable.encoding:
-            raise ValueError(f"{variable.name}: has {key}, must be plain numbers")
-    kind = variable.dtype
-    fill = default_fillvals.get(f"{kind.kind}{kind.itemsize}") if kind.itemsize >= 2 else None
-    if fill is None or not (variable == kind.type(fill)).any():
-        return variable
-    return variable.where(variable != kind.type(fill))
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:100]
+        raise DpmcError(f"{path}: cannot be read ({reason})") from None
 
 
 def _table_of(data: Any, where: str) -> Any:

@@ -80,7 +80,7 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     Raises DpmcError as `seed_metrics` does.
     """
     rows = seed_metrics(chains, problem)
-    chains = _by_seed(chains)
+    chains = sorted(chains, key=_seed)  # so that no digit depends on the order
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
     names = [str(chains[0].attrs[key]) for key in CELL_KEYS[:4]]
     variant = str(chains[0].attrs.get("variant", ""))
@@ -97,8 +97,8 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
     """
     rows: list[Row] = []
-    for chain in _by_seed(chains):
-        seed, dimension = int(chain.attrs["seed"]), problem.reference.shape[-1]
+    for chain in sorted(chains, key=_seed):
+        seed, dimension = _seed(chain), problem.reference.shape[-1]
         if any(row["seed"] == seed for row in rows):
             raise DpmcError(f"metrics: seed {seed} is in two chain files")
         if chain.draws.shape[-1] != dimension:
@@ -147,9 +147,8 @@ def baseline_metrics(problem: Problem, study: str) -> list[Row]:
     return rows
 
 
-def _by_seed(chains: Sequence[ChainFile]) -> list[ChainFile]:
-    """Return chains in the order of their seeds, so that sums over them are bit-identical."""
-    return sorted(chains, key=lambda chain: int(chain.attrs["seed"]))
+def _seed(chain: ChainFile) -> int:
+    return int(chain.attrs["seed"])
 
 
 def _rows(
@@ -183,7 +182,16 @@ def _seed_metrics(chain: ChainFile, problem: Problem) -> tuple[dict[str, float],
     if iterations == 0:
         return values, reasons or ["budget too small: 0 iterations"]
 
-    values |= fractions(chain, iterations) | _fast_metrics(chain, problem)
+    values |= fractions(chain, iterations)
+    # The metrics of the DP-Fast MH paper are from all kept draws, also those of the first half.
+    draws = chain.draws.reshape(-1, chain.draws.shape[-1])
+    if len(draws) and np.all(np.isfinite(draws)):
+        if problem.histogram_counts.size:
+            divergence, outside = symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+            values |= {"symmetric_kl": divergence, "outside_fraction": outside / len(draws)}
+            values |= milestones(chain, problem)
+        if problem.test_rows.size:
+            values["test_accuracy"] = accuracy(draws.mean(axis=0), problem.test_rows)
     if len(pooled) == 0:
         return values, [*reasons, f"{', '.join(DISTANCES)}: no kept draws (iterations: {iterations})"]
     if not np.all(np.isfinite(pooled)):
@@ -208,25 +216,6 @@ def _seed_metrics(chain: ChainFile, problem: Problem) -> tuple[dict[str, float],
         except ValueError as error:
             missing.setdefault(f"{error} (iterations: {iterations})", []).append(name)
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
-
-
-def _fast_metrics(chain: ChainFile, problem: Problem) -> dict[str, float]:
-    """Return the metrics of the DP-Fast MH paper, from all kept draws.
-
-    If the problem has a histogram of exact draws: the symmetric KL divergence from it, also at `milestones`
-    along the chain, and the share of draws outside. If it has test rows: the accuracy of the draws' mean.
-    """
-    draws = chain.draws.reshape(-1, chain.draws.shape[-1])
-    values: dict[str, float] = {}
-    if len(draws) == 0 or not np.all(np.isfinite(draws)):
-        return values
-    if problem.histogram_counts.size:
-        divergence, outside = symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
-        values |= {"symmetric_kl": divergence, "outside_fraction": outside / len(draws)}
-        values |= milestones(chain, problem)
-    if problem.test_rows.size:
-        values["test_accuracy"] = accuracy(draws.mean(axis=0), problem.test_rows)
-    return values
 
 
 def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:

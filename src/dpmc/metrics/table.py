@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,14 +18,42 @@ if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws not
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+
+
+class Metric(NamedTuple):
+    """What the field calls a metric, and who has it."""
+
+    axis: str = ""  # its name at an axis; "": its id in words
+    title: str = ""  # above a panel, where that is another
+    of_exact_samples: bool = False  # whether exact samples have it, too
+
+
 #: Metrics of metrics.csv and of the tables along chains.
-METRICS = (
-    *("mmd", "mean_error", "covariance_error", "symmetric_kl", "outside_fraction", "test_accuracy"),
-    *("acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction", "noise_fraction"),
-    *("full_batch_fraction", "rows_per_iteration", "rows_used", "iterations", "kept_draws", "diverged"),
-    *("rhat_max", "ess_bulk_min", "mcse_mean_max", "budget_iterations"),
-    *("epsilon_spent", "epsilon_spent_tight", "epsilon_total"),
-)
+METRICS = {
+    "mmd": Metric("MMD", of_exact_samples=True),
+    "mean_error": Metric("distance from the true mean", "error of the mean", of_exact_samples=True),
+    "covariance_error": Metric(),
+    "symmetric_kl": Metric("symmetric KL"),
+    "outside_fraction": Metric(),
+    "test_accuracy": Metric(),
+    "acceptance_rate": Metric(),
+    "ratio_clip_fraction": Metric("fraction clipped", "clipped log ratios"),
+    "gradient_clip_fraction": Metric("fraction clipped", "clipped gradients"),
+    "noise_fraction": Metric("iterations with noise"),
+    "full_batch_fraction": Metric(),
+    "rows_per_iteration": Metric(),
+    "rows_used": Metric("rows looked at"),
+    "iterations": Metric(),
+    "kept_draws": Metric(),
+    "diverged": Metric(),
+    "rhat_max": Metric(),
+    "ess_bulk_min": Metric(),
+    "mcse_mean_max": Metric(),
+    "budget_iterations": Metric("iterations allowed"),
+    "epsilon_spent": Metric(),
+    "epsilon_spent_tight": Metric("ε spent (tight accounting)"),
+    "epsilon_total": Metric("total ε spent"),
+}
 TEXTS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
 MILESTONES = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
 

@@ -11,7 +11,7 @@ from dpmc.common.values import shown
 #: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
-    *("row_bounds", "statistics", "ratio_form", "gradient_form"),
+    *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
 )
 
 
@@ -35,7 +35,7 @@ class Model:
         "jax": JAX computes both gradients; write the densities with `jax.numpy`.
     optional
         `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `parameters` (names),
-        `tempering`, `start`, `n`, `posterior`, `row_bounds`, and the methods of an affine form.
+        `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the methods of an affine form.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """Users' models, given in Python or as `module:Class`: checked, and adapted to the interface of `Model`."""
 
 import importlib
-import inspect
 import os
 import sys
 import traceback
@@ -19,7 +18,7 @@ from dpmc.evaluators.calls import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 
-ATTRIBUTES = "dimension parameters n columns tempering true_theta start histogram_truth".split()
+ATTRIBUTES = "dimension parameters n columns tempering true_theta start".split()
 METHODS = (
     *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("simulate", "posterior", "row_bounds", "check_rows"),
@@ -92,16 +91,12 @@ def _checked(own: object, name: str) -> Definition:
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
-    if "log_prior_gradient" in given and not _takes_one(given["log_prior_gradient"]):
-        raise DpmcError(f"{where}: log_prior_gradient: must take theta alone, and return the gradient (d,)")
     for key in ("true_theta", "start"):
         if key in given:
             given[key] = array(given[key], (d,), f"{where}: {key}")
     tempering = given.get("tempering")
     if tempering is not None:
         tempering = positive(tempering, f"{where}: tempering")
-    if not isinstance(given.get("histogram_truth", False), bool):
-        raise DpmcError(f"{where}: histogram_truth: {shown(given['histogram_truth'])} must be True or False")
     return Definition(OwnModel(own, name), n, tempering, tuple(given.get("true_theta", np.zeros(d))))
 
 
@@ -110,15 +105,6 @@ def _are_names(value: object) -> bool:
     if not isinstance(value, tuple | list) or not all(isinstance(name, str) for name in value):
         return False
     return len(set(value)) == len(value) and all(name and name.isprintable() for name in value)
-
-
-def _takes_one(method: Callable[..., Any]) -> bool:
-    """Return whether a method may be called with one argument; True if its signature is unknown."""
-    try:
-        inspect.signature(method).bind(None)
-    except (TypeError, ValueError) as error:  # ValueError: there is no signature
-        return isinstance(error, ValueError)
-    return True
 
 
 @contextmanager

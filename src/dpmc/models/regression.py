@@ -82,15 +82,16 @@ class GeneralizedLinearModel:
             raise DpmcError(f"{who}: prior_sd: {shown(prior_sd)} must be greater than 0")
         theta = np.zeros(self.dimension) if true_theta is None else true_theta
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
-        if binary is not None:
-            self._binary = _shares(binary, names, f"{who}: binary")
+        for name, share in (binary or {}).items():
+            if name not in names:
+                raise DpmcError(f"{who}: binary: {shown(name)} must be one of the predictors {names}")
+            if positive(share, f"{who}: binary: {name}") >= 1.0:
+                raise DpmcError(f"{who}: binary: {name}: {shown(share)} must be a share of ones below 1")
+            self._binary = {**self._binary, names.index(name): float(share)}
 
     def _further(self) -> tuple[str, ...]:
         """Return the names of parameters other than the coefficients."""
         return ()
-
-    def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for rows with impossible outcomes; called before any budget is spent."""
 
     def _refuse(self, rows: np.ndarray, wrong: np.ndarray, rule: str) -> None:
         """Raise DpmcError for the first row that `wrong` (n,) marks; `rule` ends the message."""
@@ -142,7 +143,7 @@ class GeneralizedLinearModel:
 
 
 class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
-    """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd".
+    """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd"; `options` as of the base class.
 
     The outcome may be standardised like predictors, {"income": (40_000, 20_000)}; `sd` and coefficients are
     then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²), so the number of
@@ -155,12 +156,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         predictors: Columns,
         *,
         sd: float | None = 1.0,
-        intercept: bool = True,
-        prior_sd: float | Sequence[float] = 10.0,
-        norm: float | None = None,
-        true_theta: Sequence[float] | None = None,
-        tempering: float | None = None,
-        binary: Mapping[str, float] | None = None,
+        **options: Any,
     ) -> None:
         who = type(self).__name__
         names, centre, scale = _standardised(
@@ -170,16 +166,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
         self.sd = None if sd is None else positive(sd, f"{who}: sd")
-        super().__init__(
-            names[0],
-            predictors,
-            intercept=intercept,
-            prior_sd=prior_sd,
-            norm=norm,
-            true_theta=true_theta,
-            tempering=tempering,
-            binary=binary,
-        )
+        super().__init__(names[0], predictors, **options)
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
         kept = slice(1 if self._intercept else 0, None)  # the square of the intercept's 1 is constant
@@ -305,21 +292,6 @@ class PoissonRegression(GeneralizedLinearModel):
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
-
-
-def _shares(binary: Any, names: Sequence[str], where: str) -> dict[int, float]:
-    """Return the share of ones of predictors that are 0 or 1, by the predictor's number."""
-    if not isinstance(binary, Mapping):
-        raise DpmcError(f"{where}: {shown(binary)} must be {{name: share of ones}}")
-    shares = {}
-    for name, share in binary.items():
-        if name not in names:
-            raise DpmcError(f"{where}: {shown(name)} must be one of the predictors {', '.join(names)}")
-        number = positive(share, f"{where}: {name}")
-        if number >= 1.0:
-            raise DpmcError(f"{where}: {name}: {shown(share)} must be a share of ones below 1")
-        shares[names.index(name)] = number
-    return shares
 
 
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

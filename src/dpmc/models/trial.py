@@ -8,7 +8,7 @@ the sampler passes at a time.
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         model.log_prior(start)
         if gradients or model.offers("log_prior_gradient"):
             model.log_prior_gradient(start)
-        _check_shapes(model, start)
+        _without_rows(model, [start, start], may_fail=False)
         before = _without_rows(model, positions)
         simulated, made_up = _dummies(model, shape[1], start)
 
@@ -107,23 +107,6 @@ def _positions(starts: np.ndarray) -> list[np.ndarray]:
     return list({theta.tobytes(): theta for theta in positions}.values())
 
 
-def _forms(theta: np.ndarray, proposal: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
-    """Return the arguments of the methods of affine and softplus forms."""
-    return {"ratio_form": (theta, proposal), "gradient_form": (theta,), "line": (theta,), "link": (theta,)}
-
-
-def _check_shapes(model: OwnModel, theta: np.ndarray) -> None:
-    """Raise WrongResult if an affine or softplus form has a wrong shape, which compiled code cannot check."""
-    two = np.stack([theta, theta])
-    for name, arguments in _forms(two, two).items():
-        if model.offers("statistics") and model.offers(name):
-            slopes, offsets = getattr(model, name)(*arguments)
-            shape = two.shape if name == "gradient_form" else (2,)
-            where = f"model: {name_of(model)}: {name}"
-            real_array(offsets, shape, where)
-            real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
-
-
 @contextmanager
 def _failing_elsewhere() -> Iterator[None]:
     """Ignore failures of a user's code, but no WrongResult: made-up rows may be the cause.
@@ -138,15 +121,29 @@ def _failing_elsewhere() -> Iterator[None]:
         return
 
 
-def _without_rows(model: OwnModel, positions: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values (m,) of the methods that take no rows; without those that fail far from the start."""
+def _without_rows(
+    model: OwnModel, positions: Sequence[np.ndarray], may_fail: bool = True
+) -> dict[str, np.ndarray]:
+    """Return the values (m,) of the methods that take no rows, without those that fail; forms `may_fail`.
+
+    Raises WrongResult for an affine or softplus form of a wrong shape, which compiled code cannot check.
+    """
     theta = np.stack(positions)
-    methods = {"log_prior": (theta,), "log_prior_gradient": (theta,), **_forms(theta, theta[::-1])}
+    forms = {"ratio_form": (theta, theta[::-1]), **dict.fromkeys(("gradient_form", "line", "link"), (theta,))}
     values = {}
-    for name, arguments in methods.items():
-        with _failing_elsewhere():  # there is no such method, or it is not defined everywhere
+    for name, arguments in {"log_prior": (theta,), "log_prior_gradient": (theta,), **forms}.items():
+        if name in forms and not (model.offers("statistics") and model.offers(name)):
+            continue
+        # Not everything is defined everywhere, and some models have no gradient of the prior.
+        with _failing_elsewhere() if may_fail or name not in forms else nullcontext():
             result = getattr(model, name)(*arguments)
             parts = result if isinstance(result, tuple) else (result,)
+            if name in forms:
+                slopes, offsets = parts
+                shape = theta.shape if name == "gradient_form" else (len(theta),)
+                where = f"model: {name_of(model)}: {name}"
+                real_array(offsets, shape, where)
+                real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
             values[name] = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts])
     return values
 

@@ -29,7 +29,7 @@ from dpmc.studies.documents import Document
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
-OWN_ROWS = (".csv", ".parquet", ".nc")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
+OWN_ROWS = (".csv", ".parquet")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
 
 
 def key(meaning: str, default: Any = ...) -> Any:
@@ -77,7 +77,7 @@ Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
 Data = Annotated[
     Text,
     AfterValidator(_data),
-    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`, `.nc`", "type": "string"}),
+    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`", "type": "string"}),
 ]
 Delta = Annotated[
     float | str,

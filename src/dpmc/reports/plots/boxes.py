@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dpmc.metrics.table import FEW_ITERATIONS, Results
+from dpmc.metrics.table import FEW_ITERATIONS, METRICS, Results
 from dpmc.reports.plots import Given, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
@@ -22,7 +22,6 @@ from dpmc.studies.figures import FigureKeys
 LETTER = 4.4  # points that a letter of a note takes
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
 TUNED_AT = "#FFEFC2"  # band of the ε that hyperparameters were searched at
-OF_EXACT_SAMPLES = {"mmd", "mean_error"}  # metrics that exact samples have, too
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -41,7 +40,7 @@ def common_caption(study: Study, how: FigureKeys) -> str:
         sentences.append(f"Slim bars: published quartiles and median ({how.published}).")
     if how.beside:
         sentences.append(f"Hollow slim bars: quartiles and median of our runs, {how.beside}.")
-    if OF_EXACT_SAMPLES & set(how.metric):
+    if any(METRICS[metric].of_exact_samples for metric in how.metric if metric in METRICS):
         sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
     if study.epsilon_kind == "total":
         sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from dpmc.common.files import replacing
 from dpmc.data.outputs import CREATOR
+from dpmc.metrics.table import METRICS, Metric
 from dpmc.reports.plots import stamp
 from dpmc.studies import Study
 
@@ -142,22 +143,8 @@ MODEL_TITLES = {
     "logistic-digits": "logistic regression, digits",
 }
 
-#: metric -> its name at an axis, and above a panel where that is another
-METRIC_NAMES: dict[str, tuple[str, ...]] = {
-    "mmd": ("MMD",),
-    "mean_error": ("distance from the true mean", "error of the mean"),
-    "ratio_clip_fraction": ("fraction clipped", "clipped log ratios"),
-    "gradient_clip_fraction": ("fraction clipped", "clipped gradients"),
-    "symmetric_kl": ("symmetric KL",),
-    "noise_fraction": ("iterations with noise",),
-    "budget_iterations": ("iterations allowed",),
-    "epsilon_spent_tight": ("ε spent (tight accounting)",),
-    "most_rows": ("bound K on a minibatch",),
-    # along chains
-    "seconds": ("seconds, as measured",),
-    "rows_used": ("rows looked at",),
-    "epsilon_total": ("total ε spent",),
-}
+#: names of axes other than metrics
+AXES = {"most_rows": "bound K on a minibatch", "seconds": "seconds, as measured"}
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
@@ -248,12 +235,13 @@ def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None
 
 def metric_label(metric: str) -> str:
     """Return a metric's name at an axis."""
-    return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[0]
+    known = METRICS.get(metric, Metric(AXES.get(metric, "")))
+    return known.axis or metric.replace("_", " ")
 
 
 def metric_title(metric: str) -> str:
     """Return a metric's name above a panel."""
-    return METRIC_NAMES.get(metric, (metric.replace("_", " "),))[-1]
+    return METRICS.get(metric, Metric()).title or metric_label(metric)
 
 
 def budget_label(study: Study) -> str:
