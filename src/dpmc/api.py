@@ -13,8 +13,7 @@ import numpy as np
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import DIVERGED, has_diverged
+from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
@@ -335,7 +334,7 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     return values
 
 
-def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Sampler:
+def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
     if needed := missing(cls, values):

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import positive, whole
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Model, Needs, PrivateData, State
 from dpmc.privacy.events import Release, SubsampledGaussianRelease
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(Sampler):
+class Langevin(Algorithm):
     """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
 
     batch_size: int = whole("rows b of a batch")

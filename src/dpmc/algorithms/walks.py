@@ -5,11 +5,10 @@ from abc import abstractmethod
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio, settle
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, FastRule, Model, Needs, PrivateData, State
 
 
-class RandomWalk(Sampler):
+class RandomWalk(Algorithm):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); test the log ratio of likelihood and prior."""
 
     proposal_sd: np.ndarray  # (d,)
@@ -56,7 +55,7 @@ class GuidedWalk(RandomWalk):
         return moved._replace(carried=np.where(turned, -state.carried, state.carried))
 
 
-class PoissonWalk(Sampler):
+class PoissonWalk(Algorithm):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); make the test of TunaMH or DP-Fast MH that `rule` describes."""
 
     proposal_sd: np.ndarray  # (d,)
