@@ -216,10 +216,11 @@ class Ledger:
             return
         for event, count in total.items():
             if count > fixed[event]:
+                filters = [known.name for known in accountants.ACCOUNTANTS.values() if known.is_filter]
                 raise BudgetExceeded(
                     f"release {event.name!r}: {count} in all, {fixed[event]} were fixed by the first "
                     f"reservation; accountant {self.accountant.name!r} is valid for these alone (releases "
-                    "chosen by earlier answers need an accountant that is a filter: tight, zcdp)"
+                    f"chosen by earlier answers need an accountant that is a filter: {', '.join(filters)})"
                 )
 
     def _require_within_budget(self, total: Counter[Release]) -> None:
