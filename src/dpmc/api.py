@@ -24,6 +24,7 @@ from dpmc.tuning import LEAK
 
 if TYPE_CHECKING:
     import xarray
+    from numpy.typing import ArrayLike
 
     from dpmc.data.problem import Problem
 
@@ -47,7 +48,7 @@ def sample(
     thin: int = 1,
     seed: int = 0,
     accountant: str = "tight",
-    start: Any = None,
+    start: ArrayLike | None = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.

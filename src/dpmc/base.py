@@ -192,6 +192,7 @@ class Needs:
     halton: bool = False  # uniforms are points of a scrambled Halton sequence
 
 
+@dataclass(frozen=True, kw_only=True)
 class Algorithm(ABC):
     """A sampler: a frozen dataclass of hyperparameters (`algorithms/hyperparameters.py`), one per file.
 

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ class Langevin(Algorithm):
     step_size: float = positive("step size η")
 
     @abstractmethod
-    def noise_multiplier(self, n: int) -> Any:
+    def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient, whose sensitivity is 2nC/b."""
 
     def needs(self, dimension: int) -> Needs:
@@ -30,7 +29,7 @@ class Langevin(Algorithm):
         multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
         return (), (
             SubsampledGaussianRelease(
-                "batch gradient", float(multiplier), self.batch_size, n, sensitivity=sensitivity
+                "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
             ),
         )
 

@@ -51,6 +51,7 @@ class GuidedWalk(RandomWalk):
         log_ratio = self.log_ratio(state.theta, proposal, private)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = self.decide(state, proposal, log_ratio, draws)
+        # Without the reversal a guided walk would not leave the posterior invariant.
         turned = component & ~moved.accepted[:, None]
         return moved._replace(carried=np.where(turned, -state.carried, state.carried))
 

@@ -195,6 +195,8 @@ class Ledger:
             raise DpmcError(f"ledger: missing or malformed key ({error})") from error
         if mode != cls.mode:
             raise DpmcError(f"ledger: mode = {mode!r}: must be {cls.mode!r}")
+        # In the order of their lives, so that each step is checked: the first reservation fixes the rest, and
+        # what was forfeited or performed must have been reserved.
         if foreseen is not None:
             ledger.foresee(foreseen)
         ledger.reserve(reserved)

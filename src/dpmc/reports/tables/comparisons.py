@@ -24,9 +24,9 @@ def text(value: object, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
-def with_error(one: Row, name: str, sign: str = "") -> str:
+def with_error(row: Row, name: str, sign: str = "") -> str:
     """Format the value of column `name` ± that of `<name>_error`."""
-    value, error = one[name], one[f"{name}_error"]
+    value, error = row[name], row[f"{name}_error"]
     if not isinstance(value, float) or not is_known(value):
         return "none"
     return f"{value:{sign}.3f} ± {error:.3f}" if is_known(error) else f"{value:{sign}.3f}"
@@ -37,7 +37,7 @@ def write(path: Path, columns: Sequence[str], table: Sequence[Row]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([text(one.get(column)) for column in columns] for one in table)
+        writer.writerows([text(row.get(column)) for column in columns] for row in table)
 
 
 def places(part: Sequence[Row], key: str, titles: Mapping[str, str], ways: Sequence[str]) -> Iterator[str]:
