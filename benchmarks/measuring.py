@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpmc.base import Evaluator
+from dpmc.evaluators.generic import Evaluator
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAINS = 40

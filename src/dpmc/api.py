@@ -13,8 +13,7 @@ import numpy as np
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import DIVERGED, has_diverged
+from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
@@ -25,6 +24,7 @@ from dpmc.tuning import LEAK
 
 if TYPE_CHECKING:
     import xarray
+    from numpy.typing import ArrayLike
 
     from dpmc.data.problem import Problem
 
@@ -48,7 +48,7 @@ def sample(
     thin: int = 1,
     seed: int = 0,
     accountant: str = "tight",
-    start: Any = None,
+    start: ArrayLike | None = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
@@ -335,7 +335,7 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     return values
 
 
-def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Sampler:
+def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
     if needed := missing(cls, values):

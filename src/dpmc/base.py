@@ -1,4 +1,4 @@
-"""Interfaces of models, algorithms, evaluators and noise sources.
+"""Interfaces of models, algorithms, mechanisms and noise sources.
 
 Arrays have a leading axis of chains. Everything is ordinary NumPy, and functions return their results. The
 arithmetic of a chain must not depend on the other chains: it is elementwise or reduces the last axis.
@@ -7,14 +7,16 @@ arithmetic of a chain must not depend on the other chains: it is elementwise or 
 
 The loop (`sampling`) reserves an algorithm's declared releases in a ledger, draws random numbers beforehand
 and calls `step`. `step` computes with the model's public formulas and gets everything that depends on the
-rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums from an evaluator, and noise
-from a noise source. Events and accountants are in `privacy/events.py` and `privacy/accountants/base.py`.
+rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums from an `Evaluator`
+(`evaluators/generic.py`), and noise from a noise source. Events and accountants are in `privacy/events.py`
+and `privacy/accountants/base.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -93,35 +95,6 @@ class SoftplusModel(Model, Protocol):
 
     def link(self, theta: Array) -> tuple[Array, Array]:
         """Return β (chains, k) and η (chains,)."""
-
-
-class Evaluator(Protocol):
-    """Clipped sums over the rows of one model; only mechanisms use them (`evaluators/`).
-
-    Log ratios r_j = ln p(x_j|θ') − ln p(x_j|θ) are clipped to ±bound (chains,), gradients to Euclidean norm
-    `bound`, one number. Counts (chains,) are the numbers of rows clipped. `words` (chains, b) are 64 random
-    bits for each row of a batch, which is drawn without replacement.
-    """
-
-    name: str  # for provenance
-    n: int  # rows
-
-    def ratio_sums(self, theta: Array, proposal: Array, bound: Array) -> tuple[Array, Array]:
-        """Return Σ_j clip(r_j) (chains,) over all rows, and counts."""
-
-    def gradient_sums(self, theta: Array, bound: float) -> tuple[Array, Array]:
-        """Return Σ_j clip(∇ ln p(x_j|θ)) (chains, d) over all rows, and counts."""
-
-    def batch_ratio_sums(
-        self, theta: Array, proposal: Array, bound: Array, words: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return Σ clip(r_j), Σ (clip(r_j) − mean)² (chains,) over a batch, and counts."""
-
-    def batch_gradient_sums(self, theta: Array, bound: float, words: Array) -> tuple[Array, Array]:
-        """Return Σ clip(∇ ln p(x_j|θ)) (chains, d) over a batch, and counts."""
-
-    def row_ratios(self, theta: Array, proposal: Array, chosen: Array) -> Array:
-        """Return r_j (b,), not clipped, of one chain, θ (d,), for rows `chosen` (b,), which may repeat."""
 
 
 class NoiseSource(Protocol):
@@ -219,25 +192,44 @@ class Needs:
     halton: bool = False  # uniforms are points of a scrambled Halton sequence
 
 
-class Algorithm(Protocol):
-    """A sampler: a frozen dataclass of hyperparameters (`algorithms/hyperparameters.py`), one per file."""
+@dataclass(frozen=True, kw_only=True)
+class Algorithm(ABC):
+    """A sampler: a frozen dataclass of hyperparameters (`algorithms/hyperparameters.py`), one per file.
 
-    draws_version: int  # raised whenever a change alters the draws, so that finished chains are made anew
-    batch_size: int  # rows used by an iteration; 0: all, or a random number of them
+    The defaults are those of an algorithm that uses all rows and carries nothing between iterations.
+    """
+
+    draws_version = 1  # raised whenever a change alters the draws, so that finished chains are made anew
+    batch_size = 0  # rows used by an iteration; 0: all, or a random number of them
+    #: Hyperparameters that only `calibrate` reads, declared as those of the algorithm.
+    calibration: ClassVar[dict[str, Field[Any]]] = {}
 
     @property
     def note(self) -> str:
-        """Return a remark to show with its output; "" for the default variant."""
+        """Return a remark to show with the output; "" for the default variant."""
+        return ""
 
+    @property
+    def public_clip(self) -> float | None:
+        """Return the clip bound of every row in nats per unit distance, if rows are drawn with replacement.
+
+        ∞: each row has its own bound. None for all other algorithms.
+        """
+        return None
+
+    @abstractmethod
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes in d dimensions."""
 
+    @abstractmethod
     def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the events before the first iteration, and those of one iteration, on n rows."""
+        """Return the `Release` events before the first iteration, and those of one iteration, on n rows."""
 
     def first_carried(self, dimension: int, generator: np.random.Generator) -> Array:
-        """Return what one chain carries into its first iteration (e,)."""
+        """Return what one chain carries into its first iteration (e,): nothing, (0,)."""
+        return np.zeros(0)
 
+    @abstractmethod
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """Make one iteration of every chain."""
 

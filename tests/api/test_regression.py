@@ -8,7 +8,7 @@ from scipy import stats
 
 import dpmc
 from dpmc.evaluators import build
-from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.evaluators.generic import Evaluator
 
 AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
 MODELS = {
@@ -52,7 +52,7 @@ def test_gradients_are_those_of_the_density_and_of_the_prior(model: Any) -> None
 
 def test_the_fast_evaluator_agrees_with_the_plain_density(model: Any) -> None:
     rows = rows_of(model)
-    fast, plain = build(model, rows), GenericEvaluator(model, rows)
+    fast, plain = build(model, rows), Evaluator(model, rows)
     names = {"Linear": "affine", "Logistic": "softplus", "Poisson": "generic"}
     assert fast.name == names[type(model).__name__.removesuffix("Regression")]
     theta = np.stack([near(model, 0.3), near(model, 0.1)])

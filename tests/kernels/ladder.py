@@ -28,8 +28,7 @@ from scipy import stats
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpmc import evaluators
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, State
+from dpmc.base import Algorithm, Draws, State
 from dpmc.evaluators import kernels, poisson
 from dpmc.privacy import mechanisms, noise
 from dpmc.sampling.loop import iterate
@@ -112,7 +111,7 @@ def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
     methods = [
         (value, method, was)
         for value in own.values()
-        if isinstance(value, type) and issubclass(value, Sampler)
+        if isinstance(value, type) and issubclass(value, Algorithm)
         for method, was in list(vars(value).items())
         if isinstance(was, types.FunctionType)
         and not method.startswith("__")

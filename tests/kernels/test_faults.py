@@ -303,7 +303,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "no friction": ("dp-sgnht", ALL, "old", step),
     },
     (SGNHT, " / old.shape[1]"): {"a thermostat for one component": ("dp-sgnht", ALL, "", step)},
-    (SGNHT, "np.sqrt(2.0 * self.diffusion"): {"half the diffusion": ("dp-sgnht", "2.0 * ", "", step)},
+    (SGNHT, "math.sqrt(2.0 * self.diffusion"): {"half the diffusion": ("dp-sgnht", "2.0 * ", "", step)},
     # How often a move of DP-Fast MH is accepted.
     (FAST, LISTING[0]): {
         "correction without noise, minibatch": (FREE_BATCH, *LISTING, frequency),

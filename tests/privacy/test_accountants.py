@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
-from dpmc.privacy.accountants.tight import log_delta
+from dpmc.privacy.accountants.gaussian import log_delta
 from dpmc.privacy.events import GaussianRelease, NonPrivateRelease, Release, repeat, total_mu
 from privacy.builders import TIGHT, ZCDP, gaussian, to_dp_accounting
 

@@ -16,8 +16,8 @@ from scipy.special import ndtr
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, pld, rdp, resolve
+from dpmc.privacy.accountants.gaussian import log_delta
 from dpmc.privacy.accountants.profiles import Amplified, BarkerTest, ReplacePair, Shift
-from dpmc.privacy.accountants.tight import log_delta
 from dpmc.privacy.events import (
     NonPrivateRelease,
     Release,

@@ -333,22 +333,6 @@ def test_the_papers_calibration() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "n", "most_rows", "rule"),
-    [
-        (0.05, 1e-5, 50_000, 416, r"K = 416, epsilon = 0.05: .* must be at most 1 .* at least 417"),
-        (0.05, 1e-5, 50_000, 60, r"K = 60, epsilon = 0.05: .* = 6.94: must be at most 1"),
-        (6.0, 1e-5, 100, 100, r"K p \(e\^epsilon_0 - 1\) = 1.72: must be at most 1"),
-        (0.05, 0.5, 100, 1, r"delta must be below 2.5 K p"),
-    ],
-)
-def test_where_the_papers_calibration_does_not_hold(
-    epsilon: float, delta: float, n: int, most_rows: int, rule: str
-) -> None:
-    with pytest.raises(DpmcError, match=rule):
-        fast_mh.corrected_release("test", epsilon, delta, n, most_rows)
-
-
 @pytest.mark.parametrize("n", [20, 1000, 50_000])
 @pytest.mark.parametrize("most_rows", [1, 2, 7, 60, 2500])
 @pytest.mark.parametrize("share", [0.02, 0.3, 1.0])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dpmc.common.errors import DpmcError
 
 if TYPE_CHECKING:
-    from dpmc.algorithms.sampler import Sampler
+    from dpmc.base import Algorithm
 
 _CLASSES = {
     "rwmh": "dpmc.algorithms.rwmh:RWMH",
@@ -51,10 +51,10 @@ FREE: dict[str, tuple[str, ...]] = {
 }
 
 
-def algorithm_class(name: str) -> "type[Sampler]":
+def algorithm_class(name: str) -> "type[Algorithm]":
     """Return the class of an algorithm id; raise DpmcError for an unknown id."""
     if name not in _CLASSES:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
-    sampler: type[Sampler] = getattr(import_module(module), cls)
+    sampler: type[Algorithm] = getattr(import_module(module), cls)
     return sampler

@@ -37,6 +37,7 @@ class DPFastMH(DPFastMHFull):
         values = super().calibrate(values, epsilon, delta, n)
         per_epsilon = values.pop("most_rows_per_epsilon", None)
         if per_epsilon is not None and "most_rows" not in values:
+            # A product that is whole but for rounding must not go up to the next number.
             values["most_rows"] = int(np.ceil(per_epsilon * epsilon * (1.0 - 1e-12)))
         return values
 

@@ -52,9 +52,9 @@ class DPPenalty(RandomWalk):
 
 def exact_multiplier(epsilon: float, delta: float) -> float:
     """Return the smallest noise multiplier with which a Gaussian release is (ε, δ)-DP, rounded up."""
-    from dpmc.privacy.accountants.tight import TightGaussian  # loads accountants, which few samplers need
+    from dpmc.privacy.accountants.gaussian import GaussianDp  # loads accountants, which few samplers need
 
-    accountant = TightGaussian()
+    accountant = GaussianDp()
     low, high = 0.0, 1.0
     while accountant.delta([GaussianRelease("log-ratio", high)], epsilon) > delta:
         low, high = high, 2.0 * high

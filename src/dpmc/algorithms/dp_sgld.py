@@ -1,9 +1,7 @@
 """DP-SGLD (Wang et al. 2015, Li et al. 2019): Langevin steps whose injected noise is the privacy noise."""
 
+import math
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import choice
@@ -35,9 +33,9 @@ class DPSGLD(Langevin):
     def note(self) -> str:
         return "drift h in place of h/2, as published" if self.drift == "published" else ""
 
-    def noise_multiplier(self, n: int) -> Any:
+    def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient with which the step's noise is N(0, h)."""
-        return self.batch_size / (2.0 * DRIFTS[self.drift] * self.clip * np.sqrt(self.step_size * n))
+        return self.batch_size / (2.0 * DRIFTS[self.drift] * self.clip * math.sqrt(self.step_size * n))
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         h = self.step_size / private.n

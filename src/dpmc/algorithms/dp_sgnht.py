@@ -1,7 +1,7 @@
 """DP-SGNHT (Wang et al. 2015, Ding et al. 2014): noisy Hamiltonian steps on batches, with a thermostat."""
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -43,9 +43,9 @@ class DPSGNHT(Langevin):
         """Draw p_0 ~ N(0, I) and append ξ_0 = A, (d + 1,)."""
         return np.append(generator.standard_normal(dimension), self.diffusion)
 
-    def noise_multiplier(self, n: int) -> Any:
+    def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient with which h times its noise is N(0, 2hA)."""
-        return self.batch_size * np.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
+        return self.batch_size * math.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         h = self.step_size / private.n
@@ -55,6 +55,6 @@ class DPSGNHT(Langevin):
         heat = (moving**2).sum(axis=1, keepdims=True) / old.shape[1] - 1.0
         carried = np.concatenate([new, thermostat + h * heat], axis=1)
         proposal = state.theta + h * moving
-        proposal[has_diverged(carried)] = np.nan
+        proposal[has_diverged(carried)] = np.nan  # so that one test below keeps θ, p and ξ together
         moved = settle(state, proposal, ~has_diverged(proposal))
         return moved._replace(carried=np.where(moved.accepted[:, None], carried, state.carried))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import count, real, shown
 
@@ -106,7 +106,7 @@ def fixed(value: object) -> Any:
     return dataclasses.field(default=value, init=False)
 
 
-def read(cls: type[Sampler], values: Mapping[str, Any], source: str, dimension: int | None) -> Sampler:
+def read(cls: type[Algorithm], values: Mapping[str, Any], source: str, dimension: int | None) -> Algorithm:
     """Return an algorithm with these hyperparameters; `dimension` is d, None if not known yet.
 
     Raises DpmcError naming `source` for a value that is missing, unknown or breaks its rule.
@@ -115,7 +115,7 @@ def read(cls: type[Sampler], values: Mapping[str, Any], source: str, dimension: 
 
 
 def checked(
-    cls: type[Sampler],
+    cls: type[Algorithm],
     values: Mapping[str, Any],
     source: str,
     dimension: int | None,
@@ -157,7 +157,7 @@ def checked(
     return ready
 
 
-def _fields(cls: type[Sampler], calibrated: bool) -> dict[str, Field[Any]]:
+def _fields(cls: type[Algorithm], calibrated: bool) -> dict[str, Field[Any]]:
     """Return the hyperparameters of an algorithm by name; `calibrated`: with those of `calibrate`."""
     own = {field.name: field for field in dataclasses.fields(cls) if field.init}
     return own | cls.calibration if calibrated else own
@@ -191,7 +191,7 @@ class Hyperparameter(NamedTuple):
         return f"{self.name:<21} {self.meaning} ({self.rule}{default})"
 
 
-def describe(cls: type[Sampler], calibrated: bool = True) -> list[Hyperparameter]:
+def describe(cls: type[Algorithm], calibrated: bool = True) -> list[Hyperparameter]:
     """Describe the hyperparameters of an algorithm; `calibrated`: also those that only `calibrate` reads."""
     described = []
     for key, field in _fields(cls, calibrated).items():
@@ -202,7 +202,7 @@ def describe(cls: type[Sampler], calibrated: bool = True) -> list[Hyperparameter
     return described
 
 
-def missing(cls: type[Sampler], given: Mapping[str, Any]) -> list[str]:
+def missing(cls: type[Algorithm], given: Mapping[str, Any]) -> list[str]:
     """Describe each hyperparameter of an algorithm without default that is not given, for an error."""
     return [
         f"{key} ({field.metadata['rule'].meaning}; {field.metadata['rule'].words})"

@@ -2,18 +2,16 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import positive, whole
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Model, Needs, PrivateData, State
 from dpmc.privacy.events import Release, SubsampledGaussianRelease
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(Sampler):
+class Langevin(Algorithm):
     """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
 
     batch_size: int = whole("rows b of a batch")
@@ -21,7 +19,7 @@ class Langevin(Sampler):
     step_size: float = positive("step size η")
 
     @abstractmethod
-    def noise_multiplier(self, n: int) -> Any:
+    def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient, whose sensitivity is 2nC/b."""
 
     def needs(self, dimension: int) -> Needs:
@@ -31,7 +29,7 @@ class Langevin(Sampler):
         multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
         return (), (
             SubsampledGaussianRelease(
-                "batch gradient", float(multiplier), self.batch_size, n, sensitivity=sensitivity
+                "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
             ),
         )
 

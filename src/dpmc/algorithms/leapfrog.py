@@ -9,11 +9,10 @@ from abc import abstractmethod
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, Model, Needs, PrivateData, State
 
 
-class Hamiltonian(Sampler):
+class Hamiltonian(Algorithm):
     """Base of samplers with p ~ N(0, M), L leapfrog steps of size η and a test by the change of energy.
 
     With `reuse_gradients` the first gradient of a trajectory comes from the previous iteration

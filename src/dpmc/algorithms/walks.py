@@ -5,11 +5,10 @@ from abc import abstractmethod
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio, settle
-from dpmc.algorithms.sampler import Sampler
-from dpmc.base import Draws, FastRule, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, FastRule, Model, Needs, PrivateData, State
 
 
-class RandomWalk(Sampler):
+class RandomWalk(Algorithm):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); test the log ratio of likelihood and prior."""
 
     proposal_sd: np.ndarray  # (d,)
@@ -52,11 +51,12 @@ class GuidedWalk(RandomWalk):
         log_ratio = self.log_ratio(state.theta, proposal, private)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = self.decide(state, proposal, log_ratio, draws)
+        # Without the reversal a guided walk would not leave the posterior invariant.
         turned = component & ~moved.accepted[:, None]
         return moved._replace(carried=np.where(turned, -state.carried, state.carried))
 
 
-class PoissonWalk(Sampler):
+class PoissonWalk(Algorithm):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); make the test of TunaMH or DP-Fast MH that `rule` describes."""
 
     proposal_sd: np.ndarray  # (d,)

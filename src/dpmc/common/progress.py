@@ -4,8 +4,11 @@ import sys
 import time
 from collections.abc import Callable
 
+#: Called with what is done, the total, and if it has one, a word about the state.
+Progress = Callable[..., None]
 
-def reporter(name: str, what: str = "iterations") -> Callable[..., None]:
+
+def reporter(name: str, what: str = "iterations") -> Progress:
     """Return `report(done, total, word="")`: it rewrites one line on a terminal, else prints every 10 s.
 
     `what` names the things counted; `word` is added to the line.

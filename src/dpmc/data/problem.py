@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpmc import models
-from dpmc.base import Evaluator, Model, SimulatingModel
+from dpmc import evaluators, models
+from dpmc.base import Model, SimulatingModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, real, shown
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
+from dpmc.evaluators.generic import Evaluator
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.trial import try_out
 
@@ -68,8 +69,6 @@ class Problem:
     @functools.cached_property
     def evaluator(self) -> Evaluator:
         """Return the evaluator of the rows; it makes its layouts when they are first needed."""
-        from dpmc import evaluators  # numba is slow to import, and only samplers need it
-
         return evaluators.build(self.model, self.rows)
 
     @functools.cached_property

@@ -10,9 +10,9 @@ from typing import cast
 
 import numpy as np
 
-from dpmc.base import AffineModel, Evaluator, Model, SoftplusModel
+from dpmc.base import AffineModel, Model, SoftplusModel
 from dpmc.evaluators.affine import AffineEvaluator
-from dpmc.evaluators.generic import GenericEvaluator
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.softplus import SoftplusEvaluator
 
 
@@ -22,4 +22,4 @@ def build(model: Model, rows: np.ndarray) -> Evaluator:
         return AffineEvaluator(cast(AffineModel, model), rows)
     if hasattr(model, "statistics") and hasattr(model, "line") and hasattr(model, "link"):
         return SoftplusEvaluator(cast(SoftplusModel, model), rows)
-    return GenericEvaluator(model, rows)
+    return Evaluator(model, rows)

@@ -1,4 +1,4 @@
-"""Clipped sums for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
+"""Evaluators, and the one for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 import functools
 from collections.abc import Iterator
@@ -12,10 +12,18 @@ from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics
 
 
-class GenericEvaluator:
-    """Clipped sums over rows (n, d_x) by the model's own `log_likelihood` and `log_likelihood_gradient`."""
+class Evaluator:
+    """Clipped sums over the rows (n, d_x) of one model; only mechanisms use them.
 
-    name = "generic"
+    Log ratios r_j = ln p(x_j|θ') − ln p(x_j|θ) are clipped to ±bound (chains,), gradients to Euclidean norm
+    `bound`, one number. Counts (chains,) are the numbers of rows clipped. `words` (chains, b) are 64 random
+    bits for each row of a batch, which is drawn without replacement.
+
+    This one calls the model's own `log_likelihood` and `log_likelihood_gradient`. Subclasses are faster for
+    models of a certain form.
+    """
+
+    name = "generic"  # for provenance
 
     def __init__(self, model: Model, rows: np.ndarray) -> None:
         self._model = model
@@ -41,6 +49,7 @@ class GenericEvaluator:
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Return Σ_j clip(r_j) (chains,) over all rows, and counts."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -52,6 +61,7 @@ class GenericEvaluator:
         return sums, counts
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return Σ_j clip(∇ ln p(x_j|θ)) (chains, d) over all rows, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
@@ -63,12 +73,14 @@ class GenericEvaluator:
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Σ clip(r_j), Σ (clip(r_j) − mean)² (chains,) over a batch, and counts."""
         ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
         return kernels.clipped_moments(ratios, bound)
 
     def batch_gradient_sums(
         self, theta: np.ndarray, bound: float, words: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Return Σ clip(∇ ln p(x_j|θ)) (chains, d) over a batch, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
             gradient = self._gradients(theta[c], self._drawn(chosen))
@@ -76,6 +88,7 @@ class GenericEvaluator:
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return r_j (b,), not clipped, of one chain, θ (d,), for rows `chosen` (b,), which may repeat."""
         ratios: np.ndarray = self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
         return ratios
 
@@ -85,7 +98,7 @@ class GenericEvaluator:
         return np.array([self._ratios(*move) for move in zip(theta, proposal, rows, strict=True)])
 
 
-class StatisticsEvaluator(GenericEvaluator):
+class StatisticsEvaluator(Evaluator):
     """Base of evaluators that read statistics of the rows in place of the rows."""
 
     def __init__(self, model: AffineModel | SoftplusModel, rows: np.ndarray) -> None:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import Evaluator, FastRule, NoiseSource
+from dpmc.base import FastRule, NoiseSource
 from dpmc.evaluators import kernels
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_rule import barker_threshold, batch_epsilon, batch_multiplier, multiplier
 

@@ -14,7 +14,7 @@ import numpy as np
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import worst
-from dpmc.privacy.accountants.tight import TightGaussian
+from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
@@ -27,7 +27,7 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
     sqrt(2 ln(1.25/delta))/epsilon is proven for epsilon < 1; at delta = 1e-5 it fails from epsilon = 8.42 on.
     `remedy` ends the message.
     """
-    exact = TightGaussian().delta((GaussianRelease("test", noise_multiplier),), epsilon)
+    exact = GaussianDp().delta((GaussianRelease("test", noise_multiplier),), epsilon)
     if exact > delta:
         raise DpmcError(
             f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier "

@@ -3,8 +3,6 @@
 Formulas only, so that hyperparameters can be checked without loading the kernels.
 """
 
-from typing import Any
-
 import numpy as np
 
 
@@ -24,6 +22,7 @@ def multiplier(epsilon: float, delta: float) -> float:
     return float(np.sqrt(2.0 * np.log(1.25 / delta)) / epsilon)
 
 
-def barker_threshold(log_uniform: np.ndarray) -> Any:
+def barker_threshold(log_uniform: np.ndarray) -> np.ndarray:
     """Return ln(u/(1 − u)): Barker's test accepts a greater log ratio ℓ, with probability 1/(1 + e^−ℓ)."""
-    return log_uniform - np.log1p(-np.exp(log_uniform))
+    threshold: np.ndarray = log_uniform - np.log1p(-np.exp(log_uniform))
+    return threshold

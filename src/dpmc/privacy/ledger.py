@@ -195,6 +195,8 @@ class Ledger:
             raise DpmcError(f"ledger: missing or malformed key ({error})") from error
         if mode != cls.mode:
             raise DpmcError(f"ledger: mode = {mode!r}: must be {cls.mode!r}")
+        # In the order of their lives, so that each step is checked: the first reservation fixes the rest, and
+        # what was forfeited or performed must have been reserved.
         if foreseen is not None:
             ledger.foresee(foreseen)
         ledger.reserve(reserved)
@@ -216,10 +218,11 @@ class Ledger:
             return
         for event, count in total.items():
             if count > fixed[event]:
+                filters = [known.name for known in accountants.ACCOUNTANTS.values() if known.is_filter]
                 raise BudgetExceeded(
                     f"release {event.name!r}: {count} in all, {fixed[event]} were fixed by the first "
                     f"reservation; accountant {self.accountant.name!r} is valid for these alone (releases "
-                    "chosen by earlier answers need an accountant that is a filter: tight, zcdp)"
+                    f"chosen by earlier answers need an accountant that is a filter: {', '.join(filters)})"
                 )
 
     def _require_within_budget(self, total: Counter[Release]) -> None:

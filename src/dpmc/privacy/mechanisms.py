@@ -10,7 +10,8 @@ diverged proposal the result is −∞, a rejection, or NaN; its release is spen
 
 import numpy as np
 
-from dpmc.base import Evaluator, FastRule, NoiseSource, has_diverged
+from dpmc.base import FastRule, NoiseSource, has_diverged
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
 

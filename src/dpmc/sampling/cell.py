@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
 from dpmc.privacy.accountants import Accountant
@@ -38,7 +38,7 @@ class Cell:
 
     problem: Problem
     method: str  # label
-    algorithm: Sampler
+    algorithm: Algorithm
     epsilon: str  # canonical; "inf" without a budget
     delta: float
     accountant: str  # an accountant or a preset

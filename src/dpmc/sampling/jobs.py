@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmc.common import files
+from dpmc.common.progress import Progress
 from dpmc.data import chain_files
 from dpmc.models.fingerprint import digest
 from dpmc.sampling import loop
@@ -87,7 +88,7 @@ def alone(jobs: list[Job]) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def sample(job: Job, checkpoint_seconds: float, progress: loop.Progress | None) -> None:
+def sample(job: Job, checkpoint_seconds: float, progress: Progress | None) -> None:
     """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
     def finished(cell: Cell, chains: chain_files.Chains) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from dpmc.base import Algorithm, Draws, Model, Needs, State
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
+from dpmc.common.progress import Progress
 from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
@@ -32,7 +33,6 @@ BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
 FIRST_BLOCK = 8  #: iterations
 
-Progress = Callable[[int, int], None]
 Listener = Callable[[np.ndarray], None]
 Finished = Callable[[Cell, chain_files.Chains], None]
 

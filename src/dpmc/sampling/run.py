@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import chain_files
@@ -18,7 +18,7 @@ from dpmc.sampling.cell import Cell
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
 
 
-def counted(algorithm: Sampler) -> tuple[str, ...]:
+def counted(algorithm: Algorithm) -> tuple[str, ...]:
     """Return the names of the counts of an iteration, in their order in chain files."""
     random_rows = algorithm.public_clip is not None
     return tuple(name for name in chain_files.TOTALS if random_rows or name not in chain_files.RANDOM_ROWS)

@@ -8,7 +8,7 @@ from pydantic import RootModel
 
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import checked, read
-from dpmc.algorithms.sampler import Sampler
+from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import validated
@@ -66,7 +66,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
 
 def build_algorithm(
     study: Study, method: str, given: Hyperparameters, dimension: int | None, epsilon: str = "inf", n: int = 0
-) -> Sampler:
+) -> Algorithm:
     """Return the algorithm of a method label with its hyperparameters (d = `dimension`, None if unknown).
 
     `epsilon` and the number of rows `n` are used only if ε is per iteration: they set the noise.

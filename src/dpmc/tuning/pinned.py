@@ -18,9 +18,9 @@ from dpmc.studies import (
 )
 
 if TYPE_CHECKING:
+    from dpmc.common.progress import Progress
     from dpmc.data.problem import Problem
     from dpmc.metrics.cell import Row
-    from dpmc.sampling.loop import Progress
 
 MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)

@@ -30,6 +30,7 @@ import numpy as np
 from dpmc.algorithms import FREE
 from dpmc.common import sources
 from dpmc.common.errors import DpmcError
+from dpmc.common.progress import Progress
 from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.metrics.statistics import median_error
@@ -84,8 +85,6 @@ DECLARED = (
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
-
-Progress = Callable[[int, int, str], None]
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:

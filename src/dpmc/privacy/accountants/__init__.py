@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants.base import ACCOUNTANTS, Accountant, checked_delta, checked_epsilon
+from dpmc.privacy.accountants.gaussian import GaussianDp, ZeroConcentrated
 from dpmc.privacy.accountants.loss_distribution import (
     BarkerPld,
     FastMetropolisPld,
@@ -17,8 +18,6 @@ from dpmc.privacy.accountants.loss_distribution import (
     WithoutReplacementPld,
 )
 from dpmc.privacy.accountants.rdp import RenyiDivergence
-from dpmc.privacy.accountants.tight import TightGaussian
-from dpmc.privacy.accountants.zcdp import ZeroConcentrated
 from dpmc.privacy.events import (
     BarkerRelease,
     FastMetropolisRelease,
@@ -40,7 +39,7 @@ __all__ = [
     "versions",
 ]
 
-_KINDS = (TightGaussian, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
+_KINDS = (GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 PRESETS: dict[str, dict[type[Release], str]] = {
@@ -59,15 +58,15 @@ PRESETS: dict[str, dict[type[Release], str]] = {
 }
 """Preset -> kind of release -> accountant: those of the thesis, and the tightest of dpmc.
 
-The thesis has no DP-Fast MH; both presets use its only accountant.
+The thesis has no DP-Fast MH; both presets use its only accountant. Studies and chain files have two things
+called "tight": this preset, and the accountant of Gaussian releases (`gaussian.GaussianDp`), which it selects
+for them. Wherever a preset may stand, "tight" is the preset; in ledgers and in columns of tables it is the
+accountant.
 """
 
 
 def get(name: str) -> Accountant:
-    """Return the accountant of this name; raise DpmcError for an unknown name.
-
-    "tight" is the exact accountant of Gaussian releases here, and a preset in `resolve`.
-    """
+    """Return the accountant of this name, no preset; raise DpmcError for an unknown name."""
     if not isinstance(name, str) or name not in ACCOUNTANTS:
         raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(ACCOUNTANTS)}")
     return ACCOUNTANTS[name]

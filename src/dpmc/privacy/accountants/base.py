@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
@@ -191,22 +191,21 @@ ACCOUNTANTS: dict[str, Accountant] = {}
 """Every accountant by name. Filled by the package's `__init__`, since the accountants import this module."""
 
 
-def checked_epsilon(value: Any) -> float:
+def checked_epsilon(value: object) -> float:
     """Return `value` as a float; raise DpmcError unless it is a finite number greater than 0."""
-    if not _is_number(value) or not 0.0 < float(value) < math.inf:
-        raise DpmcError(f"epsilon = {value!r}: must be a finite number greater than 0")
-    return float(value)
+    return _below(math.inf, value, "epsilon", "a finite number greater than 0")
 
 
-def checked_delta(value: Any) -> float:
+def checked_delta(value: object) -> float:
     """Return `value` as a float; raise DpmcError unless it is strictly between 0 and 1."""
-    if not _is_number(value) or not 0.0 < float(value) < 1.0:
-        raise DpmcError(f"delta = {value!r}: must be a number between 0 and 1, both excluded")
+    return _below(1.0, value, "delta", "a number between 0 and 1, both excluded")
+
+
+def _below(limit: float, value: object, key: str, rule: str) -> float:
+    # True is a number for Python, and a mistake here.
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < limit:
+        raise DpmcError(f"{key} = {value!r}: must be {rule}")
     return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _excess(delta: float, allowed: float) -> float:

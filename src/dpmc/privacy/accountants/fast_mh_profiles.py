@@ -13,11 +13,21 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import pdtrc
 
-from dpmc.privacy.accountants.profiles import Amplified, Array, Pair, Profile, Shift, Tails, highest, mixed
+from dpmc.privacy.accountants.profiles import (
+    MOST_NOISE,
+    Amplified,
+    Array,
+    Pair,
+    Profile,
+    Shift,
+    Tails,
+    highest,
+    mixed,
+)
 from dpmc.privacy.events import FastMetropolisRelease
 
-LEAST_EPSILON, MOST_NOISE = 1e-12, 1e100
-"""Limits: smaller sensitivities and larger multipliers are replaced by these, which can only raise delta."""
+LEAST_EPSILON = 1e-12
+"""A smaller sensitivity is replaced by this, as a multiplier above `MOST_NOISE`: it can only raise delta."""
 REST = 1e-46
 """Probability of the largest multiplicities and numbers of rows, which count as an infinite loss."""
 

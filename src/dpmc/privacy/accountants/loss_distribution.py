@@ -15,15 +15,10 @@ from typing import ClassVar
 from dpmc.privacy.accountants.base import Accountant
 from dpmc.privacy.accountants.fast_mh_profiles import BarkerBit, worst
 from dpmc.privacy.accountants.fast_mh_profiles import profiles as bit_profiles
-from dpmc.privacy.accountants.pld import (
+from dpmc.privacy.accountants.pld import TooManyPoints, delta, discretised, grid_step
+from dpmc.privacy.accountants.profiles import (
     LEAST_NOISE,
     MOST_NOISE,
-    TooManyPoints,
-    delta,
-    discretised,
-    grid_step,
-)
-from dpmc.privacy.accountants.profiles import (
     SMALLEST_BARKER_BATCH,
     Amplified,
     BarkerTest,

@@ -32,8 +32,6 @@ from dpmc.privacy.accountants.profiles import Array, Profile
 WIDEST_STEP = 1e-4
 """Grid step of losses; halved until a typical loss of one release is `STEPS` steps or more."""
 STEPS = 48
-LEAST_NOISE, MOST_NOISE = 1e-6, 1e100
-"""Noise multipliers whose squares and exponentials stay within doubles."""
 MOST_HALVINGS = 3
 """Limit of halvings: for batches below a few thousandths of the rows the bound is looser."""
 LARGEST_LOSS = 700.0

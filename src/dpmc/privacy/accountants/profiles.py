@@ -19,6 +19,8 @@ from scipy.special import ndtr
 Array = NDArray[np.float64]
 Tails = tuple[Array, Array]
 
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e100
+"""Noise multipliers whose squares and exponentials stay within doubles."""
 SMALLEST_BARKER_BATCH = 100
 """Smallest batch size for which `BarkerTest` is proven to dominate."""
 

@@ -27,5 +27,5 @@ def digest(files: Iterable[Path]) -> str:
 
 def read(picture: Path) -> str:
     """Return the stamp of a PNG; "" if it has none."""
-    found = re.search(rb"tEXt" + KEY.encode() + rb"\0([0-9a-f]{64})", picture.read_bytes())
-    return found[1].decode() if found else ""
+    stamp = re.search(rb"tEXt" + KEY.encode() + rb"\0([0-9a-f]{64})", picture.read_bytes())
+    return stamp[1].decode() if stamp else ""

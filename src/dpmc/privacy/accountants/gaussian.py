@@ -1,16 +1,18 @@
-"""The exact privacy curve of composed Gaussian releases, in log space (Theorems 2.11(3), 4.3).
+"""Gaussian releases on all rows: their exact privacy curve, and the looser one of zCDP.
 
-The loss of a composition is N(mu, 2 mu) with mu the sum of 1/(2 s^2), so that
+The loss of a composition is N(mu, 2 mu) with mu the sum of 1/(2 s^2) (Theorems 2.11(3), 4.3), so that
     delta(epsilon) = [erfc(x) - e^epsilon erfc(y)] / 2,
     x = (epsilon - mu) / (2 sqrt mu),  y = x + sqrt mu.
 This is Gaussian differential privacy with parameter sqrt(2 mu). Since y^2 = x^2 + epsilon,
     delta(epsilon) = e^(-x^2) [erfcx(x) - erfcx(y)] / 2,  erfcx(t) = e^(t^2) erfc(t),
 in which nothing overflows. If the two erfcx are close, they cancel: `_log_fall_of_erfcx` then integrates.
+Zero-concentrated DP has the bound delta = exp(-(epsilon - mu)^2 / (4 mu)) (Theorems 3.1, 4.2).
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,8 +20,13 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import erfcx
 
 from dpmc.privacy.accountants.base import Accountant
-from dpmc.privacy.accountants.rounding import ROUNDED_UP, exp_rounded_up
 from dpmc.privacy.events import GaussianRelease, Release, total_mu
+
+#: Exceeds the relative rounding error of a sum of costs.
+ROUNDED_UP = 1.0 + 2.0**-49
+#: Exceeds the relative and the absolute error of ln delta. The larger error is that of the difference of two
+#: values of erfcx, which loses two digits of sixteen.
+LOG_ERROR = 2.0**-42
 
 _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict=True))
 
@@ -60,16 +67,50 @@ def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
     return math.log(0.5 * width * total)
 
 
-@dataclass(frozen=True)
-class TightGaussian(Accountant):
-    """Exact accountant of Gaussian releases on all rows; delta is rounded up by less than 1e-9 of it."""
+class _OfAllRows(Accountant):
+    """An accountant of Gaussian releases on all rows; delta is rounded up by less than 1e-9 of it."""
 
-    name: ClassVar[str] = "tight"
-    version: ClassVar[str] = "1"
-    is_filter: ClassVar[bool] = True  # Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023
+    is_filter: ClassVar[bool] = True
     handles: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
+
+    @staticmethod
+    @abstractmethod
+    def log_delta(mu: float, epsilon: float) -> float:
+        """Return ln delta(epsilon) <= 0 of releases whose costs 1/(2 s^2) add up to `mu` > 0."""
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         mu = total_mu(events)
         assert mu is not None  # every kind of release in `handles` has one
-        return exp_rounded_up(log_delta(mu * ROUNDED_UP, epsilon))
+        exponent = self.log_delta(mu * ROUNDED_UP, epsilon) if mu else -math.inf
+        if exponent == -math.inf:
+            return 0.0
+        # Up by more than the error of the exponent: a delta below the true one would be no guarantee.
+        return math.exp(min(0.0, exponent + LOG_ERROR * (1.0 - exponent)))
+
+
+@dataclass(frozen=True)
+class GaussianDp(_OfAllRows):
+    """The exact accountant. Chain files and studies call it "tight", as they call the preset that uses it."""
+
+    name: ClassVar[str] = "tight"
+    version: ClassVar[str] = "1"
+    # A filter: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023.
+    log_delta = staticmethod(log_delta)
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(_OfAllRows):
+    """zCDP: each release costs rho = 1/(2 s^2), costs add, and rho gives epsilon.
+
+    rho-zCDP implies (epsilon, delta) for delta = exp(-(epsilon - rho)^2 / (4 rho)) if epsilon > rho
+    (Bun and Steinke 2016, Proposition 1.3). A filter: Whitehouse, Ramdas, Rogers and Wu 2023.
+    """
+
+    name: ClassVar[str] = "zcdp"
+    version: ClassVar[str] = "1"
+
+    @staticmethod
+    def log_delta(mu: float, epsilon: float) -> float:
+        """Return ln delta(epsilon); 0 where mu >= epsilon, which zCDP does not bound."""
+        excess = max(0.0, epsilon - mu) / (2.0 * math.sqrt(mu))
+        return -excess * excess
