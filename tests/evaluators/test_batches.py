@@ -51,6 +51,12 @@ def test_rows_and_pairs_are_in_a_batch_as_often_as_they_should_be(n: int, b: int
         assert 2.0 * len(found) * float(tails.min()) > P_VALUE  # Bonferroni's
 
 
+def test_batches_one_after_the_other_are_independent() -> None:
+    kinds, code = np.unique((1 << batches(4, 2, 200_000)).sum(axis=1), return_inverse=True)
+    joint = np.bincount(len(kinds) * code[::2] + code[1::2], minlength=36)
+    assert stats.chisquare(joint).pvalue > P_VALUE
+
+
 @pytest.mark.parametrize("word", [0, 1, 2**32, 2**63, LAST])
 def test_equal_words_still_give_different_rows(word: int) -> None:
     assert len(set(kernels.draw_batches(np.full((1, 7), word, np.uint64), 9)[0].tolist())) == 7
