@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.cli.given import Inputs, check_output, problem_of, write_table
+from dpmc.cli.given import Inputs, check_output, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters
+from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, or of its baselines, as CSV."""
-    from dpmc.data import datasets
     from dpmc.metrics import cell
 
     study = load_study(options.study)
@@ -30,7 +29,7 @@ def evaluate(options: argparse.Namespace) -> None:
     elif options.model is None:
         raise DpmcError("--model: needed with --baselines")
     else:
-        problem = datasets.with_exact_posterior(problem_of(study, options.model, options.data))
+        problem = problem_of(study, options.model, options.data, exact=True)
         rows = cell.baseline_metrics(problem, study.name)
     write_table(options.output, cell.COLUMNS, rows)
 
@@ -79,33 +78,23 @@ def plot(options: argparse.Namespace) -> None:
     from dpmc.reports import plots, tables
 
     study, name = load_study(options.study), options.figure
-    if name in tables.TABLES:
-        _write_table(study, options)
-        return
-    models, read = plots.reads(name, study, options.results)
-    if models and not options.metrics:
-        raise DpmcError(f"--metrics: needed to draw {name}")
-    written = [Output("--output", file, plots.kind_of_output(name, study, file)) for file in options.output]
-    outputs.check(written, _read(options, read), options.force)
-    plots.plot(name, study, options.metrics, options.published, options.output, options.results)
-
-
-def _write_table(study: Study, options: argparse.Namespace) -> None:
-    """Write one table into every file given."""
-    from dpmc.reports import tables
-
-    name = options.figure
-    written = [Output("--output", file, tables.kind_of_output(name, file)) for file in options.output]
-    outputs.check(written, _read(options, tables.module(name).inputs(study, options.results)), options.force)
-    tables.write(name, study, options.output, options.results)
-
-
-def _read(options: argparse.Namespace, results: list[Path]) -> Inputs:
-    """Return the files that `plot` reads, each with its option."""
-    return [
-        *(("--metrics", file) for file in options.metrics),
-        *(("--results", file) for file in results),
-    ]
+    is_table = name in tables.TABLES
+    if is_table:
+        results = tables.module(name).inputs(study, options.results)
+        kinds = [tables.kind_of_output(name, file) for file in options.output]
+    else:
+        models, results = plots.reads(name, study, options.results)
+        if models and not options.metrics:
+            raise DpmcError(f"--metrics: needed to draw {name}")
+        kinds = [plots.kind_of_output(name, study, file) for file in options.output]
+    written = [Output("--output", file, kind) for file, kind in zip(options.output, kinds, strict=True)]
+    inputs: Inputs = [("--metrics", file) for file in options.metrics]
+    inputs += [("--results", file) for file in results]
+    outputs.check(written, inputs, options.force)
+    if is_table:
+        tables.write(name, study, options.output, options.results)
+    else:
+        plots.plot(name, study, options.metrics, options.published, options.output, options.results)
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["ChainFile"], "Problem"]:
@@ -113,16 +102,17 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iter
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
     """
-    from dpmc.data import chain_files, datasets
+    from dpmc.data import chain_files
 
     if not options.chains:
         raise DpmcError("--chains: at least one chain file is needed")
     chains = map(chain_files.read_chain, _chain_files(study, options.chains))
     first = next(chains)
-    problem, dataset = problem_of(study, first.attrs["model"], options.data), first.attrs["dataset"]
+    dataset = first.attrs["dataset"]
+    problem = problem_of(study, first.attrs["model"], options.data, exact=True)
     if problem.dataset != dataset:
         raise DpmcError(f"{options.data}: holds the data set {problem.dataset}, the chains ran on {dataset}")
-    return itertools.chain([first], chains), datasets.with_exact_posterior(problem)
+    return itertools.chain([first], chains), problem
 
 
 def _inputs(study: Study, options: argparse.Namespace) -> Inputs:
