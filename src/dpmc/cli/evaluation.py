@@ -78,23 +78,33 @@ def plot(options: argparse.Namespace) -> None:
     from dpmc.reports import plots, tables
 
     study, name = load_study(options.study), options.figure
-    is_table = name in tables.TABLES
-    if is_table:
-        results = tables.module(name).inputs(study, options.results)
-        kinds = [tables.kind_of_output(name, file) for file in options.output]
-    else:
-        models, results = plots.reads(name, study, options.results)
-        if models and not options.metrics:
-            raise DpmcError(f"--metrics: needed to draw {name}")
-        kinds = [plots.kind_of_output(name, study, file) for file in options.output]
-    written = [Output("--output", file, kind) for file, kind in zip(options.output, kinds, strict=True)]
-    inputs: Inputs = [("--metrics", file) for file in options.metrics]
-    inputs += [("--results", file) for file in results]
-    outputs.check(written, inputs, options.force)
-    if is_table:
-        tables.write(name, study, options.output, options.results)
-    else:
-        plots.plot(name, study, options.metrics, options.published, options.output, options.results)
+    if name in tables.TABLES:
+        _write_table(study, options)
+        return
+    models, read = plots.reads(name, study, options.results)
+    if models and not options.metrics:
+        raise DpmcError(f"--metrics: needed to draw {name}")
+    written = [Output("--output", file, plots.kind_of_output(name, study, file)) for file in options.output]
+    outputs.check(written, _read(options, read), options.force)
+    plots.plot(name, study, options.metrics, options.published, options.output, options.results)
+
+
+def _write_table(study: Study, options: argparse.Namespace) -> None:
+    """Write one table into every file given; the pipeline's rules follow the sources of this function."""
+    from dpmc.reports import tables
+
+    name = options.figure
+    written = [Output("--output", file, tables.kind_of_output(name, file)) for file in options.output]
+    outputs.check(written, _read(options, tables.module(name).inputs(study, options.results)), options.force)
+    tables.write(name, study, options.output, options.results)
+
+
+def _read(options: argparse.Namespace, results: list[Path]) -> Inputs:
+    """Return the files that `plot` reads, each with its option."""
+    return [
+        *(("--metrics", file) for file in options.metrics),
+        *(("--results", file) for file in results),
+    ]
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["ChainFile"], "Problem"]:
