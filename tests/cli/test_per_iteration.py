@@ -1,7 +1,6 @@
 """ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianRelease
 from dpmc.sampling import speed
 from dpmc.sampling.cell import Cell
-from dpmc.studies import load_study
 
 N = 300
 STUDY = {
@@ -90,16 +88,6 @@ def test_the_total_epsilon_is_a_metric_and_infinite_without_a_guarantee(folder, 
     assert float(rows["mh", "rows_per_iteration"]) == N
     assert float(rows["dp-penalty", "symmetric_kl"]) > 0.0
     assert ("dp-penalty", "epsilon_spent") not in rows
-
-
-def test_methods_have_epsilons_and_models_lengths_of_their_own(folder):
-    study = load_study("own")
-    assert list(study.cells()) == [("circle", "dp-penalty", "0.1"), ("circle", "dp-penalty", "0.5"),
-                                   ("circle", "mh", "inf")]  # fmt: skip
-    assert study.thin("circle", "mh") == 7 and study.thin("circle", "dp-penalty") == 1
-    run("tune", *CELL, "--output", "t.yaml")
-    tuned = yaml.safe_load(Path("t.yaml").read_text())
-    assert tuned["hyperparameters"] == SETTINGS["dp-penalty"]["circle"] and "not tried" in tuned["tried"]
 
 
 def test_budget_prints_the_total(folder, capsys, refused):

@@ -51,28 +51,21 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("seeds: 2", "seeds: two", "line 4: seeds: 'two': Input should be a valid integer"),
-        ("seeds: 2", "seeds: 100000\nchains: 100000", "seeds, chains: 10000000000 start points"),
         ("seeds: 2", "sedes: 2", "line 4: sedes: unknown key; known: title, epsilon_kind, delta, seeds, "),
         ("delta: 0.1/n", "delta: 2", "line 3: delta: 2 must be a number in (0, 1), or a text such as 0.1/n"),
-        ("delta: 0.1/n", "delta: 1.2.3/n", "line 3: delta: 1.2.3/n for n = 1000000000: '1.2.3' is not a"),
         ("delta: 0.1/n\nseeds: 2\ntuning:\n  mode: none\nmodels:\n  circle: &circle\n",
          "delta: 1e-5\nseeds: 2\ntuning: {mode: none}\nmodels:\n  circle: &circle\n    n: 100000\n",
          "line 3: delta: 1e-05 for n = 100000: 1e-05 must be greater than 0 and less than 1/n"),
         ("  mode: none", "  mode: none\n  models: [moon]", "line 7: tuning: models: 'moon' is unknown"),
         ("[0.5, 1]", "[0.5, -1]", "line 9: models: circle: epsilons: 1: -1 must be greater than 0"),
-        ("[0.5, 1]", "[٣]", "line 9: models: circle: epsilons: 0: '٣' is not a number"),
         ("[0.5, 1]", "[0.5, 0.50]", "line 9: models: circle: epsilons: 0.5 stands twice"),
         ("[0.5, 1]", "[inf]", "models: circle: iterations: missing, and dp-penalty has none of its own"),
         ("epsilons: [0.5, 1]", "n: 5", "line 8: models: circle: key 'epsilons' is missing"),
-        ("model: circle", "label: x", "line 10: models: twin: label: unknown key; known: model, data, "),
         ("model: circle", "model: cirlce", "line 10: models: twin: model: 'cirlce' is unknown; known: "),
-        ("  twin:", "  1:", "is not valid YAML: line 10: key 1 must be a text"),
-        ("dp-penalty: {}", "dp-penalty: {clip: 1}", "line 12: methods: dp-penalty: clip: unknown key"),
         ("dp-penalty: {}", "dp-penalty: {accountant: rpd}", "accountant: 'rpd' is unknown; known: "),
         ("steps: 5", "steps: 2.5", "line 14: methods: dp-hmc: options: steps: 2.5 must be a whole number"),
         ("steps: 5", "mass: [1, 2, 3]", "options: mass: has 3 values, the model has 2 parameters"),
         ("figures: []", "figures: [mmd]", "line 17: figures: 'mmd' is unknown; known: "),
-        ("seeds: 2", "title: again", "is not valid YAML: line 4: key 'title' stands twice"),
         ("[0.5, 1]", "[0.5, 1", "is not valid YAML: while parsing a flow sequence at line 9, column 15"),
     ],
 )  # fmt: skip
@@ -83,34 +76,20 @@ def test_a_mistake_is_refused_in_one_line(tmp_path, old, new, message) -> None:
     assert message in str(caught.value)
 
 
-def test_numbers_are_plain(tmp_path) -> None:
-    (tmp_path / "numbers.yaml").write_text(
-        "a: 7e-05\nb: -1E3\nc: 2.e+1\nd: e5\ne: 12\nf: 1e\ng: 0x10\nh: 1:30\ni: 2020-01-01\n"
-    )
-    numbers = {"a": 7e-5, "b": -1000.0, "c": 20.0, "e": 12}
-    texts = {"d": "e5", "f": "1e", "g": "0x10", "h": "1:30", "i": "2020-01-01"}
-    assert read_yaml(tmp_path / "numbers.yaml") == numbers | texts
+def test_numbers_with_an_exponent_need_no_point(tmp_path) -> None:
+    (tmp_path / "numbers.yaml").write_text("a: 7e-05\nb: -1E3\nc: 2.e+1\nd: e5\ne: 12\n")
+    assert read_yaml(tmp_path / "numbers.yaml") == {"a": 7e-5, "b": -1000.0, "c": 20.0, "d": "e5", "e": 12}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "dp-penalty:\n  circle:\n    tau: -1\n",
-            "line 2: dp-penalty: circle: tau: -1 must be greater than 0",
-        ),
-        (
-            "dp-penalty:\n  circle: {tau: 1}\n",
-            "line 2: dp-penalty: circle: clip: missing, and this algorithm",
-        ),
-    ],
-)
-def test_hyperparameters_are_checked_with_the_study(tmp_path, text, message) -> None:
+def test_hyperparameters_are_checked_with_the_study(tmp_path) -> None:
     (tmp_path / "hyperparameters").mkdir()
-    (tmp_path / "hyperparameters/lines.yaml").write_text(text)
-    with pytest.raises(DpmcError) as caught:
+    file = tmp_path / "hyperparameters/lines.yaml"
+    file.write_text("dp-penalty:\n  circle:\n    tau: -1\n")
+    with pytest.raises(DpmcError, match="lines.yaml: line 2: dp-penalty: circle: tau: -1 must be greater"):
         load_study(write(tmp_path))
-    assert f"{tmp_path}/hyperparameters/lines.yaml: " in str(caught.value) and message in str(caught.value)
+    file.write_text("dp-penalty:\n  circle: {tau: 1}\n")
+    with pytest.raises(DpmcError, match="lines.yaml: line 2: dp-penalty: circle: clip: missing, and this"):
+        load_study(write(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +109,7 @@ def test_methods_where_epsilon_is_per_iteration(tmp_path, method, message) -> No
     assert "methods: dp-penalty: " in str(caught.value) and message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "name", ["published", "tuning", "fresh-12", "fashion-79", "mnist-79-own", "fresh-", "x"]
-)
-def test_the_data_sets_are_those_that_are_made(name: str) -> None:
-    assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
-
-
-def test_the_files_of_rows_are_those_that_can_be_read() -> None:
+def test_data_sets_and_files_of_rows_are_those_that_can_be_made_and_read() -> None:
+    for name in ("published", "tuning", "fresh-12", "fashion-79", "mnist-79-own", "fresh-", "x"):
+        assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
     assert OWN_ROWS == files.SUFFIXES

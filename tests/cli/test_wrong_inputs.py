@@ -31,8 +31,8 @@ def names(error: str, *words: str) -> None:
 # -- options ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["٣", "1_0", " 3", "1e400", "9" * 400, "0x10", "", "1:30", "½"])
-@pytest.mark.parametrize("option", ["epsilon", "seed", "iterations", "thin", "checkpoint-seconds"])
+@pytest.mark.parametrize("value", ["٣", "1_0", "1e400", "9" * 400, ""])
+@pytest.mark.parametrize("option", ["epsilon", "seed", "checkpoint-seconds"])
 def test_numbers_are_plain(folder, refused, option, value):
     assert option in refused(*FREE, f"--{option}={value}")
     assert not (folder / "c.nc").exists()
@@ -42,27 +42,22 @@ def test_numbers_are_plain(folder, refused, option, value):
     ("arguments", "words"),
     [
         ((*SAMPLE, "--epsilon=0"), ["epsilon: '0' must be greater than 0"]),
-        ((*SAMPLE, "--model", "moon"), ["'moon'", "circle"]),
         ((*SAMPLE, "--method", "dp-hcm"), ["'dp-hcm'", "dp-hmc"]),
         ((*SAMPLE, "--study", "theses"), ["--study: 'theses' is unknown; known: "]),
         ((*SAMPLE, "--model", "narrow-banana"), ["holds data for circle"]),
         ((*SAMPLE, "--seed", "20"), ["seed", "20", "start points"]),
-        ((*SAMPLE, "--seed=-1"), ["--seed: -1 must be a whole number, at least 0"]),
         ((*RUN, "--epsilon", "1", "--seed", "999999999"), ["seed: 1000000000 start points", "1000000"]),
         ((*SAMPLE, "--iterations", "0"), ["--iterations: 0 must be a whole number, at least 1"]),
         ((*SAMPLE, "--iterations", "100000"), ["iterations: 100000 exceeds the budget"]),
         ((*RUN, "--epsilon", "inf"), ["iterations: needed"]),
         ((*FREE, "--thin", "6"), ["thin: 6 must be at most 5"]),
-        ((*FREE, "--checkpoint-seconds", "-1"), ["--checkpoint-seconds: -1 must be at least 0"]),
         ((*SAMPLE, "--chains", "1000000000"), ["--chains: 1000000000", "at most 1000"]),
         (BUDGET, ["--epsilon, --iterations: give one of them"]),
         ((*BUDGET, "--epsilon", "1", "--delta=-0.1"), ["delta: -0.1", "must be greater than 0"]),
-        ((*TUNE, "--search", "--trials", INT23), ["--trials", INT23]),
         ((*TUNE, "--trials", "3"), ["--trials: only with --search"]),
         ((*EVALUATE, "--baselines"), ["--model: needed with --baselines"]),
         (EVALUATE, ["--chains: at least one chain file is needed"]),
         (("plot", "--figure", "mmd-easy", "--output", "f.svg"), ["--metrics: needed to draw mmd-easy"]),
-        (("sample", "--modle", "circle"), ["--model"]),
     ],
 )  # fmt: skip
 def test_options(folder, refused, arguments, words):
@@ -74,8 +69,7 @@ def test_options(folder, refused, arguments, words):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        *[({key: value}, [key]) for key in ("tau", "clip", "proposal_sd")
-          for value in ("٣", "1_0", "0x10", "1:30", INT23 * 20, "2020-01-01", float("nan"))],
+        *[({"tau": value}, ["tau"]) for value in ("٣", "1_0", INT23 * 20, "2020-01-01", float("nan"))],
         ({"tau": -1}, ["tau", "-1", "greater than 0"]),
         ({"tau": "big"}, ["tau", "'big'", "not a number"]),
         ({"mass": 1}, ["mass", "unknown hyperparameter"]),
@@ -93,14 +87,10 @@ def test_hyperparameters(folder, refused, values, words):
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("[" * 3000, "YAML"),
         ("{a: " * 3000 + "1" + "}" * 3000, "nested"),
         ("a:\n\tb: 1", "line 2"),
         ("a: 1\na: 2", "'a' stands twice"),
         ("1: 2", "key 1 must be a text"),
-        ("tau: " + "9" * 5000, "must be a whole number"),
-        ("tau: !!int '1_0'", "'1_0'"),
-        ("a: \0", "YAML"),
         (b"\x89PNG\r\n\x1a\n\0\xff", "YAML"),
         ("", "mapping"),
         ("a: 1\n---\nb: 2", "YAML"),
@@ -154,7 +144,6 @@ def own(folder):
     ("line", "words"),
     [
         ("dimension = '2'", ("dimension", "'2'", "whole number")),
-        ("dimension = 10**12", ("dimension", "at most 10000")),
         ("dimension = property(lambda self: 1 / 0)", ("ZeroDivisionError", "mine.py line 10")),
         (f"n = {INT23}", ("n: 999", "at most 1000000000")),
         ("tempering = 0", ("tempering: 0", "greater than 0")),
@@ -163,9 +152,7 @@ def own(folder):
         ("log_likelihood = None", ("log_likelihood: None", "method")),
         ("def __init__(self): raise RuntimeError('no')", ("cannot be loaded", "RuntimeError: no", "line 10")),
         ("def log_prior(self, theta): return float('nan')", ("log_prior", "nan", "start point 0")),
-        ("def log_prior(self, theta): return theta.x", ("log_prior failed", "AttributeError", "line 10")),
         ("def log_likelihood(self, *_): return self.log_likelihood(*_)", ("RecursionError",)),
-        ("def simulate(self, generator, theta, n): return None", ("simulate: rows", "None")),
         ("def posterior(self, rows, temperature): return [1, 2]", ("posterior: [1, 2]", "draws")),
         (f"{LAW}    def draws(self, generator, n): return np.zeros((n, 2))", ("draws", "1000, 2)")),
         (f"{LAW}    def covariance(self): return 1.0", ("covariance", "()", "(1, 1)")),
@@ -183,8 +170,6 @@ def test_a_model_of_ones_own(own, refused, line, words):
         ("raise RuntimeError('no')", ("RuntimeError: no", "mine.py line 1")),
         ("import sys; sys.exit(0)", ("SystemExit: 0", "mine.py line 1")),
         ("x = = 1", ("SyntaxError", "line 1")),
-        ("import nothere", ("nothere",)),
-        ("Model = 3", ("not callable",)),
     ],
 )
 def test_a_module_of_ones_own(own, refused, text, words):
@@ -236,7 +221,6 @@ WORDS = np.array(["a", "b"], object)
     ("change", "words"),
     [
         (attribute("temperature", -1.0), ("temperature", "-1", "greater than 0")),
-        (attribute("temperature", 333.0), ("temperature: 333", "at most 1")),
         (instead("rows", WORDS), ("rows", "numbers")),
         (with_nan, ("rows", "NaN")),
         (instead("true_theta", np.zeros(3)), ("true_theta", "(3,)", "(2,)")),
@@ -266,7 +250,6 @@ READ = ("study", "model", "method", "epsilon", "dataset", "status", "seed", "ite
         *((without(name), (name,)) for name in READ),
         (attribute("schema", 3), ("schema: 3", "must be 1 or 2")),
         (attribute("epsilon", "four"), ("epsilon", "'four'")),
-        (attribute("iterations", -1), ("iterations: -1", "at least 0")),
         (attribute("iterations", 7), ("theta", "7 iterations")),
         (attribute("ledger", "x"), ("ledger", "damaged")),
         (ledger(performed=[{}]), ("ledger", "damaged")),

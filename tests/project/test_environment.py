@@ -50,15 +50,6 @@ def test_conda_lists_the_same_packages_and_bounds() -> None:
     assert {name: r.specifier for name, r in listed.items()} == {n: r.specifier for n, r in wanted.items()}
 
 
-def test_the_container_has_what_the_project_is_built_with_and_the_pipeline_reads() -> None:
-    lines = (ROOT / ".dockerignore").read_text().splitlines()
-    build = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {*build["force-include"], "src", "profiles", "pyproject.toml", "requirements.lock"}
-    needed |= {PROJECT["project"]["readme"], *PROJECT["project"]["license-files"]}
-    assert {line[1:] for line in lines if line.startswith("!")} == needed
-    assert all((ROOT / name).exists() for name in needed)
-
-
 @pytest.mark.parametrize("python", PYTHONS)
 def test_locks_have_an_allowed_version_of_every_dependency(python: str) -> None:
     """And of what dpmc is built with, since `pip install --no-build-isolation` finds it there only."""

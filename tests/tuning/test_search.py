@@ -98,7 +98,7 @@ def test_the_setting_is_the_best_of_the_finalists_on_seeds_no_trial_has_seen(who
         assert same and not {value for t in same for value in t.values} & set(final.values)
 
 
-@pytest.mark.parametrize("share", [0.0005, 0.05, 0.3, 0.55, 0.8, 0.97])  # the first: in its head
+@pytest.mark.parametrize("share", [0.0005, 0.3, 0.8, 0.97])  # the first: in its head
 def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     share: float, whole: Any, study: Study, problem: Any, tmp_path: Path
 ) -> None:
@@ -111,14 +111,6 @@ def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     assert again["search"]["chosen"] == result["search"]["chosen"]
     ours, theirs = ([replace(t, seconds=0.0) for t in read(path)] for path in (left, table))
     assert repr(ours) == repr(theirs)  # unlike ==, equal if both have NaN
-
-
-def test_trials_of_a_complete_table_are_not_run_again(
-    whole: Any, study: Study, problem: Any, monkeypatch: Any
-) -> None:
-    result, table = whole
-    monkeypatch.setattr(Task, "try_out", lambda *_: pytest.fail("a trial of the table was run again"))
-    assert run(study, problem, table)["hyperparameters"] == result["hyperparameters"]
 
 
 def test_more_trials_continue_from_those_made(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
@@ -273,8 +265,8 @@ def test_a_hopeless_pilot_is_given_up_and_a_promising_one_is_not() -> None:
     best = Trial(0, "search", {}, 0.1, "ok", 3, values=[0.1, 0.1, 0.1])
     worse = Trial(1, "search", {}, 0.2, "ok", 2, values=[0.2, 0.2])
     mixed = Trial(2, "search", {}, 0.15, "ok", 2, values=[0.2, 0.12])
-    assert search._hopeless(worse, best) and not search._hopeless(mixed, best)
-    assert not search._hopeless(worse, None)
+    assert search.hopeless(worse, best) and not search.hopeless(mixed, best)
+    assert not search.hopeless(worse, None)
 
 
 def test_a_search_without_a_feasible_setting_fails(
@@ -393,20 +385,6 @@ def test_a_study_takes_tuned_settings_from_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("dp-penalty: 5", "dp-penalty: 5: Input should be a valid dictionary"),
-        ("dp-penlty: {flat-banana-2d: {tau: 1}}", "hyperparameters are missing; no search found any"),
-    ],
-)
-def test_a_mistake_in_a_file_of_tuned_settings_is_reported(
-    tmp_path: Path, content: str, message: str
-) -> None:
-    with pytest.raises(DpmcError, match=f"small.tuned.yaml.*{message}"):
-        pinned_hyperparameters(tuned(write_study(tmp_path), content), "flat-banana-2d", "dp-penalty")
-
-
-@pytest.mark.parametrize(
     ("tuning", "methods"),
     [
         ("{mode: pinned}", ("dp-penalty", "fixed", "rwmh")),
@@ -418,21 +396,15 @@ def test_a_study_selects_the_methods_to_search(tmp_path: Path, tuning: str, meth
     path = write_study(tmp_path)
     path.write_text(STUDY.replace("seeds: 2", f"seeds: 2\ntuning: {tuning}"))
     assert load_study(path).tuning.methods == methods
-    path.write_text(STUDY.replace("seeds: 2", "seeds: 2\ntuning: {methods: [dp-penlty]}"))
-    with pytest.raises(DpmcError, match="tuning: methods: 'dp-penlty' is unknown; known: dp-penalty"):
-        load_study(path)
 
 
-STUDIES = sorted(path.stem for path in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_search_of_a_study_has_numbers_to_start_from(name: str) -> None:
-    study = load_study(name)
-    for model, method in search.searched_pairs(study):
-        values, _ = pinned_hyperparameters(study, model, method)
-        for given in search.free_hyperparameters(study, model, method):
-            assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
+def test_every_search_of_a_study_has_numbers_to_start_from() -> None:
+    for path in (Path(__file__).parents[2] / "config/studies").glob("*.yaml"):
+        study = load_study(path)
+        for model, method in search.searched_pairs(study):
+            values, _ = pinned_hyperparameters(study, model, method)
+            for given in search.free_hyperparameters(study, model, method):
+                assert np.issubdtype(np.asarray(values[given]).dtype, np.number), (model, method, given)
 
 
 def test_a_budget_per_iteration_is_searched_too(tmp_path: Path, problem: Any) -> None:

@@ -28,7 +28,6 @@ def folder(tmp_path: Path) -> Path:
     [
         (("workflow/run.py", "--profile", "slurn", "cell"), 2, ["no profile 'slurn'", "generic, slurm"]),
         (("-m", "snakemake", "--cores=1", "--workflow-profile", "slurn"), 1, ["'slurn'", "generic, slurm"]),
-        (("-m", "snakemake", "--cores", "1", "--profile", "slurn"), 1, ["slurn", "no profile.yaml"]),
     ],
 )
 def test_a_misspelt_profile_runs_nothing(folder, command, status, words):
@@ -56,11 +55,8 @@ def test_cluster_jobs_request_the_resources_of_the_profile(folder):
 @pytest.mark.parametrize(
     ("command", "arguments", "setting", "chosen", "jobs"),
     [
-        (make_figures, ["--cores", "15"], "auto", {}, 2),
         (make_figures, ["--cores", "16"], "auto", {}, 4),
-        (snakemake, ["--cores", "16"], "auto", {}, 4),
         (snakemake, ["--cores", "16", "--config", "job=method"], "auto", {}, 2),
-        (snakemake, ["--cores", "16"], "chain", {}, 20),
         (make_figures, ["--cores", "1", "--config", "job=cell"], "chain", {}, 4),
         (snakemake, ["--cores", "1"], "auto", {"DPMC_JOB": "cell"}, 4),  # a job of a cluster
         (snakemake, ["--cores", "16"], "auto", {"DPMC_JOB": "method"}, 2),
@@ -85,8 +81,6 @@ printf 'main* 1-00:00:00\nshort 30:00\nhours 2:00:00\ndays 7-12:30:30\nlong infi
         (60, "short", "60 minutes, the partition short allows 30"),
         (60, "short,long", None),
         (10**4, None, "10000 minutes, the partition by default allows 1440"),
-        (120, "hours", None),
-        (121, "hours", "121 minutes, the partition hours allows 120"),
         (10830, "days", None),
         (10831, "days", "10831 minutes, the partition days allows 10830"),
         (10**6, "other", None),

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import yaml
 
-from pipeline_copy import REDUCED, bits, copy_pipeline, make_figures, run, snakemake
+from pipeline_copy import REDUCED, bits, copy_pipeline, make_figures, snakemake
 
 
 def project(folder: Path, changes: dict[str, Any] | None = None, **config: object) -> Path:
@@ -219,9 +219,3 @@ def test_searches_killed_five_times_find_the_same_settings(tmp_path):
 )
 def test_a_study_that_searches_nothing_is_refused(tmp_path, study, words):
     assert words in make_figures(project(tmp_path, study), "--tune", "reduced", status=2)
-
-
-def test_studies_may_be_named_before_and_after_an_option(tmp_path):
-    folder = project(tmp_path)
-    output = run(folder, "workflow/run.py", "reduced", "--cores", "1", "no-such-study", status=2)
-    assert "no study 'no-such-study'" in output

@@ -32,11 +32,10 @@ def test_a_run_shows_progress_and_ends_with_the_place_of_the_figures(folder):
         assert ("dpmc: made: figures/cell" in printed) == (option == "--verbose")
 
 
-@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
-def test_a_failed_job_is_shown_with_the_end_of_its_log(folder, quiet):
+def test_a_failed_job_is_shown_with_the_end_of_its_log(folder):
     (folder / "data/cell/circle").mkdir(parents=True)
     (folder / "data/cell/circle/tuning.nc").write_text("no data")
-    lines = make_figures(folder, *quiet, "cell", status=1).splitlines()
+    lines = make_figures(folder, "--quiet", "cell", status=1).splitlines()
     at = lines.index("  logs/cell/tuning/circle/dp-penalty.log:")
     assert lines[at - 1].startswith("dpmc: failed: rule tuning: results/cell/tuning/circle/")
     assert lines[at + 1].startswith("    dpmc: error: ") and "tuning.nc" in lines[at + 1]

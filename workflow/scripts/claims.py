@@ -15,16 +15,15 @@ import pandas as pd
 from dpmc.metrics.table import COLUMNS, read_metrics, read_table
 from dpmc.reports import claims
 from dpmc.reports.claims.table import RING, Table, ring_distance
-from dpmc.reports.plots.chains import problem_of
 from dpmc.reports.plots.trajectory import trajectory
-from dpmc.studies import load_study, read_yaml
+from dpmc.studies import load_study, problem_of, read_yaml
 
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
 claims.claims_of(study.name)  # raises for a study without claims, before tables are read
 model, method, epsilon, metric = RING
 rows = []
 if "trajectory" in study.figures:
-    distance = ring_distance(trajectory(study, model, problem_of(study, model)))
+    distance = ring_distance(trajectory(study, model, problem_of(study, model, exact=True)))
     rows.append((study.name, model, method, epsilon, "", metric, distance))
 for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
     tried = read_yaml(path)["tried"]

@@ -7,7 +7,7 @@ from dpmc.cli.given import check_output, hyperparameters_of, study_as_asked, wri
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
-from dpmc.studies import Study, build_algorithm, definition_of, load_study, number_of_rows, read_yaml
+from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
 def budget(options: argparse.Namespace) -> None:
@@ -18,7 +18,16 @@ def budget(options: argparse.Namespace) -> None:
     from dpmc.privacy.runs import RunReleases
 
     study = study_as_asked(options)
-    each, k = _what_to_budget(study, options)
+    each, k = "inf", options.iterations
+    if study.epsilon_kind == "total":
+        if (options.epsilon is None) == (k is None):
+            raise DpmcError("--epsilon, --iterations: give one of them")
+    elif options.epsilon is None:
+        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
+    else:  # ε of each iteration sets the noise; the question is what k of them cost together
+        each, k = canonical_epsilon(options.epsilon), k or study.iterations(options.model, options.method)
+        if k is None:
+            raise DpmcError("--iterations: needed, the study does not say how many")
     definition = definition_of(study, options.model)
     n = options.n or number_of_rows(study, options.model)
     if not n:
@@ -38,20 +47,6 @@ def budget(options: argparse.Namespace) -> None:
     print(f"{options.model} {options.method}: {question}, delta {delta:g}, n {n}")
     for name, answer in answers.items():
         print(f"  {name:12s} {answer:.6g}" if isinstance(answer, float) else f"  {name:12s} {answer}")
-
-
-def _what_to_budget(study: Study, options: argparse.Namespace) -> tuple[str, int | None]:
-    """Return ε per iteration ("inf" if total), and the iterations whose ε is wanted (None if none)."""
-    if study.epsilon_kind == "total":
-        if (options.epsilon is None) == (options.iterations is None):
-            raise DpmcError("--epsilon, --iterations: give one of them")
-        return "inf", options.iterations
-    if options.epsilon is None:
-        raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
-    k = options.iterations or study.iterations(options.model, options.method)
-    if k is None:
-        raise DpmcError("--iterations: needed, the study does not say how many")
-    return canonical_epsilon(options.epsilon), k
 
 
 def budgets(options: argparse.Namespace) -> None:

@@ -2,9 +2,9 @@
 
 import argparse
 
-from dpmc.cli.given import check_output, problem_of
+from dpmc.cli.given import check_output
 from dpmc.data import outputs
-from dpmc.studies import load_study
+from dpmc.studies import load_study, problem_of
 
 
 def data(options: argparse.Namespace) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.cli.given import Inputs, check_output, problem_of, write_table
+from dpmc.cli.given import Inputs, check_output, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters
+from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
     from dpmc.data.chain_files import ChainFile
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, or of its baselines, as CSV."""
-    from dpmc.data import datasets
     from dpmc.metrics import cell
 
     study = load_study(options.study)
@@ -30,7 +29,7 @@ def evaluate(options: argparse.Namespace) -> None:
     elif options.model is None:
         raise DpmcError("--model: needed with --baselines")
     else:
-        problem = datasets.with_exact_posterior(problem_of(study, options.model, options.data))
+        problem = problem_of(study, options.model, options.data, exact=True)
         rows = cell.baseline_metrics(problem, study.name)
     write_table(options.output, cell.COLUMNS, rows)
 
@@ -91,7 +90,7 @@ def plot(options: argparse.Namespace) -> None:
 
 
 def _write_table(study: Study, options: argparse.Namespace) -> None:
-    """Write one table into every file given."""
+    """Write one table into every file given; the pipeline's rules follow the sources of this function."""
     from dpmc.reports import tables
 
     name = options.figure
@@ -113,16 +112,17 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iter
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
     """
-    from dpmc.data import chain_files, datasets
+    from dpmc.data import chain_files
 
     if not options.chains:
         raise DpmcError("--chains: at least one chain file is needed")
     chains = map(chain_files.read_chain, _chain_files(study, options.chains))
     first = next(chains)
-    problem, dataset = problem_of(study, first.attrs["model"], options.data), first.attrs["dataset"]
+    dataset = first.attrs["dataset"]
+    problem = problem_of(study, first.attrs["model"], options.data, exact=True)
     if problem.dataset != dataset:
         raise DpmcError(f"{options.data}: holds the data set {problem.dataset}, the chains ran on {dataset}")
-    return itertools.chain([first], chains), datasets.with_exact_posterior(problem)
+    return itertools.chain([first], chains), problem
 
 
 def _inputs(study: Study, options: argparse.Namespace) -> Inputs:

@@ -40,15 +40,6 @@ chains = argument(lambda text: count(whole(text), most=MOST_CHAINS))
 
 
 @argument
-def seconds(text: str) -> float:
-    """Read a number of at least 0."""
-    value = decimal(text)
-    if value < 0.0:
-        raise ValueError(f"{text} must be at least 0")
-    return value
-
-
-@argument
 def file(text: str) -> Path:
     """Return the path of a file; refuse an empty name and the name of a folder."""
     if not Path(text).name or text.endswith("/"):
@@ -214,7 +205,7 @@ COMMANDS = {
             option(
                 "--checkpoint-seconds",
                 "seconds between checkpoints (default: 20)",
-                type=seconds,
+                type=number,
                 default=20.0,
             ),
         ),

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpmc.cli.given import hyperparameters_of, problem_of, study_as_asked
+from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, calibrated_values, definition_of, make_cell
+from dpmc.studies import Study, calibrated_values, make_cell, problem_of
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
@@ -34,6 +34,7 @@ class Asked(NamedTuple):
 
 def sample(options: argparse.Namespace) -> None:
     """Run chains; write one file per run, then a summary on standard error."""
+    from dpmc.data import datasets
     from dpmc.sampling import jobs
 
     study = study_as_asked(options)
@@ -45,13 +46,16 @@ def sample(options: argparse.Namespace) -> None:
     if options.times is not None:
         written.append(Output("--times", options.times, outputs.TIMES))
     outputs.check(written, inputs, options.force)
-    definition_of(study, options.model)
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]
     cells = [cell for job in all_jobs for cell in job.cells]
     for cell in cells:
-        _require_draws(cell)
+        iterations = cell.allowed_iterations()
+        cell.kept_every(iterations)  # raises if no draw would be kept
+        # On public rows too few iterations are a result; a run without any spends nothing.
+        if iterations and not datasets.is_public(problem.dataset):
+            cell.require_enough()
     _say_what_runs_cost(cells, len(asked[0].seeds))
     with jobs.alone(all_jobs):
         # All are there if another process made them while this one waited.
@@ -65,57 +69,17 @@ def sample(options: argparse.Namespace) -> None:
     _say_how_it_went(files, options.quiet or options.no_summary)
 
 
-def _asked(options: argparse.Namespace) -> list[Asked]:
-    """Return the runs of each method; without `--method` they are those that the output names say."""
-    names = [str(path) for path in options.output]
-    if options.method is not None:
-        return [_runs_of(options.method, options, names)]
-    methods = _in_names(names, r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$", "--method", "<method>/eps-<epsilon>/")
-    by_method: dict[str, list[str]] = {}
-    for method, name in zip(methods, names, strict=True):
-        by_method.setdefault(method, []).append(name)
-    return [_runs_of(method, options, names) for method, names in by_method.items()]
+#: Where an output's name has what an option would say: a pattern, and its form for errors.
+IN_NAMES = {
+    "--method": (r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$", "<method>/eps-<epsilon>/"),
+    "--epsilon": (r"(?:^|/)eps-([^/]+)/[^/]+$", "eps-<epsilon>/"),
+    "--seed": (r"seed-([0-9]{1,9})\.nc$", "seed-<n>.nc"),
+}
 
 
-def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Asked:
-    """Return the runs of one method.
-
-    `names` is a pattern with {epsilon} and {seed}, or a list of files, ε by ε. Without `--epsilon` or
-    `--seed` they are read from the file names, eps-<epsilon>/seed-<seed>.nc.
-    """
-    epsilons = [canonical_epsilon(epsilon) for epsilon in options.epsilon or []]
-    epsilons = epsilons or list(dict.fromkeys(_epsilons_in(names)))
-    seeds = options.seed or list(dict.fromkeys(_seeds_in(names)))
-    for option, values in (("--epsilon", epsilons), ("--seed", seeds)):
-        if len(set(values)) != len(values):
-            raise DpmcError(f"{option}: {' '.join(map(str, values))} must be different")
-    runs = list(itertools.product(epsilons, seeds))
-    if len(names) == 1 and ("{seed}" in names[0] or "{epsilon}" in names[0]):
-        names = [names[0].replace("{epsilon}", e).replace("{seed}", str(seed)) for e, seed in runs]
-    if len(names) != len(runs):
-        wanted = f"{len(seeds)} seeds" + (f" at {len(epsilons)} epsilons" if len(epsilons) > 1 else "")
-        pattern = '"{epsilon}" and "{seed}"' if len(epsilons) > 1 else '"{seed}"'
-        raise DpmcError(f"--output: {len(names)} files for {wanted}; give one each, or a name with {pattern}")
-    # What was read from the names must be in the order of the runs.
-    read_epsilons = [epsilon for epsilon, _ in runs] if options.epsilon else _epsilons_in(names)
-    read_seeds = [seed for _, seed in runs] if options.seed else _seeds_in(names)
-    for name, run, read in zip(names, runs, zip(read_epsilons, read_seeds, strict=True), strict=True):
-        if run != read:
-            raise DpmcError(f"--output: {name}: stands where epsilon {run[0]}, seed {run[1]} is expected")
-    return Asked(method, epsilons, seeds, dict(zip(runs, map(Path, names), strict=True)))
-
-
-def _epsilons_in(names: list[str]) -> list[str]:
-    texts = _in_names(names, r"(?:^|/)eps-([^/]+)/[^/]+$", "--epsilon", "eps-<epsilon>/")
-    return [canonical_epsilon(text) for text in texts]
-
-
-def _seeds_in(names: list[str]) -> list[int]:
-    return [int(text) for text in _in_names(names, r"seed-([0-9]{1,9})\.nc$", "--seed", "seed-<n>.nc")]
-
-
-def _in_names(names: list[str], pattern: str, option: str, form: str) -> list[str]:
-    """Return the first group of a pattern in each name; raise DpmcError for a name that does not match."""
+def _in_names(names: list[str], option: str) -> list[str]:
+    """Return what each name says in place of an option; raise DpmcError for a name that does not."""
+    pattern, form = IN_NAMES[option]
     texts = []
     for name in names:
         match = re.search(pattern, name)
@@ -123,6 +87,39 @@ def _in_names(names: list[str], pattern: str, option: str, form: str) -> list[st
             raise DpmcError(f"{option}: needed, since the output {name!r} is not named {form}")
         texts.append(match[1])
     return texts
+
+
+def _asked(options: argparse.Namespace) -> list[Asked]:
+    """Return the runs of each method; method, ε and seeds that are not given are those in the names."""
+    names, by_method = [str(path) for path in options.output], dict[str, list[str]]()
+    methods = [options.method] * len(names) if options.method else _in_names(names, "--method")
+    for method, name in zip(methods, names, strict=True):
+        by_method.setdefault(method, []).append(name)
+    return [_runs_of(method, options, files) for method, files in by_method.items()]
+
+
+def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Asked:
+    """Return the runs of one method: `names` is a pattern with {epsilon} and {seed}, or a list, ε by ε."""
+    # What each name says; None for what an option says.
+    said_epsilons = None if options.epsilon else list(map(canonical_epsilon, _in_names(names, "--epsilon")))
+    said_seeds = None if options.seed else list(map(int, _in_names(names, "--seed")))
+    epsilons = list(dict.fromkeys(said_epsilons or [])) or list(map(canonical_epsilon, options.epsilon))
+    seeds = list(dict.fromkeys(said_seeds or [])) or options.seed
+    for option, values in (("--epsilon", epsilons), ("--seed", seeds)):
+        if len(set(values)) != len(values):
+            raise DpmcError(f"{option}: {' '.join(map(str, values))} must be different")
+    runs = list(itertools.product(epsilons, seeds))
+    if len(names) == 1 and ("{seed}" in names[0] or "{epsilon}" in names[0]):
+        names = [names[0].replace("{epsilon}", e).replace("{seed}", str(seed)) for e, seed in runs]
+        said_epsilons = said_seeds = None  # these names are in the order of the runs
+    if len(names) != len(runs):
+        wanted = f"{len(seeds)} seeds at {len(epsilons)} epsilons"
+        pattern = '"{epsilon}" and "{seed}"'
+        raise DpmcError(f"--output: {len(names)} files for {wanted}; give one each, or a name with {pattern}")
+    for i, (epsilon, seed) in enumerate(runs):
+        if (said_epsilons and said_epsilons[i] != epsilon) or (said_seeds and said_seeds[i] != seed):
+            raise DpmcError(f"--output: {names[i]}: stands where epsilon {epsilon}, seed {seed} is expected")
+    return Asked(method, epsilons, seeds, dict(zip(runs, map(Path, names), strict=True)))
 
 
 def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Problem") -> list["Job"]:
@@ -144,19 +141,6 @@ def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Pro
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
         alike.setdefault(about[epsilon].get("calibrated", ""), []).append(cell)
     return [jobs.Job(cells, asked.seeds, about, asked.files) for cells in alike.values()]
-
-
-def _require_draws(cell: "Cell") -> None:
-    """Raise DpmcError for a run that keeps no draw, or on private rows has too few iterations to evaluate.
-
-    On public rows too few are a result, and a run without any iteration spends nothing.
-    """
-    from dpmc.data import datasets
-
-    iterations = cell.allowed_iterations()
-    cell.kept_every(iterations)
-    if iterations and not datasets.is_public(cell.problem.dataset):
-        cell.require_enough()
 
 
 def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:

@@ -5,13 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpmc.cli.given import problem_of
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import outputs
 from dpmc.data.outputs import Output
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, load_study, problem_of
 from dpmc.tuning import LEAK
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> "Problem":
     """
     from dpmc.data import datasets
 
-    problem = problem_of(study, options.model, options.data, "tuning")
+    problem = problem_of(study, options.model, options.data, "tuning", exact=True)
     if not datasets.is_public(problem.dataset) and not options.rows_are_public:
         if not options.leak_private_rows_into_hyperparameters:
             raise DpmcError(
@@ -96,4 +95,4 @@ def _tuning_problem(study: Study, options: argparse.Namespace) -> "Problem":
                 "or --leak-private-rows-into-hyperparameters"
             )
         print(f"dpmc: warning: {options.data}: {LEAK}; allowed by an option", file=sys.stderr)
-    return datasets.with_exact_posterior(problem)
+    return problem

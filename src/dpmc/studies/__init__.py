@@ -4,6 +4,7 @@ from dpmc.studies.cells import chain_settings as chain_settings
 from dpmc.studies.cells import definition_of as definition_of
 from dpmc.studies.cells import make_cell as make_cell
 from dpmc.studies.cells import number_of_rows as number_of_rows
+from dpmc.studies.cells import problem_of as problem_of
 from dpmc.studies.cells import read_rows as read_rows
 from dpmc.studies.cells import source_version as source_version
 from dpmc.studies.documents import read_yaml as read_yaml

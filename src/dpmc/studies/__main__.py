@@ -8,7 +8,7 @@ import argparse
 import json
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema
 
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
@@ -57,27 +57,10 @@ def _rule(about: dict[str, Any]) -> str:
     return {"string": "text", "boolean": "`true` or `false`"}.get(about.get("type", ""), "mapping")
 
 
-class _Schema(GenerateJsonSchema):
-    """A schema of what may be written: no null (leave the key out) and no titles beside descriptions."""
-
-    def nullable_schema(self, schema: Any) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: Any) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])  # "" and [] stand for defaults that descriptions name
-
-    def dict_schema(self, schema: Any) -> JsonSchemaValue:
-        made = super().dict_schema(schema)  # which allows labels that break the pattern
-        return made | {"additionalProperties": False} if "patternProperties" in made else made
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
 def study_schema() -> str:
     """Return the JSON schema of a study's file. It knows keys and types, not rules that join several keys."""
     head = {"$schema": GenerateJsonSchema.schema_dialect, "title": "A study of dpmc"}
-    schema = StudyKeys.model_json_schema(schema_generator=_Schema)
+    schema = StudyKeys.model_json_schema()
     return json.dumps(schema | head, ensure_ascii=False, indent=1) + "\n"
 
 

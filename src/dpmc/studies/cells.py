@@ -10,7 +10,7 @@ from dpmc.algorithms import algorithm_class
 from dpmc.common import sources
 from dpmc.common.errors import DpmcError
 from dpmc.data import tables
-from dpmc.data.problem import Problem
+from dpmc.data.problem import Problem, read_problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
 from dpmc.sampling.cell import Cell
@@ -51,6 +51,56 @@ def number_of_rows(study: Study, model: str) -> int:
     if spec.rows_file is not None:
         return len(read_rows(study, model, spec.rows_file))
     return spec.n or definition_of(study, model).n
+
+
+def problem_of(
+    study: Study,
+    label: str,
+    file: Path | None = None,
+    dataset: str | None = None,
+    rows: Path | None = None,
+    starts: int = 0,
+    exact: bool = False,
+) -> Problem:
+    """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
+
+    Rows are in the file `rows`, in a CSV or Parquet `file`, or in that of the study. It has at least as many
+    `starts` as the study needs. `exact`: with the exact posterior, which must not be computed from private
+    rows before they are sampled. Raises DpmcError for a file with another model or number of rows than the
+    study's.
+    """
+    spec = study.model(label)
+    if file is not None and file.suffix not in (".csv", ".parquet"):
+        problem = read_problem(file)
+        for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
+            if held != wanted:
+                raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
+        if spec.n not in (None, problem.n):
+            raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+    else:
+        problem = _made_problem(study, label, dataset, rows or file, max(starts, study.start_points))
+    if exact:
+        from dpmc.data import datasets  # slow to import; a job that samples a problem file does not need it
+
+        datasets.with_exact_posterior(problem)
+    return problem
+
+
+def _made_problem(study: Study, label: str, dataset: str | None, file: Path | None, starts: int) -> Problem:
+    """Return the problem of a user's rows, or of a generated data set."""
+    from dpmc.data import datasets
+
+    spec, definition = study.model(label), definition_of(study, label)
+    file = file or (spec.rows_file if dataset in (None, spec.data) else None)
+    if file is None:
+        name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
+        n = number_of_rows(study, label) if spec.rows_file else spec.n
+        return datasets.build(label, spec.model, name, n, starts, spec.start, definition)
+    rows = read_rows(study, label, file)
+    problem = datasets.from_rows(label, spec.model, file.stem, rows, starts, str(file), definition)
+    if spec.start == "true":
+        problem.starts[:] = problem.true_theta
+    return problem
 
 
 def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: Hyperparameters) -> Cell:

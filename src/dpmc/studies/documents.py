@@ -1,4 +1,4 @@
-"""Strict reading of YAML files: plain numbers, unique text keys, and the line of every key."""
+"""Reading of YAML files: unique text keys, and the line of every key."""
 
 import functools
 import re
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import decimal, shown, whole
+from dpmc.common.values import shown
 
 #: The loader in C, eight times as fast, if PyYAML was built with it.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -80,11 +80,10 @@ def read_document(path: Path) -> Document:
 # Cached by content: a study looks up hyperparameters in the same file for each of its cells.
 @functools.lru_cache(maxsize=32)
 def _parse(text: bytes, path: Path) -> Document:
-    class Loader(_StrictLoader):
-        lines: dict[int, dict[str, int]] = {}
-
     try:
-        return Document(path, yaml.load(text.decode(), Loader), Loader.lines)
+        loader = _StrictLoader(text.decode())
+        loader.lines = {}
+        return Document(path, loader.get_single_data(), loader.lines)
     except RecursionError:
         raise DpmcError(f"{path}: is nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
@@ -93,22 +92,11 @@ def _parse(text: bytes, path: Path) -> Document:
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc]
-    """YAML with unique text keys and plain numbers: 1_0, 0x10 and 1:30 are texts.
-
-    7e-05 is a number, as in YAML 1.2; in YAML 1.1 it is a text.
-    """
-
-    yaml_implicit_resolvers = {
-        first: [
-            (tag, pattern)
-            for tag, pattern in resolvers
-            if tag.split(":")[-1] not in ("int", "float", "timestamp")
-        ]
-        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-    }
+    """YAML with unique text keys; 7e-05 is a number, as in YAML 1.2. In YAML 1.1 it is a text."""
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+    """Return a mapping; add the lines of its keys to those of the loader."""
     loader.flatten_mapping(node)
     result: dict[str, Any] = {}
     loader.lines[id(result)] = lines = {}
@@ -122,20 +110,9 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     return result
 
 
-def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | float:
-    text = str(loader.construct_scalar(node))
-    if text.lstrip("+-").lower() in (".inf", ".nan"):
-        return float(text.replace(".", ""))
-    return whole(text) if node.tag.endswith(":int") else decimal(text)
-
-
-for _tag, _pattern, _first in (
-    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    ("float", r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
-):
-    _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)
-    _StrictLoader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"^({_pattern})$", re.ASCII), list(_first)
-    )
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)

@@ -1,7 +1,6 @@
 """Hyperparameters of a study's cells: from config/hyperparameters to an algorithm."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import RootModel
@@ -10,7 +9,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import checked, read
 from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
-from dpmc.studies.documents import Document, beside, read_document
+from dpmc.studies.documents import beside, read_document
 from dpmc.studies.keys import validated
 from dpmc.studies.study import Study
 
@@ -26,18 +25,6 @@ class Hyperparameters(NamedTuple):
     source: str
 
 
-def hyperparameter_file(study: Study, tuned: bool) -> Path:
-    """Return the file of hyperparameters: those found by a search, or the published ones."""
-    return beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
-
-
-def hyperparameter_table(file: Path) -> Document:
-    """Read and check a file {method: {model: {name: value}}}; raise DpmcError if it has another form."""
-    document = read_document(file)
-    validated(RootModel[dict[str, dict[str, dict[str, Any]]]], document)
-    return document
-
-
 def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparameters:
     """Return the hyperparameters of a cell from config/hyperparameters.
 
@@ -49,10 +36,11 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
     """
     spec = study.method(method)
     tuned = spec.hyperparameters == "tuned" and spec.algorithm in FREE
-    file = hyperparameter_file(study, tuned)
+    file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
-    document = hyperparameter_table(file)
+    document = read_document(file)
+    validated(RootModel[dict[str, dict[str, dict[str, Any]]]], document)  # method -> model -> name -> value
     for key in (method, spec.settings_of):
         for label in (model, study.model(model).settings_of):
             if label in document.content.get(key, {}):

@@ -104,22 +104,18 @@ Which = Literal["published", "tuned"]
 
 
 class Keys(BaseModel):
-    """A mapping of the file; unknown keys and keys without a value are refused."""
+    """A mapping of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys_with_values(cls, given: Any) -> Any:
+    def _known_keys(cls, given: Any) -> Any:
         # Before pydantic's own check, by which a misspelt key would also be missing.
-        for name, value in given.items() if isinstance(given, dict) else ():
+        for name in given if isinstance(given, dict) else ():
             if name not in cls.model_fields:
-                rule = f"unknown key; known: {', '.join(cls.model_fields)}"
-            elif value is None:
-                rule = "None must be a value, or the key be left out"
-            else:
-                continue
-            raise PydanticCustomError("key", "{key}: {rule}", {"key": name, "rule": rule})
+                known = ", ".join(cls.model_fields)
+                raise PydanticCustomError("key", "{key}: {known}", {"key": name, "known": known})
         return given
 
 
@@ -205,7 +201,7 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
     if kind == "missing":
         document.refuse(*keys[:-1], rule=f"key {keys[-1]!r} is missing")
     if kind == "key":
-        document.refuse(*keys, context["key"], rule=context["rule"])
+        document.refuse(*keys, context["key"], rule=f"unknown key; known: {context['known']}")
     if kind == "value_error":
         document.refuse(*keys, rule=str(context["error"]))
     words = error["msg"].partition(" or instance of ")[0]  # without the name of our class

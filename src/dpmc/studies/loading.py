@@ -2,13 +2,13 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
-from dpmc.common.values import MOST, MOST_STARTS, shown
+from dpmc.common.values import MOST, shown
 from dpmc.models import MODELS, definition
 from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
@@ -82,15 +82,30 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     # Modules of users' models and figures may lie beside the study.
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)
-    study = _with_methods(_without_methods(keys, document), keys, asking)
+    study = _with_defaults(keys, document)
+    others: dict[str, Study] = {}
+    for label, spec in keys.methods.items():
+        for model in spec.models:
+            document.require(model, keys.models, "methods", label, "models")
+        if not spec.from_study:
+            study.methods[label] = _method(label, spec, keys, document)
+            continue
+        where, other = ("methods", label, "from_study"), spec.from_study
+        for key in spec.model_fields_set - {"from_study", "models"}:
+            rule = f"not allowed with from_study, except models: {other} has the other keys"
+            document.refuse("methods", label, key, rule=rule)
+        if other in (*asking, study.name):
+            document.refuse(*where, rule=f"{other!r} takes cells from this study, or is this study")
+        if other not in others:
+            with document.blamed(*where):
+                others[other] = load_study(path.parent / f"{other}.yaml", (*asking, study.name))
+        study.methods[label] = _reused_method(label, spec, study, others[other])
     check_own(study)
-    _check_numbers(study)
-    for model, method in study.pairs():
-        _check_hyperparameters(study, model, method)
+    _check_cells(study)
     return study
 
 
-def _without_methods(keys: StudyKeys, document: Document) -> Study:
+def _with_defaults(keys: StudyKeys, document: Document) -> Study:
     """Return a study with its models and defaults, without methods; raise DpmcError for unknown names."""
     path, tuning, models, methods = document.path, keys.tuning, tuple(keys.models), tuple(keys.methods)
     for figure in keys.figures:
@@ -99,16 +114,22 @@ def _without_methods(keys: StudyKeys, document: Document) -> Study:
         for label in named:
             document.require(label, known, "tuning", kind)
     searched = tuning.methods or (() if tuning.mode == "none" else methods)
-    defaults = {
-        "settings_of": keys.settings_of or path.stem,
-        "tuning": tuning.model_copy(update={"methods": searched, "models": tuning.models or models}),
-        "models": {label: _model(label, spec, keys, document) for label, spec in keys.models.items()},
-        "methods": {},
+    return Study(
+        name=path.stem,
+        path=path,
+        title=keys.title,
+        epsilon_kind=keys.epsilon_kind,
+        delta=keys.delta,
+        seeds=keys.seeds,
+        chains=keys.chains,
+        settings_of=keys.settings_of or path.stem,
+        tuning=tuning.model_copy(update={"methods": searched, "models": tuning.models or models}),
+        models={label: _model(label, spec, keys, document) for label, spec in keys.models.items()},
+        methods={},
         # `figures: []` means none.
-        "figures": keys.figures if "figures" in keys.model_fields_set else tuple(own_figures(path)),
-    }
-    of_file = {name: value for name, value in keys if name != "hyperparameters"}  # which methods have
-    return Study(name=path.stem, path=path, document=document, **{**of_file, **defaults})
+        figures=keys.figures if "figures" in keys.model_fields_set else tuple(own_figures(path)),
+        document=document,
+    )
 
 
 def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> StudyModel:
@@ -133,28 +154,6 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
     return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
-def _with_methods(study: Study, keys: StudyKeys, asking: tuple[str, ...]) -> Study:
-    """Return the study with its methods and those whose cells are other studies'."""
-    document, methods, others = study.document, {}, {}
-    for label, spec in keys.methods.items():
-        for model in spec.models:
-            document.require(model, keys.models, "methods", label, "models")
-        if not spec.from_study:
-            methods[label] = _method(label, spec, keys, document)
-            continue
-        for key in spec.model_fields_set - {"from_study", "models"}:
-            rule = f"not allowed with from_study, except models: {spec.from_study} has the other keys"
-            document.refuse("methods", label, key, rule=rule)
-        where, name = ("methods", label, "from_study"), spec.from_study
-        if name in (*asking, study.name):
-            document.refuse(*where, rule=f"{name!r} takes cells from this study, or is this study")
-        if name not in others:
-            with document.blamed(*where):
-                others[name] = load_study(study.path.parent / f"{name}.yaml", (*asking, study.name))
-        methods[label] = _reused_method(label, spec, study, others[name])
-    return replace(study, methods=methods)
-
-
 def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -> StudyMethod:
     """Return a method with its defaults; raise DpmcError for an unknown algorithm or accountant."""
     algorithm = spec.algorithm or label
@@ -174,18 +173,22 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
 
     Raises DpmcError unless that study runs this method on the same models, data and budgets.
     """
-    document, where = study.document, ("methods", label, "from_study")
+
+    def refuse(rule: str) -> NoReturn:
+        study.document.refuse("methods", label, "from_study", rule=f"{other.name!r} {rule}")
+
     method = other.methods.get(label)
     if method is None or method.from_study:
         runs = ", ".join(known.label for known in other.methods.values() if not known.from_study)
-        document.refuse(*where, rule=f"{other.name!r} does not run this method; it runs {runs}")
+        refuse(f"does not run this method; it runs {runs}")
     chosen = spec.models or tuple(model for model in study.models if model in method.models)
     if not chosen:
-        document.refuse(*where, rule=f"{other.name!r} runs it on none of this study's models")
+        refuse("runs it on none of this study's models")
     for model in chosen:
         if model not in method.models:
-            document.refuse(*where[:2], "models", rule=f"{other.name!r} does not run it on {model!r}")
+            refuse(f"does not run it on {model!r}")
         ours, theirs = study.models[model], other.models[model]
+        # A comparison with chains of other data or another budget would be wrong.
         for this, that, keys in (
             (ours, theirs, ("model", "data", "rows_file", "columns", "n", "start")),
             (study, other, ("delta", "epsilon_kind", "chains")),
@@ -193,21 +196,20 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
             for key in keys:
                 here, there = getattr(this, key), getattr(that, key)
                 if here != there:
-                    rule = f"{other.name!r}: {key} of {model} is {there!r} there and {here!r} here"
-                    document.refuse(*where, rule=rule)
+                    refuse(f"has {key} {there!r} for {model}, this study has {here!r}")
         missing = set(ours.epsilons) - set(theirs.epsilons)
         if missing and not method.epsilons:
-            rule = f"{other.name!r}: epsilons of {model}: {min(missing)} is not among those there"
-            document.refuse(*where, rule=rule)
+            refuse(f"has no epsilon {min(missing)} for {model}")
     return method.model_copy(update={"models": chosen, "from_study": other.name})
 
 
-def _check_numbers(study: Study) -> None:
-    """Raise DpmcError for a cell without a limit of iterations, an invalid δ, and too many start points.
+def _check_cells(study: Study) -> None:
+    """Raise DpmcError for a cell without a limit of iterations, an invalid δ, or wrong hyperparameters.
 
-    Neither ε = inf nor ε per iteration is a budget that ends a chain.
+    Missing hyperparameters are allowed: they may be given on the command line.
     """
     for model, method, epsilon in study.cells():
+        # Neither ε = inf nor ε per iteration is a budget that ends a chain.
         if study.iterations(model, method) is None and (epsilon == "inf" or study.epsilon_kind != "total"):
             which = "epsilon = inf" if epsilon == "inf" else "an epsilon per iteration"
             rule = f"missing, and {method} has none of its own; {which} is not a budget that ends a chain"
@@ -216,24 +218,15 @@ def _check_numbers(study: Study) -> None:
         if spec.n or isinstance(study.delta, str):
             with study.document.blamed("delta"):
                 study.delta_for(spec.n or MOST)
-    if study.start_points > MOST_STARTS:
-        rule = f"{study.start_points} start points, one per chain and seed, must be at most {MOST_STARTS}"
-        raise DpmcError(f"{study.path}: seeds, chains: {rule}")
-
-
-def _check_hyperparameters(study: Study, model: str, method: str) -> None:
-    """Raise DpmcError for wrong hyperparameters and options of a method on a model.
-
-    Missing hyperparameters are allowed: they may be given on the command line.
-    """
-    try:
-        given = pinned_hyperparameters(study, model, method)
-    except MissingSettings:
-        given = None
-    name = study.model(model).model
-    # A user's model is a program: reading a study does not run it.
-    dimension = None if ":" in name else len(definition(name).true_theta)
-    # Hyperparameters are checked alike at every budget, and otherwise without one.
-    first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
-    for epsilon in first.values():
-        check_hyperparameters(study, method, given, dimension, epsilon)
+    for model, method in study.pairs():
+        try:
+            given = pinned_hyperparameters(study, model, method)
+        except MissingSettings:
+            given = None
+        name = study.model(model).model
+        # A user's model is a program: reading a study does not run it.
+        dimension = None if ":" in name else len(definition(name).true_theta)
+        # Hyperparameters are checked alike at every budget, and otherwise without one.
+        first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
+        for epsilon in first.values():
+            check_hyperparameters(study, method, given, dimension, epsilon)

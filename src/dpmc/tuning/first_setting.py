@@ -5,8 +5,8 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -31,12 +31,6 @@ REFERENCE = 1000  #: draws
 ROWS = 2000  #: at most, from which clip bounds are computed
 UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not clip
 NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
-
-
-def with_setting(cell: Cell, values: dict[str, Any]) -> Cell:
-    """Return a cell whose method is an algorithm with other hyperparameters; nothing else changes."""
-    algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
-    return dataclasses.replace(cell, algorithm=algorithm)
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -74,42 +68,44 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     return late[:: len(late) // REFERENCE][:REFERENCE]
 
 
-def first_setting(cell: Cell, given: dict[str, Any]) -> dict[str, Any]:
+def first_setting(
+    algorithm: str, problem: Problem, given: dict[str, Any], make: Callable[[dict[str, Any]], Cell]
+) -> dict[str, Any]:
     """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
 
-    `cell` may have any hyperparameters. Sets the reference draws of its problem if the model has no exact
-    ones. Raises DpmcError for an algorithm that is not in `ITERATIONS`.
+    `make` returns the cell with some hyperparameters. Sets the reference draws of the problem if the model
+    has no exact ones. Raises DpmcError for an algorithm that is not in `ITERATIONS`.
     """
-    name, problem = cell.method, cell.problem
     sd = scales(problem)
     problem.reference = reference_draws(problem, sd)
     if given:
         return given
-    if name not in ITERATIONS:
+    if algorithm not in ITERATIONS:
         known = ", ".join(ITERATIONS)
-        raise DpmcError(f"hyperparameters: {name} needs some to begin with; there are first ones for {known}")
+        needed = f"{algorithm} needs some to begin with; there are first ones for {known}"
+        raise DpmcError(f"hyperparameters: {needed}")
     step = 2.4 / math.sqrt(problem.dimension) * sd
-    ratio_clip, gradient_clip = _clip_bounds(problem, step, gradients=name in ("dp-hmc", "dp-mala"))
-    clips: dict[str, Any]
-    if name in ("dp-hmc", "dp-mala"):
-        clips = {"clip_l": ratio_clip, "clip_g": gradient_clip, "mass": _rounded(1.0 / sd**2)}
-        steps = {"steps": 5} if name == "dp-hmc" else {}
-        lengths = {"step_size": 0.4 if steps else 1.0}
+    gradients = algorithm in ("dp-hmc", "dp-mala")
+    ratio_clip, gradient_clip = _clip_bounds(problem, step, gradients)
+    if gradients:
+        fixed = {"clip_l": ratio_clip, "clip_g": gradient_clip, "mass": _rounded(1.0 / sd**2)}
+        steps = {"steps": 5} if algorithm == "dp-hmc" else {}
+        lengths: dict[str, Any] = {"step_size": 0.4 if steps else 1.0}
         distance = lengths["step_size"] * steps.get("steps", 1) * math.sqrt((sd**2).sum())
         taus = {"tau_l": 1.0, "tau_g": 3.0}
     else:
-        clips, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
+        fixed, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
         distance = math.sqrt((step**2).sum())
     scale = 1.0
     for _ in range(3):  # iterations are proportional to the squared noise multiplier
         taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
-        allowed = with_setting(cell, {**clips, **steps, **lengths, **taus}).budget_iterations or 0
-        scale = math.sqrt(ITERATIONS[name] / (cell.chains * max(allowed, 1)))
+        cell = make({**fixed, **steps, **lengths, **taus})
+        scale = math.sqrt(ITERATIONS[algorithm] / (cell.chains * max(cell.budget_iterations or 0, 1)))
     tau = taus.get("tau", taus.get("tau_l", 1.0))
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
-    shorter = min(1.0, NOISE / noise)
-    lengths = {key: _rounded(shorter * np.asarray(value)) for key, value in lengths.items()}
-    return {**taus, **steps, **lengths, **clips}
+    # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
+    lengths = {key: _rounded(min(1.0, NOISE / noise) * np.asarray(value)) for key, value in lengths.items()}
+    return {**taus, **steps, **lengths, **fixed}
 
 
 def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:

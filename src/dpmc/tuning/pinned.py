@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.sampling.cell import Cell
 from dpmc.studies import (
     Study,
     build_algorithm,
@@ -37,44 +36,38 @@ def pinned(
     Raises DpmcError for missing or wrong hyperparameters.
     """
     given = pinned_hyperparameters(study, model, method)
-    tried: str | dict[str, Any]
-    if problem is not None:
-        cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
-        tried = _tried(study, cell, progress)
-    else:
+    about: dict[str, Any] = {"study": study.name, "model": model, "method": method}
+    about |= {"mode": study.tuning.mode, "hyperparameters": given.values}
+    if problem is None:
         dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
         build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
         why = "without a budget there is nothing to tune against"
         if study.tuning.mode == "none":
             why = "the study takes its settings as they are"
-        tried = f"not tried: {why}"
-    about = {"study": study.name, "model": model, "method": method, "mode": study.tuning.mode}
-    return {**about, "hyperparameters": given.values, "tried": tried}
+        return {**about, "tried": f"not tried: {why}"}
 
-
-def _tried(study: Study, cell: Cell, progress: Progress | None) -> dict[str, Any]:
-    """Run a cell on tuning data; return its results."""
     from dpmc.data.chain_files import ChainFile
     from dpmc.metrics.cell import seed_metrics
-    from dpmc.sampling.loop import sample
+    from dpmc.sampling.loop import sample  # numba is slow to import
 
+    cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
     runs = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in runs], cell.problem)
+    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in runs], problem)
     medians = medians_of(rows)
-    fraction = clip_fraction(medians)
-    clipping = "not known: no iterations"
+    fraction, clipping = clip_fraction(medians), "not known: no iterations"
     if fraction is not None:
         what = "log ratios" if "ratio_clip_fraction" in medians else "gradients"
         verdict = "passes" if fraction < CLIP_LIMIT else "fails"
         clipping = f"{verdict}: {fraction:.4f} of {what} clipped, the rule is fewer than {CLIP_LIMIT:g}"
-    return {
-        "data": cell.problem.dataset,
+    tried = {
+        "data": problem.dataset,
         "epsilon": cell.epsilon,
         "seeds": study.tuning.seeds,
         "medians": medians,
         "clipping": clipping,
         "status": sorted({str(row["value"]) for row in rows if row["metric"] == "status"}),
     }
+    return {**about, "tried": tried}
 
 
 def medians_of(rows: list[Row]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms import FREE
+from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import Progress
@@ -85,6 +87,8 @@ DECLARED = (
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
 REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
+
+OBJECTIVE = operator.attrgetter("objective")  #: of a trial: the best has the least, the first of equal ones
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
@@ -153,23 +157,6 @@ class Task:
         """Return the cell with these free hyperparameters; all settings have equal random numbers."""
         return replace(self.make({**self.pinned, **setting}), streams="names")
 
-    def refusal(self, setting: dict[str, Any]) -> tuple[Cell | None, float, str]:
-        """Return the cell of a setting, and objective and verdict if it cannot be chosen; else 0.0 and "ok".
-
-        Iterations follow from the accountant, so that this needs no chains.
-        """
-        try:
-            cell = self.cell(setting)
-            iterations = cell.allowed_iterations()
-            cell.releases()  # raises if a guarantee cannot be given
-        except DpmcError as error:
-            return None, REFUSED, f"refused: {error}"
-        if iterations < LEAST_ITERATIONS:
-            return cell, TOO_FEW - iterations / LEAST_ITERATIONS, f"too few iterations: {iterations}"
-        if cost(cell) > self.longest:
-            return cell, REFUSED, f"refused: {iterations} iterations take too long"
-        return cell, 0.0, "ok"
-
     def try_out(
         self, number: int, stage: str, setting: dict[str, Any], seeds: range, best: Trial | None = None
     ) -> Trial:
@@ -179,38 +166,44 @@ class Task:
         from dpmc.sampling.loop import sample  # numba is slow to import
 
         began = time.process_time()
-        cell, objective, verdict = self.refusal(setting)
-        trial = Trial(number, stage, setting, objective, verdict, 0)
-        if cell is None or verdict != "ok":
-            return trial
+        trial = Trial(number, stage, setting, REFUSED, "", 0)
+        # Iterations follow from the accountant: what cannot be chosen is known before any chain runs.
+        try:
+            cell = self.cell(setting)
+            iterations = cell.allowed_iterations()
+            cell.releases()  # raises if a guarantee cannot be given
+        except DpmcError as error:
+            return replace(trial, verdict=f"refused: {error}")
+        if iterations < LEAST_ITERATIONS:
+            objective = TOO_FEW - iterations / LEAST_ITERATIONS
+            return replace(trial, objective=objective, verdict=f"too few iterations: {iterations}")
+        if cost(cell) > self.longest:
+            return replace(trial, verdict=f"refused: {iterations} iterations take too long")
+
         pilot = PILOT_SEEDS if stage == "search" else len(seeds)
         runs: list[Chains] = []
         rows: list[Row] = []
         for part in filter(len, (seeds[:pilot], seeds[pilot:])):
-            if runs and _hopeless(trial, best):
+            if runs and hopeless(trial, best):
                 trial = replace(trial, verdict=f"given up after {len(runs)} seeds: {trial.verdict}")
                 break
             chains = sample(cell, list(part))
             runs += chains
             rows += seed_metrics([ChainFile.of(run, {"study": self.study}) for run in chains], self.problem)
-            trial = self._valued(replace(trial, seeds=len(runs)), rows)
+            medians = medians_of(rows)
+            values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
+            clipped = clip_fraction(medians) or 0.0
+            objective, verdict = medians.get("mmd", REFUSED), "ok"
+            if len(values) < len(runs):
+                objective, verdict = REFUSED, "no MMD for some seeds"
+            elif clipped >= CLIP_LIMIT and self.algorithm not in CLIP_IS_GIVEN:
+                objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
+            measured: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
+            trial = Trial(number, stage, setting, objective, verdict, len(runs), values=values, **measured)
         if stage == "final":
             halves = (second_half(run.draws, run.draws.shape[1]) for run in runs)
             trial = replace(trial, means=[half.mean(axis=(0, 1)).tolist() for half in halves])
         return replace(trial, seconds=time.process_time() - began)
-
-    def _valued(self, trial: Trial, rows: list[Row]) -> Trial:
-        """Return a trial with the results of chains with these metrics."""
-        medians = medians_of(rows)
-        values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
-        clipped = clip_fraction(medians) or 0.0
-        objective, verdict = medians.get("mmd", REFUSED), "ok"
-        if len(values) < trial.seeds:
-            objective, verdict = REFUSED, "no MMD for some seeds"
-        elif clipped >= CLIP_LIMIT and self.algorithm not in CLIP_IS_GIVEN:
-            objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
-        results: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
-        return replace(trial, objective=objective, verdict=verdict, values=values, **results)
 
     def key(self, seeds: int) -> str:
         """Return a hash of everything that determines the trials of a search, except their number."""
@@ -237,6 +230,10 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
     A user's model without one starts from a first setting, and all of it is free.
     """
     how, epsilon = study.method(method), study.model(model).tuning_epsilon
+
+    def make(values: dict[str, Any]) -> Cell:
+        return make_cell(study, problem, method, epsilon, given._replace(values=values))
+
     try:
         given = pinned_hyperparameters(study, model, method)
         free = free_hyperparameters(study, model, method)
@@ -245,16 +242,8 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        cell = Cell(
-            problem=problem,
-            method=how.algorithm,
-            algorithm=None,  # type: ignore[arg-type]  # each trial has its own
-            epsilon=epsilon,
-            delta=study.delta_for(problem.n),
-            accountant=how.accountant,
-            chains=study.chains,
-        )
-        given = Hyperparameters(first_setting(cell, {}), "hyperparameters")
+        given = Hyperparameters({}, "hyperparameters")
+        given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in FREE[how.algorithm] if name in given.values)
     return Task(
         study=study.name,
@@ -263,7 +252,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
         algorithm=how.algorithm,
         free=free,
         pinned=given.values,
-        make=lambda values: make_cell(study, problem, method, epsilon, given._replace(values=values)),
+        make=make,
     )
 
 
@@ -272,9 +261,13 @@ def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
 
     It starts from those `given`, else from a first setting. Sets the problem's reference draws.
     """
-    from dpmc.tuning import first_setting  # numba is slow to import
+    from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-    pinned = first_setting.first_setting(cell, given)
+    def make(values: dict[str, Any]) -> Cell:
+        algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
+        return replace(cell, algorithm=algorithm)
+
+    pinned = first_setting(cell.method, cell.problem, given, make)
     return Task(
         study="",
         model=cell.problem.label,
@@ -282,7 +275,7 @@ def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
         algorithm=cell.method,
         free=tuple(name for name in FREE[cell.method] if name in pinned),
         pinned=pinned,
-        make=lambda values: first_setting.with_setting(cell, values),
+        make=make,
     )
 
 
@@ -324,7 +317,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     return float(biases[worst]), float(errors[worst]), verdict
 
 
-def _hopeless(trial: Trial, best: Trial | None) -> bool:
+def hopeless(trial: Trial, best: Trial | None) -> bool:
     """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
         return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
@@ -444,7 +437,7 @@ def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress
 
 def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
-    ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=_rank)
+    ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
     others = {str(t.setting): t.setting for t in ranked if t.setting != task.start}
     settings = [task.start, *others.values()][: 1 + MOST_FINALISTS]
     finals: list[Trial] = []
@@ -462,23 +455,18 @@ def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progr
     return finals
 
 
-def _rank(trial: Trial) -> tuple[float, int]:
-    """Return the sort key of trials: the best first, of equal ones the first."""
-    return trial.objective, trial.number
-
-
 def _result(task: Task, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
     """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
     tried = known.stage("search")[:trials]
     feasible = [trial for trial in finals if trial.feasible]
     if not feasible:
         failed = finals if any(trial.feasible for trial in tried) else tried
-        closest = min(failed, key=_rank)
+        closest = min(failed, key=OBJECTIVE)
         raise DpmcError(
             f"search: {task.model} {task.method}: none of {len(failed)} settings is feasible; "
             f"the closest, {closest.setting}: {closest.verdict}"
         )
-    chosen, pinned = min(feasible, key=_rank), finals[0]
+    chosen, pinned = min(feasible, key=OBJECTIVE), finals[0]
     # Within 5 % (in logs) of the edge of the range searched.
     factors = {name: np.ravel(chosen.setting[name])[0] / np.ravel(task.start[name])[0] for name in task.free}
     at_bound = [name for name, x in factors.items() if abs(math.log(x)) > 0.95 * math.log(FACTOR)]

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Table:
         self.path = path
         self.set_aside: Path | None = None  #: file to which trials of another search were moved
         head = f"{BEGINNING}{key}\n{COLUMNS}"
-        text = _text(path) if path.exists() else ""
+        text = path.read_text(errors="replace") if path.exists() else ""
         if not text.startswith(head):
             if not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
                 rule = "is no table of trials, and would be overwritten; name another file"
@@ -77,10 +77,8 @@ class Table:
             else:
                 with replacing(path) as temporary:
                     temporary.write_text(head)
-            text = _text(path)
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            os.truncate(path, len(whole.encode()))  # truncating, unlike rewriting, cannot lose complete lines
+        # Truncating, unlike rewriting, cannot lose complete lines.
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         self.trials = read(path)
 
     def _aside(self, key: str) -> Path:
@@ -111,24 +109,21 @@ class Table:
 
 @contextmanager
 def open_table(path: Path, key: str) -> Iterator[Table]:
-    """Open the table of a search with a lock; another process waits for it.
+    """Open the table of a search; another process that opens it waits, if the file system has locks.
 
-    Raises DpmcError if the file is not such a table or is damaged, and if it cannot be locked.
+    Raises DpmcError if the file is not such a table or is damaged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # The lock has a file of its own, since the table may be moved.
     with open(path.with_name(f".{path.name}.lock"), "w") as file:
-        try:
+        with suppress(OSError):
             lock(file, f"{path}: waiting for another process at work on this search")
-        except OSError as error:
-            rule = f"cannot be locked ({error.strerror}); name a --table elsewhere"
-            raise DpmcError(f"{path}: {rule}") from None
         yield Table(path, key)
 
 
 def read(path: Path) -> list[Trial]:
     """Read the trials of a table on disk; raise DpmcError for a row that cannot be read."""
-    lines = [line for line in _text(path).splitlines() if not line.startswith("#")]
+    lines = [line for line in path.read_text(errors="replace").splitlines() if not line.startswith("#")]
     trials = []
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
@@ -138,10 +133,3 @@ def read(path: Path) -> list[Trial]:
             rule = f"line {number} is damaged; remove it and those after it, or the file"
             raise DpmcError(f"{path}: {rule}") from None
     return trials
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except UnicodeDecodeError:
-        raise DpmcError(f"{path}: is no table of trials") from None

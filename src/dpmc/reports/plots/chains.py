@@ -5,12 +5,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
-from dpmc.data.problem import Problem
 from dpmc.metrics.cell import second_half
 from dpmc.reports.plots.selection import CellKey
-from dpmc.studies import Study, definition_of, read_rows
+from dpmc.studies import Study
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,13 +34,3 @@ def kept_draws(path: Path) -> Floats:
     iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
     kept = second_half(np.asarray(chain.draws), iterations, thin)
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
-
-
-def problem_of(study: Study, label: str) -> Problem:
-    """Return the problem of a study's model: the same rows and start points as its chains have."""
-    spec = study.models[label]
-    if spec.rows_file is None:
-        return datasets.build(label, spec.model, spec.data, spec.n, start=spec.start)
-    rows = read_rows(study, label, spec.rows_file)
-    own = datasets.from_rows(label, spec.model, spec.data, rows, definition=definition_of(study, label))
-    return datasets.with_exact_posterior(own)

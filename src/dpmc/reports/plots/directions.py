@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from dpmc.data.problem import Problem
 from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.chains import Floats, chain_paths, kept_draws, problem_of
+from dpmc.reports.plots.chains import Floats, chain_paths, kept_draws
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, pairs_of
-from dpmc.studies import Study
+from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import Axis, FigureKeys
 
 
@@ -43,7 +43,7 @@ def draw(given: Given) -> Figure:
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)
     figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
-        problem, look = problem_of(study, cell[0]), looks[cell[1]]
+        problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
         layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
         boxes = _ratios(given, cell, problem)
         bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}

@@ -12,8 +12,9 @@ from dpmc.base import AffineModel
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
 from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.chains import Floats, problem_of
+from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import models_of
+from dpmc.studies import problem_of
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -29,7 +30,7 @@ READS_NOTHING = True  # data and posteriors are made anew
 def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model of two parameters that has exact draws."""
     how, study = given.declared, given.study
-    problems = [problem_of(study, label) for label in models_of(study, how.models)]
+    problems = [problem_of(study, label, exact=True) for label in models_of(study, how.models)]
     problems = [
         p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)
     ]

@@ -11,10 +11,10 @@ from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.chains import Floats, chain_path, chain_paths, kept_draws, problem_of
+from dpmc.reports.plots.chains import Floats, chain_path, chain_paths, kept_draws
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of
-from dpmc.studies import Study
+from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import FigureKeys
 
 #: run by MMD -> its line
@@ -44,7 +44,7 @@ def draw(given: Given) -> Figure:
     import seaborn  # takes more than a second
 
     cells, results = cells_of(given.study, given.declared), Results.of_study(given.metrics, given.study)
-    surface = exact_surface(problem_of(given.study, cells[0][0]))
+    surface = exact_surface(problem_of(given.study, cells[0][0], exact=True))
     density = np.exp(surface.values)
     region = {"colors": [style.INK], "linewidths": list(REGIONS.values()), "linestyles": "solid"}
     figure, panels = layout.panels(5 * len(cells), len(cells), 1.3, sharex="row", sharey="row")

@@ -15,11 +15,11 @@ from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
 from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.chains import Floats, problem_of
+from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.maps import DARKEST, START, Surface
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
-from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters
+from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters, problem_of
 
 METHOD = "dp-hmc"
 EPSILON = 1.0
@@ -39,7 +39,7 @@ READS_NOTHING = True  # the trajectory is made anew
 def draw(given: Given) -> Figure:
     """Return the figure: twelve frames of the trajectory on the study's circle, and of the published one."""
     label = models_of(given.study, ("circle",))[0]
-    problem = problem_of(given.study, label)
+    problem = problem_of(given.study, label, exact=True)
     points = trajectory(given.study, label, problem)
     path = given.published / "hmc_trajectory.csv"
     known = pd.read_csv(path) if given.declared.published and path.is_file() else None
