@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dpmc.metrics.table import FEW_ITERATIONS, Results
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
@@ -22,30 +22,12 @@ from dpmc.studies.figures import FigureKeys
 LETTER = 4.4  # points that a letter of a note takes
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
 TUNED_AT = "#FFEFC2"  # band of the ε that hyperparameters were searched at
-OF_EXACT_SAMPLES = {"mmd", "mean_error"}  # metrics that exact samples have, too
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
     """Return the models drawn as boxes and those beside them; no files."""
     pairs = pairs_of(study, how)
     return list(dict.fromkeys(model for model, _ in [*pairs, *pairs.values()])), []
-
-
-def common_caption(study: Study, how: FigureKeys) -> str:
-    """Return what the captions of all figures of this kind say of their marks."""
-    sentences = [
-        f"Boxes: quartiles and median over {study.seeds} independent runs; whiskers end at the last run "
-        "within 1.5 interquartile ranges of the box, runs beyond them are drawn singly."
-    ]
-    if how.published:
-        sentences.append(f"Slim bars: published quartiles and median ({how.published}).")
-    if how.beside:
-        sentences.append(f"Hollow slim bars: quartiles and median of our runs, {how.beside}.")
-    if OF_EXACT_SAMPLES & set(how.metric):
-        sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
-    if study.epsilon_kind == "total":
-        sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")
-    return " ".join(sentences)
 
 
 @style.context()
@@ -60,7 +42,8 @@ def draw(given: Given) -> Figure:
     panels = [(model, metric) for model in partners for metric in how.metric]
     most = max(len(study.models[model].epsilons) * len(methods) for model, methods in partners.items())
     columns = min(how.columns or (2 if most <= SLOTS_PER_COLUMN else 1), len(panels))
-    figure, places = layout.panels(len(panels), columns, 2.1, sharey=how.y.share)
+    row = 2.1 if len(panels) <= 3 * columns else 1.85  # all on a page
+    figure, places = layout.panels(len(panels), columns, row, sharey=how.y.share)
 
     # A method that is not the published algorithm, and whose name does not say so, has a star.
     variants = {label: results.variants.get(label, "").partition(": ")[0] for label in looks}
