@@ -38,7 +38,7 @@ class Shown:
     y: Axis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """The line of a method in a panel; `points` (4, number) has rows x, median, lower and upper quartile."""
 
@@ -132,12 +132,11 @@ def draw(
         if not same_x or index + columns >= len(panels):
             name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
             axes.set_xlabel(panel.x.label or name)
-    entries |= further or {}
     entries |= marks.exact_samples(max(len(results.baselines(p.model, p.metric)) for p in panels))
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    layout.legend(figure, entries)
+    layout.legend(figure, entries | (further or {}))
     return figure
 
 
@@ -146,6 +145,7 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> N
     along = panel.x.of in ALONG
     at_values = panel.x.of == "epsilon" or (panel.x.at is not None and not along)
     spreads = any((curve.points[3] > curve.points[2]).any() for curve in shown)
+    placed = [curve for curve in shown if np.isfinite(curve.points[0]).any()]
     for index, curve in enumerate(shown):
         # a dashed line on a full one: both are seen
         look = {**curve.look.line2d, "zorder": 3 if curve.look.line == style.SOLID else 4}
@@ -158,15 +158,14 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> N
                 band = {"color": curve.look.colour, "alpha": 0.15, "linewidth": 0.0}
                 axes.fill_between(x, low, high, step="post" if steps else None, **band, zorder=1)
             continue
-        finite = np.isfinite(x)
-        for across in median[~finite]:
+        for across in median[np.isinf(x)]:
             axes.axhline(across, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
-        if finite.any():
-            x, median, low, high = curve.points[:, finite]
+        if curve in placed:
+            x, median, low, high = curve.points[:, np.isfinite(x)]
             spread = (median - low, high - median)
             points = axes.errorbar(x, median, yerr=spread, elinewidth=0.9, ecolor=curve.look.colour, **look)
             if at_values and spreads:  # beside each other; the data keep their values
-                shift = ASIDE * (index - (len(shown) - 1) / 2) / 72
+                shift = ASIDE * (placed.index(curve) - (len(placed) - 1) / 2) / 72
                 aside = axes.transData + ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
                 for artist in points.get_children():
                     artist.set_transform(aside)
