@@ -51,13 +51,15 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {
         look.title + "*" * (label in stars): marks.patch(look) for label, look in looks.items()
     }
-    for axes, (model, metric) in zip(places, panels, strict=True):
+    for index, (axes, (model, metric)) in enumerate(zip(places, panels, strict=True)):
         # A pair has the name of the one whose label is shorter.
         beside, _ = next(iter(partners[model].values()))
         name = style.model_name(study, min(model, beside, key=len), how.titles)
         what = how.titles.get(metric) or style.metric_title(metric)
         title = name if len(how.metric) == 1 else f"{name}: {what}" if len(partners) > 1 else what
         entries |= _draw_panel(axes, title, given, results, (model, metric), partners[model], looks)
+        if index % columns == 0 or not how.y.share:
+            axes.set_ylabel(how.y.label or style.metric_label(metric))
     for axes in places[-columns:]:
         axes.set_xlabel(how.x.label or style.budget_label(study))
     layout.legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
@@ -113,7 +115,6 @@ def _draw_panel(
         layout.band(axes, group, TUNED_AT)
         axes.get_xticklabels()[group].set_fontweight("bold")
         entries["ε of the search"] = Patch(facecolor=TUNED_AT)
-    axes.set_ylabel(how.y.label or style.metric_label(metric))
     layout.scale_y(axes, how.y)
     for line in how.lines:
         if line.metric in ("", metric) and line.at <= axes.get_ylim()[1]:

@@ -48,7 +48,8 @@ def _of_lines(study: Study, how: FigureKeys, metrics: set[str], methods: list[st
     sentences, across = [], {panel.x.of if panel.x else how.x.of for panel in how.panels} or {how.x.of}
     runs = f"{study.seeds} independent runs"
     if metrics - OF_CELLS and across - {*ALONG}:
-        sentences.append(f"Points: medians over {runs}; upright bars: their quartiles.")
+        beside = ", beside each other at one ε" if "epsilon" in across else ""
+        sentences.append(f"Points: medians over {runs}; upright bars: their quartiles{beside}.")
     if across & {*ALONG}:
         bands = "; bands: their quartiles" if "epsilon_total" in across else ""
         sentences.append(f"Lines along chains: medians over {runs}{bands}.")

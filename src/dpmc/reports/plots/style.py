@@ -192,8 +192,8 @@ def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
         shades = np.linspace(*SHADES, len(labels) + plain)
         if plain:  # the shade nearest to the algorithm's own is taken
             shades = np.delete(shades, np.argmin(np.abs(shades)))
-        if len(labels) == 1:
-            shades = [SHADES[1]] if plain else [0.0]
+        elif len(labels) == 1:
+            shades = np.zeros(1)
         for label, shade in zip(labels, shades, strict=True):
             colour = mixed(base.colour, "#FFFFFF" if shade > 0 else "#000000", abs(float(shade)))
             title = titled(label, algorithm, base.title)
