@@ -1,12 +1,12 @@
 """What the captions of all figures of a kind say of their marks: numbers of runs, bars, dashes, bands."""
 
 from dpmc.metrics.table import FEW_ITERATIONS
-from dpmc.reports.plots.lines import ALONG
 from dpmc.reports.plots.selection import named
 from dpmc.reports.plots.style import DASHED, LINES, SOLID, VARIANTS, line_way
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
+ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 OF_EXACT_SAMPLES = {"mmd", "mean_error"}  # metrics that exact samples have, too
 OF_CELLS = {"budget_iterations", "epsilon_spent_tight"}  # metrics that are the same for all runs of a cell
 GUIDED = (

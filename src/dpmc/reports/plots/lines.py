@@ -6,7 +6,7 @@ What is drawn at ε = ∞ has no place on the axis: a line across.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,6 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
+from dpmc.reports.plots.captions import ALONG
 from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
@@ -22,7 +23,6 @@ from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
-ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 ASIDE = 3.0  # points between the marks of two methods at one value
 
 
@@ -140,35 +140,45 @@ def draw(
     return figure
 
 
+def _draw_chains(axes: Axes, curve: Curve, index: int, band: bool, steps: bool) -> None:
+    """Draw a curve along chains: many points, and sparse markers, kept apart by the curve's index."""
+    x, median, low, high = curve.points
+    drawn = "steps-post" if steps else "default"
+    axes.plot(x, median, **curve.look.line2d, drawstyle=drawn, markevery=(0.03 * (index % 7), 0.24))
+    if band:
+        step: Literal["post"] | None = "post" if steps else None
+        axes.fill_between(x, low, high, step=step, color=curve.look.colour, alpha=0.15, lw=0.0, zorder=1)
+
+
+def _draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
+    """Draw a curve of cells with upright bars, so many points aside; at ε = ∞ a line across."""
+    # a dashed line on a full one: both are seen
+    look = {**curve.look.line2d, "zorder": 3 if curve.look.line == style.SOLID else 4}
+    finite = np.isfinite(curve.points[0])
+    for across in curve.points[1, ~finite]:
+        axes.axhline(across, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
+    if finite.any():
+        x, median, low, high = curve.points[:, finite]
+        spread = (median - low, high - median)
+        drawn = axes.errorbar(x, median, yerr=spread, elinewidth=0.9, ecolor=curve.look.colour, **look)
+        shift = ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+        for artist in drawn.get_children():  # the data keep their values
+            artist.set_transform(axes.transData + shift)
+
+
 def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
-    along = panel.x.of in ALONG
+    along, total = panel.x.of in ALONG, panel.x.of == "epsilon_total"
     at_values = panel.x.of == "epsilon" or (panel.x.at is not None and not along)
     spreads = any((curve.points[3] > curve.points[2]).any() for curve in shown)
-    placed = [curve for curve in shown if np.isfinite(curve.points[0]).any()]
+    # marks at one value stand beside each other, where there are bars that would cover each other
+    placed = [curve for curve in shown if np.isfinite(curve.points[0]).any()] if at_values and spreads else []
     for index, curve in enumerate(shown):
-        # a dashed line on a full one: both are seen
-        look = {**curve.look.line2d, "zorder": 3 if curve.look.line == style.SOLID else 4}
-        x, median, low, high = curve.points
-        if along:  # many points, and sparse markers, which are kept apart
-            steps = panel.x.of == "epsilon_total" and len(panel.methods) > 1  # the best so far
-            look["drawstyle"] = "steps-post" if steps else "default"
-            axes.plot(x, median, **look, markevery=(0.03 * (index % 7), 0.24))
-            if panel.x.of == "epsilon_total":
-                band = {"color": curve.look.colour, "alpha": 0.15, "linewidth": 0.0}
-                axes.fill_between(x, low, high, step="post" if steps else None, **band, zorder=1)
-            continue
-        for across in median[np.isinf(x)]:
-            axes.axhline(across, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
-        if curve in placed:
-            x, median, low, high = curve.points[:, np.isfinite(x)]
-            spread = (median - low, high - median)
-            points = axes.errorbar(x, median, yerr=spread, elinewidth=0.9, ecolor=curve.look.colour, **look)
-            if at_values and spreads:  # beside each other; the data keep their values
-                shift = ASIDE * (placed.index(curve) - (len(placed) - 1) / 2) / 72
-                aside = axes.transData + ScaledTranslation(shift, 0, axes.figure.dpi_scale_trans)
-                for artist in points.get_children():
-                    artist.set_transform(aside)
+        if along:  # of several methods the best so far
+            _draw_chains(axes, curve, index, band=total, steps=total and len(panel.methods) > 1)
+        else:
+            place = placed.index(curve) - (len(placed) - 1) / 2 if curve in placed else 0.0
+            _draw_cells(axes, curve, ASIDE * place)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:
