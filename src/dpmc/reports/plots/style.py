@@ -156,12 +156,12 @@ METRIC_NAMES: dict[str, tuple[str, ...]] = {
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
+    r"clipping-(?:2d|10d|banana|gauss)": "clipping without privacy",
     r"tight": "tight accounting",
     r"thesis": "thesis's accounting",
     r"tuned": "tuned",
     r"published": "as published",
     r"as-coded": "as implemented",
-    r"clipping-(?:2d|10d|banana|gauss)": "clipping without privacy",
     r"corrected": "corrected",
     r"inverted": "sensitivity inverted",
     r"reused": "reuses gradients",
