@@ -117,3 +117,12 @@ def test_a_broken_table_is_one_line(made):
     (results / "dp-fast-mh/speed.csv").write_text("study,model\n")
     with pytest.raises(DpmcError, match="'method' is missing"):
         drawn("mixture", study, results)
+
+
+def test_captions_say_how_many_runs_and_what_is_dashed() -> None:
+    names = ("mixture", "variants", "equal-budget")
+    mixture, variants, totals = (plots.caption(name, real_study()) for name in names)
+    assert "medians over 5 independent runs" in mixture and "Dashed, hollow: as published." in mixture
+    assert "Dotted" not in mixture and "Dotted, hollow: as implemented." in variants
+    assert "Lines across: without privacy." in mixture and "bands: their quartiles" in totals
+    assert "Points" not in totals and "across" not in totals

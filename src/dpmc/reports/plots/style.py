@@ -206,14 +206,16 @@ def of_pairs(
 ) -> dict[str, MethodStyle]:
     """Return method -> style for the boxes of a figure (`selection.pairs_of`), named by its titles first.
 
-    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`.
+    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`; the only one
+    of its algorithm looks like the algorithm.
     """
-    looks = method_styles(study.methods)
-    shorter = {method: min(method, other, key=len) for (_, method), (_, other) in pairs.items()}
-    return {
-        method: replace(looks[label], title=titles.get(method) or looks[label].title)
-        for method, label in shorter.items()
-    }
+    looks, styles = method_styles(study.methods), {}
+    shown = [study.methods[method].algorithm for method in dict.fromkeys(method for _, method in pairs)]
+    for (_, method), (_, other) in pairs.items():
+        look, algorithm = looks[min(method, other, key=len)], study.methods[method].algorithm
+        plain = STYLES.get(algorithm, look) if shown.count(algorithm) == 1 else look
+        styles[method] = replace(plain, title=titles.get(method) or look.title)
+    return styles
 
 
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
