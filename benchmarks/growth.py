@@ -1,26 +1,31 @@
 """Measure the time of a clipped sum against rows n and parameters d; draw the figure of performance.md.
 
-    python benchmarks/growth.py
+    python benchmarks/growth.py [--draw]
 
+Ten minutes on an idle machine; `--draw`: from the table of the last time, beside the figure.
 Flat banana, 40 chains at posterior draws; bounds clip 1 % of the log ratios and 20 % of the gradients.
 """
 
+import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 from measuring import CHAINS, ROOT, Moves, gradient_seconds, ratio_seconds, table, walk
 
 from dpmc.evaluators.affine import AffineEvaluator
 from dpmc.models.banana import Banana
+from dpmc.reports.plots import layout, style
 
 FIGURE = ROOT / "docs" / "explanation" / "performance-growth.png"
 SERIES = {
     "rows n, d = 2": [(10**e, 2) for e in range(3, 8)],
     "rows n, d = 10": [(10**e, 10) for e in range(3, 7)],
-    "parameters d, n = 100000": [(10**5, d) for d in (2, 3, 5, 10, 20, 30, 50)],
+    "parameters d, n = 100,000": [(10**5, d) for d in (2, 3, 5, 10, 20, 30, 50)],
 }
-STYLES = {"log ratio, one component": "C2", "log ratio": "C0", "gradient": "C3"}
+#: kind of sum -> the algorithm that needs it, whose line it has
+STYLES = {"log ratio, one component": "dp-penalty-guided", "log ratio": "dp-penalty", "gradient": "dp-hmc"}
 
 
 def measure(n: int, d: int) -> dict[str, float]:
@@ -55,43 +60,43 @@ def gradient_bound(theta: np.ndarray, model: Banana, statistics: np.ndarray) -> 
 
 
 def main() -> None:
-    """Print the slopes, draw the figure."""
-    found = {name: {size: measure(*size) for size in sizes} for name, sizes in SERIES.items()}
-    rows = []
-    for name, by in found.items():
-        x = sizes_of(name, by)
+    """Measure, unless there is a table to draw; print the slopes, draw the figure."""
+    if sys.argv[1:] != ["--draw"]:
+        sizes = dict.fromkeys(size for sizes in SERIES.values() for size in sizes)
+        rows = [(n, d, kind, time) for n, d in sizes for kind, time in measure(n, d).items()]
+        columns = ["n", "d", "sum", "microseconds"]
+        pd.DataFrame(rows, columns=columns).to_csv(FIGURE.with_suffix(".csv"), index=False)
+    times = pd.read_csv(FIGURE.with_suffix(".csv")).set_index(["sum", "n", "d"])["microseconds"]
+    slopes = []
+    for name, sizes in SERIES.items():
+        x = sizes_of(name)
         for kind in STYLES:
-            y = [one[kind] for one in by.values()]
-            slopes = [float(np.polyfit(np.log(x[-k:]), np.log(y[-k:]), 1)[0]) for k in (len(x), 2)]
-            rows.append([f"{name}: {x[0]} to {x[-1]}", kind, y[0], y[-1], *slopes])
-    table(("grows", "sum", "first, µs", "last, µs", "slope of log time", "of the last two"), rows)
-    draw(found)
+            y = times[kind][sizes].tolist()
+            both = [float(np.polyfit(np.log(x[-k:]), np.log(y[-k:]), 1)[0]) for k in (len(x), 2)]
+            slopes.append([f"{name}: {x[0]} to {x[-1]}", kind, y[0], y[-1], *both])
+    table(("grows", "sum", "first, µs", "last, µs", "slope of log time", "of the last two"), slopes)
+    style.save(draw(times), FIGURE)
 
 
-def sizes_of(name: str, by: dict[tuple[int, int], Any]) -> list[int]:
+def sizes_of(name: str) -> list[int]:
     """Return the sizes that vary in a series."""
-    return [size[name.startswith("parameters")] for size in by]
+    return [size[name.startswith("parameters")] for size in SERIES[name]]
 
 
-def draw(found: dict[str, Any]) -> None:
-    """Draw time against n and against d, on logarithmic axes."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 3, figsize=(9.0, 3.2), sharey=True, layout="constrained")
-    for ax, (name, by) in zip(axes, found.items(), strict=True):
-        for kind, color in STYLES.items():
-            ax.loglog(sizes_of(name, by), [one[kind] for one in by.values()], color, marker=".", label=kind)
-        ax.set_xlabel(name)
-        if name.startswith("parameters"):
-            ax.set_xticks(sizes_of(name, by), map(str, sizes_of(name, by)))
-        ax.minorticks_off()
-        ax.grid(alpha=0.3)
-    axes[0].set_ylabel("µs per sum and chain")
-    axes[0].legend(frameon=False, fontsize="small")
-    figure.savefig(FIGURE, dpi=110)
+@style.context()
+def draw(times: pd.Series) -> Figure:
+    """Return time against n and against d, on logarithmic axes."""
+    figure, panels = layout.panels(len(SERIES), 3, 2.1, sharey=True)
+    for axes, (name, sizes) in zip(panels, SERIES.items(), strict=True):
+        for kind, look in STYLES.items():
+            axes.plot(sizes_of(name), times[kind][sizes], **style.STYLES[look].line2d)
+        axes.set_xlabel(name)
+        layout.logarithmic(axes, "x")
+        layout.logarithmic(axes, "y")
+        axes.grid(True)
+    panels[0].set_ylabel("µs per sum and chain")
+    layout.legend(figure, {kind: style.STYLES[look].line2d for kind, look in STYLES.items()})
+    return figure
 
 
 if __name__ == "__main__":

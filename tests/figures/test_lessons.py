@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.stats import norm
 
-from dpmc.data import datasets
 from dpmc.reports.plots import lessons, style
 from dpmc.studies import Study, load_study
-from dpmc.tuning import reach
 
 MARKERS = [style.STYLES[method].marker for method in ("dp-hmc", "dp-penalty")]
 STUDY = """
@@ -71,28 +67,3 @@ def test_models_are_ordered_by_dimension_then_budget(study: Study) -> None:
     assert points(figure.axes[1]) == [(0, 200), (0, 600), (1, 100), (1, 300), (2, 400), (2, 500)]
     assert [y for _, y in points(figure.axes[3])[-2:]] == pytest.approx([0.04, 0.05])
     assert [y for _, y in points(figure.axes[4])[-2:]] == pytest.approx([1.2, 1.5])
-
-
-def test_the_reach_of_a_walk_and_the_most_it_can_be() -> None:
-    problem = datasets.build("flat-banana-2d", "flat-banana-2d", "tuning", 2000, 4)
-    sd = np.sqrt(np.diag(problem.posterior_covariance))
-    mu, tau, clip = 0.8, 0.3, 2.0
-    for factor, best in ((1.0, True), (0.5, False)):
-        # A step for which the noise has the best sd, and one for which it has half of that; both are small.
-        # Of normal steps those that are accepted are shorter, by simulation.
-        step = factor * reach.BEST_NOISE_SD / (2.0 * tau * np.sqrt(2000) * clip * np.sqrt(2.0))
-        sd_of_noise = factor * reach.BEST_NOISE_SD
-        k, rate = mu**2 * 2000 * tau**2, 2.0 * norm.cdf(-0.5 * sd_of_noise)
-        summary = {"iterations": k, "acceptance_rate": rate}
-        setting = {"tau": tau, "clip": clip, "proposal_sd": step}
-        search = {"algorithm": "dp-penalty", "free": ["tau", "clip"], "pinned": dict(summary), "chosen": {}}
-        one = {"pinned": setting, "hyperparameters": setting, "search": search}
-        reach.add_reach(one, problem)
-        made = one["search"]["pinned"]
-        squares = np.random.default_rng(1).chisquare(2, 200_000) / 2.0
-        taken = norm.cdf(-0.5 * sd_of_noise * np.sqrt(squares))
-        shorter = (squares * taken).mean() / taken.mean()
-        assert made["reach"] == pytest.approx(step * np.sqrt(k * rate * shorter) / sd.max(), rel=0.01)
-        assert (made["reach"] == pytest.approx(made["most_reach"] * np.sqrt(shorter), rel=0.01)) == best
-        assert made["reach"] < made["most_reach"]
-        assert one["search"]["chosen"] == {}

@@ -63,10 +63,10 @@ def test_iterations_are_those_that_the_budget_allows() -> None:
     shown = curves(draw("tight-iterations", of, table).axes[0])
     assert len(shown) == 6
     for method in BATCH:
-        colour = style.STYLES[method].colour
+        claimed, tight = (style.line_style(of, label).colour for label in (method, f"{method}-tight"))
         least = 0.0 if method == "minibatch-penalty" else 100.0
-        assert shown[colour, True] == [(1, least), *((e, 100.0 * e**2) for e in range(2, 7))]
-        assert shown[colour, False] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
+        assert shown[claimed, True] == [(1, least), *((e, 100.0 * e**2) for e in range(2, 7))]
+        assert shown[tight, False] == [(e, 100.0 * e**2 * GAIN[method]) for e in range(1, 7)]
 
 
 def test_the_epsilon_spent_comes_from_the_table() -> None:
@@ -74,9 +74,20 @@ def test_the_epsilon_spent_comes_from_the_table() -> None:
     axes = draw("tight-spent", of, results_of(of)).axes[1]
     for method in BATCH:
         wanted = [(e, pytest.approx(e * PART_SPENT[method])) for e in range(1, 7)]
-        assert curves(axes)[style.STYLES[method].colour, True] == wanted
+        assert curves(axes)[style.line_style(of, method).colour, True] == wanted
     (diagonal,) = [line for line in axes.lines if line.get_linewidth() == lines.DIAGONAL["linewidth"]]
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+
+
+def test_cells_at_one_place_are_pooled() -> None:
+    of = two_ways(EASY[:1])
+    table = results_of(of)
+    capped = (table.method == "dp-barker-tight") & (table.metric == "epsilon_spent_tight")
+    table.loc[capped, "value"] = "0.43"
+    values = table[(table.method == "dp-barker-tight") & (table.metric == "mmd")].value.astype(float)
+    (axes,) = draw("tight-mmd-spent", of, table).axes
+    colour = style.line_style(of, "dp-barker-tight").colour
+    assert curves(axes)[colour, False] == [(0.43, pytest.approx(values.median()))] and len(values) == 120
 
 
 def test_rows_of_a_reused_method_are_the_other_study_s() -> None:

@@ -100,12 +100,6 @@ def searches(wildcards):
     ]
 
 
-def searched_data(wildcards):
-    """Return the data on which a study's searches try settings."""
-    models = dict.fromkeys(Path(found).parent.name for found in searches(wildcards))
-    return [f"data/{wildcards.study}/{model}/tuning.nc" for model in models]
-
-
 def search_found(wildcards):
     """Return the result of a search if the study's settings are searched, else nothing."""
     found = SEARCHED.format(**wildcards)

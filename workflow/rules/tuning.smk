@@ -96,7 +96,6 @@ rule lessons:
     input:
         script=f"{SCRIPTS}/lessons.py",
         found=searches,
-        data=searched_data,
     output:
         report(
             "figures/{study}/search/lessons.png",

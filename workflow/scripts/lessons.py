@@ -6,13 +6,9 @@ python workflow/scripts/lessons.py <study> <output.png> results/<study>/search/<
 import sys
 from pathlib import Path
 
-from dpmc.data.problem import read_problem
 from dpmc.reports.plots import lessons, style
 from dpmc.studies import load_study, read_yaml
-from dpmc.tuning.reach import add_reach
 
 study, output, *files = sys.argv[1:]
 results = [read_yaml(Path(name)) for name in files]
-for result in results:
-    add_reach(result, read_problem(f"data/{study}/{result['model']}/tuning.nc"))
 style.save(lessons.draw(results, load_study(study)), Path(output))

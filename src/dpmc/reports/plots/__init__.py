@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 FORMATS = ("pdf", "png", "svg")
-GUIDED = (
-    "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
-    "(GWMH)."
-)
 
 
 @dataclass(frozen=True)
@@ -74,16 +70,11 @@ def applies(name: str, study: Study) -> bool:
 
 def caption(name: str, study: Study, long: bool = False) -> str:
     """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
+    from dpmc.reports.plots import captions
+
     declared = declared_figure(study.path, name)
-    parts = [declared.caption.strip()]
-    if declared.kind == "boxes":
-        parts.append(_drawing(declared, study)[0].common_caption(study, declared))
-    if declared.kind in ("boxes", "lines", "traces") and any(
-        "guided" in spec.algorithm and (not declared.methods or {label, spec.algorithm} & {*declared.methods})
-        for label, spec in study.methods.items()
-    ):
-        parts.append(GUIDED)
-    return "\n\n".join([" ".join(parts), *([declared.text.strip()] if long and declared.text else [])])
+    short = " ".join([declared.caption.strip(), *captions.common(study, declared)])
+    return "\n\n".join([short, declared.text.strip()]) if long and declared.text else short
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[list[str], list[Path]]:

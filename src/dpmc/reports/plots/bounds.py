@@ -6,7 +6,6 @@ against the fraction of its log ratios that was clipped. Chains of the thesis's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,6 @@ from dpmc.studies.pairs import WITHOUT_PRIVACY, clip_bounds, clipping_models
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
-_Methods = Mapping[str, Mapping[float, str]]  # algorithm -> clip bound -> method
-
-EPSILON = "inf"
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
@@ -54,17 +50,15 @@ def draw(given: Given) -> Figure:
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
     results = Results.of_study(given.metrics, study)
-    algorithms = [name for name in WITHOUT_PRIVACY if name in (how.methods or WITHOUT_PRIVACY)]
     main, *others = how.metric
     shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
-    methods = {model: {name: clip_bounds(study, model)[name] for name in algorithms} for model in models}
-    tables = {model: _chains(given, results, model, methods[model]) for model in models}
+    tables = {model: _chains(given, results, model) for model in models}
     figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7)
     first: dict[object, Axes] = {}  # panels whose axes others share
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
-        layout.share(axes, "y", (metric, "" if how.y.share else model), first)
+        layout.share(axes, "y", (metric, model), first)
         if by_fraction:  # one point a chain
             layout.share(axes, "x", CLIPPED, first)
             both = chains.dropna(subset=[CLIPPED, metric])
@@ -72,7 +66,7 @@ def draw(given: Given) -> Figure:
                 axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
             axes.set(title="by the fraction clipped", xlabel=style.metric_label(CLIPPED))
         else:
-            _draw_boxes(axes, chains, methods[model], model, metric, results)
+            _draw_boxes(axes, chains, metric)
             name = style.model_name(study, model, how.titles)
             if len(how.metric) > 1:
                 name = f"{name.partition(',')[0]}: {how.titles.get(metric) or style.metric_title(metric)}"
@@ -88,7 +82,7 @@ def draw(given: Given) -> Figure:
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
 
-    looks = [style.STYLES[algorithm] for algorithm in algorithms]
+    looks = [style.STYLES[algorithm] for algorithm in WITHOUT_PRIVACY]
     entries: layout.Entries = {
         look.title: (marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})) for look in looks
     }
@@ -102,7 +96,7 @@ def draw(given: Given) -> Figure:
     return figure
 
 
-def _chains(given: Given, results: Results, model: str, methods: _Methods) -> tuple[DataFrame, list[float]]:
+def _chains(given: Given, results: Results, model: str) -> tuple[DataFrame, list[float]]:
     """Return the chains of a model, and the MMD of published exact samples.
 
     A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
@@ -111,53 +105,46 @@ def _chains(given: Given, results: Results, model: str, methods: _Methods) -> tu
     import pandas as pd
 
     how, study, spec = given.declared, given.study, given.study.models[model]
-    metrics = dict.fromkeys([*how.metric, CLIPPED])
-    tables, as_coded = [], True
-    for algorithm, by_bound in methods.items():
-        for bound, method in by_bound.items():
-            columns = {metric: results.by_seed(model, method, EPSILON, metric) for metric in metrics}
+    tables, distances = [], set()
+    for algorithm, methods in clip_bounds(study, model).items():
+        for bound, method in methods.items():
+            columns = {m: results.by_seed(model, method, "inf", m) for m in {*how.metric, CLIPPED}}
             table = pd.DataFrame(columns, dtype=float)
             tables.append(table.assign(algorithm=algorithm, bound=bound, published=False))
-            as_coded &= study.methods[method].options.get("clip_distance") == AS_CODED
+            distances.add(study.methods[method].options.get("clip_distance"))
     path = given.published / "clipping_experiment.csv"
-    if not how.published or not as_coded or spec.n != PUBLISHED_ROWS or not path.is_file():
+    if not how.published or distances != {AS_CODED} or spec.n != PUBLISHED_ROWS or not path.is_file():
         return pd.concat(tables), []
 
     needed = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
     rows = read_table(path, needed, "a table of chains", {"clip_bound": float, "value": float})
     rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": CLIPPED}})
-    rows = rows[
-        (rows["clip_distance"] == AS_CODED) & ("flat-banana-" + rows["dimension"] + "d" == spec.model)
-    ]
-    rows = rows[rows["algorithm"].isin(methods)]
+    dimension = spec.model.removeprefix("flat-banana-").removesuffix("d")
+    rows = rows[(rows["clip_distance"] == AS_CODED) & (rows["dimension"] == dimension)]
     known = rows.pivot(index=["algorithm", "bound", "seed"], columns="metric", values="value").reset_index()
     path = path.with_stem(f"{path.stem}_baselines")
     exact = read_table(path, ["dimension", "metric", "value"], "a table of samples", {"value": float})
-    exact = exact[(exact["metric"] == "mmd") & exact["dimension"].isin(rows["dimension"])]
+    exact = exact[(exact["metric"] == "mmd") & (exact["dimension"] == dimension)]
     return pd.concat([*tables, known.assign(published=True)]), exact["value"].tolist()
 
 
-def _draw_boxes(
-    axes: Axes, chains: DataFrame, methods: _Methods, model: str, metric: str, results: Results
-) -> None:
+def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
-    rows = chains.dropna(subset=metric).groupby(["published", "algorithm", "bound"])[metric]
-    values = {key: its.tolist() for key, its in rows}
-    bounds = sorted({bound for by_bound in methods.values() for bound in by_bound})
+    rows = chains.dropna(subset=metric)
+    bounds = sorted(set(chains["bound"]))
     # nine bounds would run into each other with the zero before the point
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
     axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
-    for index, (algorithm, by_bound) in enumerate(methods.items()):
-        boxes = {bounds.index(bound): values.get((False, algorithm, bound), []) for bound in by_bound}
-        published = {bounds.index(bound): values.get((True, algorithm, bound)) for bound in by_bound}
-        bars = {group: quartiles(its) for group, its in published.items() if its}
-        bar = marks.PUBLISHED if any(published for published, *_ in values) else None
-        slot = (index, len(methods))
-        places = marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], bar)
-        for bound, method in by_bound.items():
-            if not boxes[bounds.index(bound)]:
-                remark = results.remark(model, method, EPSILON, metric)
-                marks.draw_note(axes, places[bounds.index(bound)], remark)
+    bar = marks.PUBLISHED if rows["published"].any() else None
+    for index, algorithm in enumerate(WITHOUT_PRIVACY):
+        boxes, published = (
+            {bounds.index(bound): its.tolist() for bound, its in part.groupby("bound")[metric]}
+            for which in (False, True)
+            for part in [rows[(rows["algorithm"] == algorithm) & (rows["published"] == which)]]
+        )
+        bars = {group: quartiles(its) for group, its in published.items()}
+        slot = (index, len(WITHOUT_PRIVACY))
+        marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], bar)
 
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dpmc.metrics.table import FEW_ITERATIONS, METRICS, Results
+from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
@@ -30,23 +30,6 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return list(dict.fromkeys(model for model, _ in [*pairs, *pairs.values()])), []
 
 
-def common_caption(study: Study, how: FigureKeys) -> str:
-    """Return what the captions of all figures of this kind say of their marks."""
-    sentences = [
-        f"Boxes: quartiles and median over {study.seeds} independent runs; whiskers end at the last run "
-        "within 1.5 interquartile ranges of the box, runs beyond them are drawn singly."
-    ]
-    if how.published:
-        sentences.append(f"Slim bars: published quartiles and median ({how.published}).")
-    if how.beside:
-        sentences.append(f"Hollow slim bars: quartiles and median of our runs, {how.beside}.")
-    if any(METRICS[metric].of_exact_samples for metric in how.metric if metric in METRICS):
-        sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
-    if study.epsilon_kind == "total":
-        sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")
-    return " ".join(sentences)
-
-
 @style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
@@ -59,7 +42,8 @@ def draw(given: Given) -> Figure:
     panels = [(model, metric) for model in partners for metric in how.metric]
     most = max(len(study.models[model].epsilons) * len(methods) for model, methods in partners.items())
     columns = min(how.columns or (2 if most <= SLOTS_PER_COLUMN else 1), len(panels))
-    figure, places = layout.panels(len(panels), columns, 2.1, sharey=how.y.share)
+    row = 2.1 if len(panels) <= 3 * columns else 1.85  # all on a page
+    figure, places = layout.panels(len(panels), columns, row, sharey=how.y.share)
 
     # A method that is not the published algorithm, and whose name does not say so, has a star.
     variants = {label: results.variants.get(label, "").partition(": ")[0] for label in looks}
@@ -67,13 +51,15 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {
         look.title + "*" * (label in stars): marks.patch(look) for label, look in looks.items()
     }
-    for axes, (model, metric) in zip(places, panels, strict=True):
+    for index, (axes, (model, metric)) in enumerate(zip(places, panels, strict=True)):
         # A pair has the name of the one whose label is shorter.
         beside, _ = next(iter(partners[model].values()))
         name = style.model_name(study, min(model, beside, key=len), how.titles)
         what = how.titles.get(metric) or style.metric_title(metric)
         title = name if len(how.metric) == 1 else f"{name}: {what}" if len(partners) > 1 else what
         entries |= _draw_panel(axes, title, given, results, (model, metric), partners[model], looks)
+        if index % columns == 0 or not how.y.share:
+            axes.set_ylabel(how.y.label or style.metric_label(metric))
     for axes in places[-columns:]:
         axes.set_xlabel(how.x.label or style.budget_label(study))
     layout.legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
@@ -129,7 +115,6 @@ def _draw_panel(
         layout.band(axes, group, TUNED_AT)
         axes.get_xticklabels()[group].set_fontweight("bold")
         entries["ε of the search"] = Patch(facecolor=TUNED_AT)
-    axes.set_ylabel(how.y.label or style.metric_label(metric))
     layout.scale_y(axes, how.y)
     for line in how.lines:
         if line.metric in ("", metric) and line.at <= axes.get_ylim()[1]:

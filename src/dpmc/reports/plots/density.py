@@ -19,6 +19,7 @@ from dpmc.studies.figures import FigureKeys
 EPSILON = "0.05"  # the paper's main value
 ITERATIONS = 10_000  # the paper's
 WIDTH = 1.5  # of the kernel, in bins
+REGION = 0.95  # share of the posterior within the line
 COLUMNS = 5
 
 
@@ -52,12 +53,17 @@ def draw(given: Given) -> Figure:
         counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
         divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
         panels.append((style.line_style(study, method).title, counts, divergence))
+    ranked = np.sort(smoothed(exact).ravel())[::-1]
+    edge = ranked[np.searchsorted(ranked.cumsum(), REGION)] / ranked[0]
+    middles = [0.5 * (side[1:] + side[:-1]) for side in edges]
     figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, sharex=True, sharey=True)
     for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
         axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
         axes.locator_params(nbins=4)
-        shares = smoothed(counts).T / smoothed(exact).max()  # the first axis of the bins is θ₁
+        shares = smoothed(counts).T / ranked[0]  # the first axis of the bins is θ₁
         mesh = axes.pcolormesh(*edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)
+        region = smoothed(exact).T / ranked[0]
+        axes.contour(*middles, region, levels=[edge], colors=[style.INK], linewidths=0.5)
         # the corner that no density of the mixture reaches
         axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
     for axes in axes_of_panels[-COLUMNS:]:

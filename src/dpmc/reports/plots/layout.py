@@ -21,12 +21,17 @@ Entries = dict[str, Any]
 
 
 def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the text's width, and its panels, `columns` side by side, `row` inches high."""
+    """Return a figure of the text's width, and its panels, `columns` side by side, `row` inches high.
+
+    The last of an odd number in two columns has its row for itself.
+    """
     rows = -(-count // columns)
     figure = Figure(figsize=(style.TEXT_WIDTH, row * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
+    if columns == 2 and count % 2:
+        axes[count - 1].set_subplotspec(axes[0].get_gridspec()[-1, :])
     return figure, axes[:count]
 
 

@@ -3,17 +3,19 @@
 What is drawn at ε = ∞ has no place on the axis: a line across.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
+from dpmc.reports.plots.captions import ALONG
 from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
@@ -21,7 +23,7 @@ from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
-ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
+ASIDE = 3.0  # points between the marks of two methods at one value
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,12 @@ class Shown:
     y: Axis
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
-    """The line of a method in a panel; `points` has rows x, y, and of cells also the quartiles."""
+    """The line of a method in a panel; `points` (4, number) has rows x, median, lower and upper quartile."""
 
     look: MethodStyle
     points: Floats
-    steps: bool = False
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -59,17 +60,20 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
     for model in models:
         name = style.model_name(study, model, how.titles)
         for panel in how.panels or [Panel(metric=metric) for metric in how.metric]:
-            metric = panel.metric or how.metric[0]
             labels = methods_of(study, panel.methods or how.methods, [model])
             looks = {label: style.line_style(study, label, how.titles.get(label, "")) for label in labels}
             title = panel.title if len(models) == 1 or not panel.title else f"{name}: {panel.title}"
-            panels.append(Shown(model, metric, title or name, looks, panel.x or how.x, panel.y or how.y))
+            metric, x, y = panel.metric or how.metric[0], panel.x or how.x, panel.y or how.y
+            panels.append(Shown(model, metric, title or name, looks, x, y))
     return panels
 
 
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
-    """Return a panel's curves; labels that look alike, such as those of a sweep, share one."""
-    points: dict[MethodStyle, list[tuple[float, ...]]] = {}
+    """Return a panel's curves; labels that look alike, such as those of a sweep, share one.
+
+    Cells of one curve that are all at one place are pooled: they differ by chance alone.
+    """
+    cells: dict[MethodStyle, list[tuple[float, list[float]]]] = {}
     for method, look in panel.methods.items():
         option = study.methods[method].options.get(panel.x.of)
         for epsilon in study.epsilons(panel.model, method):
@@ -82,22 +86,32 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
                 x = max(results.values(*cell, panel.x.of), default=np.nan)
             values = results.values(*cell, panel.metric)
             if values and not np.isnan(x):
-                points.setdefault(look, []).append((x, *np.quantile(values, [0.5, 0.25, 0.75])))
-    return [Curve(look, np.array(sorted(its)).T) for look, its in points.items()]
+                cells.setdefault(look, []).append((x, values))
+    shown = []
+    for look, places in cells.items():
+        places.sort(key=lambda place: place[0])
+        if places[-1][0] < 1.01 * places[0][0]:
+            places = [(places[0][0], [value for _, values in places for value in values])]
+        points = [(x, *np.quantile(values, [0.5, 0.25, 0.75])) for x, values in places]
+        shown.append(Curve(look, np.array(points).T))
+    return shown
 
 
 @style.context()
-def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> Figure:
+def draw(
+    given: Given,
+    along: Callable[[Shown], list[Curve]] | None = None,
+    further: layout.Entries | None = None,
+) -> Figure:
     """Return the figure: one panel for each model and metric, or those declared, and a legend.
 
-    `along` returns the curves of a panel whose horizontal axis is one of `ALONG`.
+    `along` returns the curves of a panel whose horizontal axis is one of `ALONG`. `further`: of the legend.
     """
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results.of_study(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
-    row = 2.1 if len(panels) <= 3 * columns else 1.75
-    figure, places = layout.panels(len(panels), columns, row)
+    figure, places = layout.panels(len(panels), columns, 2.1 if len(panels) <= 3 * columns else 1.75)
     first: dict[object, Axes] = {}  # panels whose axes others share
     same_x = len({panel.x for panel in panels}) == 1
     entries: layout.Entries = {}
@@ -111,7 +125,10 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
         entries |= {curve.look.title: curve.look.line2d for curve in shown}
         marks.draw_baselines(axes, results.baselines(panel.model, panel.metric))
         layout.scale_y(axes, panel.y)
-        axes.set_ylabel(panel.y.label or style.metric_label(panel.metric))
+        axes.set_title(panel.title)
+        left = panels[index - 1] if index % columns else None
+        if not (left and panel.y.share and panel.metric == left.metric):
+            axes.set_ylabel(panel.y.label or style.metric_label(panel.metric))
         if not same_x or index + columns >= len(panels):
             name = style.budget_label(study) if panel.x.of == "epsilon" else style.metric_label(panel.x.of)
             axes.set_xlabel(panel.x.label or name)
@@ -119,27 +136,49 @@ def draw(given: Given, along: Callable[[Shown], list[Curve]] | None = None) -> F
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    layout.legend(figure, entries)
+    layout.legend(figure, entries | (further or {}))
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) -> None:
+def _draw_chains(axes: Axes, curve: Curve, index: int, band: bool, steps: bool) -> None:
+    """Draw a curve along chains: many points, and sparse markers, kept apart by the curve's index."""
+    x, median, low, high = curve.points
+    drawn = "steps-post" if steps else "default"
+    axes.plot(x, median, **curve.look.line2d, drawstyle=drawn, markevery=(0.03 * (index % 7), 0.24))
+    if band:
+        step: Literal["post"] | None = "post" if steps else None
+        axes.fill_between(x, low, high, step=step, color=curve.look.colour, alpha=0.15, lw=0.0, zorder=1)
+
+
+def _draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
+    """Draw a curve of cells with upright bars, so many points aside; at ε = ∞ a line across."""
+    # a dashed line on a full one: both are seen
+    look = {**curve.look.line2d, "zorder": 3 if curve.look.line == style.SOLID else 4}
+    finite = np.isfinite(curve.points[0])
+    for across in curve.points[1, ~finite]:
+        axes.axhline(across, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
+    if finite.any():
+        x, median, low, high = curve.points[:, finite]
+        spread = (median - low, high - median)
+        drawn = axes.errorbar(x, median, yerr=spread, elinewidth=0.9, ecolor=curve.look.colour, **look)
+        shift = ScaledTranslation(aside / 72, 0, axes.figure.dpi_scale_trans)
+        for artist in drawn.get_children():  # the data keep their values
+            artist.set_transform(axes.transData + shift)
+
+
+def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
+    along, total = panel.x.of in ALONG, panel.x.of == "epsilon_total"
+    at_values = panel.x.of == "epsilon" or (panel.x.at is not None and not along)
+    spreads = any((curve.points[3] > curve.points[2]).any() for curve in shown)
+    # marks at one value stand beside each other, where there are bars that would cover each other
+    placed = [curve for curve in shown if np.isfinite(curve.points[0]).any()] if at_values and spreads else []
     for index, curve in enumerate(shown):
-        look = {**curve.look.line2d, "zorder": 4 if curve.look.line == style.SOLID else 3}
-        if len(curve.points) == 2:  # along chains: many points, and sparse markers, which are kept apart
-            look["drawstyle"] = "steps-post" if curve.steps else "default"
-            axes.plot(*curve.points, **look, markevery=(0.03 * (index % 7), 0.24))
-            continue
-        finite = np.isfinite(curve.points[0])
-        for median in curve.points[1, ~finite]:
-            axes.axhline(median, **{**look, "zorder": 2}, markevery=[1], clip_on=False)
-        x, y, low, high = curve.points[:, finite]
-        if len(x) and x[-1] < 1.01 * x[0]:
-            look["linestyle"] = "none"  # one place: the cells differ by chance alone
-        if len(x):
-            paler = style.mixed(curve.look.colour, "#FFFFFF", 0.35)
-            axes.errorbar(x, y, yerr=(y - low, high - y), elinewidth=0.6, ecolor=paler, **look)
+        if along:  # of several methods the best so far
+            _draw_chains(axes, curve, index, band=total, steps=total and len(panel.methods) > 1)
+        else:
+            place = placed.index(curve) - (len(placed) - 1) / 2 if curve in placed else 0.0
+            _draw_cells(axes, curve, ASIDE * place)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:
@@ -147,19 +186,17 @@ def _draw_panel(axes: Axes, panel: Shown, shown: Sequence[Curve], given: Given) 
             axes.axvline(line.at, **marks.REFERENCE, zorder=1)
         elif not line.upright and line.metric in ("", panel.metric):
             axes.axhline(line.at, **marks.REFERENCE, zorder=1)
-    if given.declared.diagonal:
-        both = np.linspace(axes.dataLim.x0, axes.dataLim.x1, 100)
-        axes.plot(both, both, **DIAGONAL, zorder=1)
-    axes.set_title(panel.title)
     places = sorted({x for curve in shown for x in curve.points[0] if np.isfinite(x)})
+    if given.declared.diagonal and places:
+        both = np.linspace(places[0], places[-1], 100)
+        axes.plot(both, both, **DIAGONAL, zorder=1)
     default = "linear" if given.study.epsilon_kind == "total" else "log"
     if (panel.x.scale or default) == "log" and places:
         layout.logarithmic(axes, "x")
     else:
         layout.plain_numbers(axes.xaxis)
-    if panel.x.of == "epsilon" or (panel.x.at and panel.x.of not in ALONG):
+    axes.margins(x=0.1 if at_values else 0.03)
+    if at_values:
         axes.set_xticks(places, [f"{place:,.7g}" for place in places])
         axes.minorticks_off()
-    else:
-        axes.margins(x=0.03)
     axes.grid(True)

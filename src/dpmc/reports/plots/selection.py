@@ -38,20 +38,26 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     return labels
 
 
-def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Return the study's labels of the given methods, by label or algorithm, that run on some of the models.
+def named(study: Study, ids: Iterable[str]) -> list[str]:
+    """Return the study's labels of the given methods, by label, else by algorithm, in the order of `ids`.
 
-    All for no ids, in the study's order. Raises DpmcError when there is none.
+    All for no ids, in the study's order.
     """
-    names = ids or tuple(study.methods)
-    labels = [
+    methods = study.methods
+    return [
         label
-        for name in names
-        for label, spec in study.methods.items()
-        if name == (label if name in study.methods else spec.algorithm) and set(models) & set(spec.models)
+        for name in list(ids) or methods
+        for label, spec in methods.items()
+        if name == (label if name in methods else spec.algorithm)
     ]
+
+
+def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Return those of `named` that run on some of the models; raise DpmcError when there is none."""
+    labels = [label for label in named(study, ids) if set(models) & set(study.methods[label].models)]
     if not labels:
-        raise DpmcError(f"study {study.name}: {', '.join(names)} runs on none of the models of this figure")
+        names = ", ".join(ids or study.methods)
+        raise DpmcError(f"study {study.name}: {names} runs on none of the models of this figure")
     return labels
 
 

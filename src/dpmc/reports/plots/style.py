@@ -113,12 +113,13 @@ STYLES: dict[str, MethodStyle] = {
     "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
     "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
     "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
-    "barker": MethodStyle("#999999", "||||", "d", "Barker, not private"),
-    "tuna-mh": MethodStyle("#B8A642", "----", "*", "TunaMH, not private"),
+    "barker": MethodStyle("#777777", "||||", "d", "Barker, not private"),
+    "tuna-mh": MethodStyle("#997700", "----", "*", "TunaMH, not private"),
     "dp-fast-mh": MethodStyle("#AA3377", "////", "<", "DP-Fast MH, minibatch"),
-    "dp-fast-mh-full": MethodStyle("#EE99AA", "++++", ">", "DP-Fast MH, full batch"),
+    "dp-fast-mh-full": MethodStyle("#EE6677", "++++", ">", "DP-Fast MH, full batch"),
 }
-VARIANT_HATCHES = ("", "/", "-", "x")  # over half the lines of the algorithm's own
+#: Of variants that share a figure, the darkest has the first share of black, the palest the last of white.
+SHADES = (-0.5, 0.7)
 
 MODEL_TITLES = {
     "flat-banana-2d": "flat banana, d = 2",
@@ -132,12 +133,6 @@ MODEL_TITLES = {
     "paper-banana": "paper's banana, d = 2",
     "paper-banana-wide": "paper's banana, wide prior, d = 2",
     "paper-gauss": "paper's Gaussian, d = 10",
-    "clipping-2d": "flat banana, d = 2, clipping without privacy",
-    "clipping-2d-as-coded": "flat banana, d = 2, clipping without privacy, as implemented",
-    "clipping-10d": "flat banana, d = 10, clipping without privacy",
-    "clipping-10d-as-coded": "flat banana, d = 10, clipping without privacy, as implemented",
-    "clipping-banana": "paper's banana, d = 2, clipping without privacy",
-    "clipping-gauss": "paper's Gaussian, d = 10, clipping without privacy",
     "mixture": "Gaussian mixture, d = 2",
     "logistic-fashion": "logistic regression, Fashion-MNIST",
     "logistic-digits": "logistic regression, digits",
@@ -148,6 +143,7 @@ AXES = {"most_rows": "bound K on a minibatch", "seconds": "seconds, as measured"
 
 #: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
 VARIANTS = {
+    r"clipping-(?:2d|10d|banana|gauss)": "clipping without privacy",
     r"tight": "tight accounting",
     r"thesis": "thesis's accounting",
     r"tuned": "tuned",
@@ -164,31 +160,32 @@ VARIANTS = {
     r"eps-([0-9.]+)": r"ε = \1",
     r"([0-9.]+)": r"clip bound \1",
 }
-DARKER = ("tuned",)  #: variants that are darker than their algorithm; the first two of the others are paler
 
 
 def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
-    A label that is an algorithm's id has that algorithm's style. A variant (another label of the
-    same algorithm) has its colour, paler or darker, sparser lines, and its name with the variant in words.
-    The shades of an algorithm's first four variants differ; further variants repeat them.
+    A label that is an algorithm's id has that algorithm's style. A variant (another label of the same
+    algorithm) has a shade of its colour, fewer lines, and its name with the variant in words.
     """
-    paler, darker = (("#FFFFFF", 0.35), ("#FFFFFF", 0.7)), (("#000000", 0.35), ("#000000", 0.65))
-    styles: dict[str, MethodStyle] = {}
-    used: dict[str, list[tuple[str, float]]] = {}  # shades of the variants so far
+    variants: dict[str, list[str]] = {}  # algorithm -> labels
     for label, definition in methods.items():
-        if label in STYLES:
-            styles[label] = STYLES[label]
-            continue
-        base = STYLES.get(definition.algorithm, MethodStyle(GREY, "", "o", ""))
-        before = used.setdefault(definition.algorithm, [])
-        hatch = (base.hatch[:2] or "\\\\") + VARIANT_HATCHES[len(before) % len(VARIANT_HATCHES)]
-        shades = darker + paler if label.endswith(DARKER) else paler + darker
-        before.append(min(shades, key=before.count))
-        title = titled(label, definition.algorithm, base.title)
-        styles[label] = replace(base, colour=mixed(base.colour, *before[-1]), hatch=hatch, title=title)
-    return styles
+        if label not in STYLES:
+            variants.setdefault(definition.algorithm, []).append(label)
+    styles = {label: STYLES[label] for label in methods if label in STYLES}
+    for algorithm, labels in variants.items():
+        base = STYLES.get(algorithm, MethodStyle(GREY, "", "o", ""))
+        plain = algorithm in methods
+        shades = np.linspace(*SHADES, len(labels) + plain)
+        if plain:  # the shade nearest to the algorithm's own is taken
+            shades = np.delete(shades, np.argmin(np.abs(shades)))
+        elif len(labels) == 1:
+            shades = np.zeros(1)
+        for label, shade in zip(labels, shades, strict=True):
+            colour = mixed(base.colour, "#FFFFFF" if shade > 0 else "#000000", abs(float(shade)))
+            title = titled(label, algorithm, base.title)
+            styles[label] = replace(base, colour=colour, hatch=base.hatch[:2], title=title)
+    return {label: styles[label] for label in methods}
 
 
 def of_pairs(
@@ -196,31 +193,42 @@ def of_pairs(
 ) -> dict[str, MethodStyle]:
     """Return method -> style for the boxes of a figure (`selection.pairs_of`), named by its titles first.
 
-    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`.
+    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`; the only one
+    of its algorithm looks like the algorithm.
     """
-    looks = method_styles(study.methods)
-    shorter = {method: min(method, other, key=len) for (_, method), (_, other) in pairs.items()}
-    return {
-        method: replace(looks[label], title=titles.get(method) or looks[label].title)
-        for method, label in shorter.items()
-    }
+    looks, styles = method_styles(study.methods), {}
+    shown = [study.methods[method].algorithm for method in dict.fromkeys(method for _, method in pairs)]
+    for (_, method), (_, other) in pairs.items():
+        look, algorithm = looks[min(method, other, key=len)], study.methods[method].algorithm
+        plain = STYLES.get(algorithm, look) if shown.count(algorithm) == 1 else look
+        styles[method] = replace(plain, title=titles.get(method) or look.title)
+    return styles
 
 
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
 
-    A label that differs by neither from others of its algorithm on the same models has a colour of its own.
-    `title`: in place of the names of algorithm and variant.
+    A dashed line is darker, so that it is seen on a full one. A label that differs by neither from others of
+    its algorithm on the same models has a shade of its own. `title`: in place of algorithm and variant.
     """
     spec = study.methods[method]
     same = [other for other in study.methods.values() if other.algorithm == spec.algorithm]
-    accountants = {other.accountant for other in same}
     alone = not any(set(other.models) & set(spec.models) for other in same if other is not spec)
-    way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
+    way = line_way(study, method)
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
-    return replace(base, line=line, title=title or (f"{base.title}, {words}" if words else base.title))
+    colour = base.colour if line == SOLID else mixed(base.colour, "#000000", 0.35)
+    title = title or (f"{base.title}, {words}" if words else base.title)
+    return replace(base, colour=colour, line=line, title=title)
+
+
+def line_way(study: Study, method: str) -> str:
+    """Return the variant that a method's line shows, or its accountant where an algorithm has several."""
+    spec = study.methods[method]
+    same = [other for other in study.methods.values() if other.algorithm == spec.algorithm]
+    by_accountant = "thesis" in {other.accountant for other in same}
+    return str(spec.options.get("variant") or (spec.accountant if by_accountant else ""))
 
 
 def model_title(label: str, model: str) -> str:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from dpmc.metrics import traces
 from dpmc.metrics.table import read_table
 from dpmc.reports.plots import Given, lines, style
+from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.lines import Curve, Shown
 from dpmc.reports.plots.selection import models_of, private_models, selected
 from dpmc.sampling import speed
@@ -25,6 +26,8 @@ from dpmc.studies.figures import FigureKeys
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
+
+PALEST = 0.6  # share of white in the smallest ε of a method, if it were the only one of infinitely many
 
 
 def applies(study: Study, how: FigureKeys) -> bool:
@@ -57,7 +60,19 @@ def draw(given: Given) -> Figure:
         seconds = dict(zip(rows["method"], rows["seconds_per_iteration"], strict=True))
         return along_chains(panel, tables[panel.model], seconds)
 
-    return lines.draw(given, along)
+    shades = {}  # of single methods by total ε
+    for panel in lines.panels_of(study, given.declared):
+        if panel.x.of == "epsilon_total" and len(panel.methods) == 1:
+            epsilons = sorted(study.epsilons(panel.model, *panel.methods), key=float)
+            for place, epsilon in enumerate(epsilons, start=1):
+                colour = shade(style.INK, place / len(epsilons))
+                shades[f"ε = {epsilon} per iteration"] = {"color": colour, "linewidth": 1.6}
+    return lines.draw(given, along, shades)
+
+
+def shade(colour: str, place: float) -> str:
+    """Return the shade of a colour for an ε, from near 0, pale, to 1, the largest of a method."""
+    return style.mixed(colour, "#FFFFFF", PALEST * (1.0 - place))
 
 
 def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -> list[Curve]:
@@ -67,56 +82,51 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -
     """
     curves = []
     for method, look in panel.methods.items():
-        own = table[table["method"] == method]
-        epsilon = panel.x.at if panel.x.at in set(own["epsilon"]) else "inf"
-        if panel.x.of == "rows_used":
-            points = medians(own, method, epsilon, "rows_used", panel.metric)
-        else:
-            points = medians(own, method, epsilon, panel.metric)
-            step = seconds.get(method, np.nan) if panel.x.of == "seconds" else 1.0
-            points.insert(0, "x", points.index * step)
-        points = points.dropna()
-        if len(points):
-            curves.append(Curve(look, points.to_numpy().T))
+        epsilon = panel.x.at if panel.x.at in set(table["epsilon"][table["method"] == method]) else "inf"
+        across = "rows_used" if panel.x.of == "rows_used" else ""
+        points = quartiles(table, method, epsilon, panel.metric, across)
+        if panel.x.of == "seconds":
+            points[0] *= seconds.get(method, np.nan)
+        if points.size and np.isfinite(points[0]).all():
+            curves.append(Curve(look, points))
     return curves
 
 
 def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     """Return a panel's curves against the total ε spent so far, of methods that have a guarantee.
 
-    Of a single method its chains, darker for larger ε per iteration; of several the least value of each
+    Of a single method its chains, darker for larger ε per iteration; of several the least median of each
     within a total, up to the largest total of any.
     """
-    import pandas as pd
-
     curves = []
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():
         epsilons = sorted(study.epsilons(panel.model, method), key=float)
-        chains = [medians(table, method, epsilon, "epsilon_total", panel.metric) for epsilon in epsilons]
-        chains = [chain for chain in chains if len(chain) and np.isfinite(chain["epsilon_total"]).all()]
+        chains = [quartiles(table, method, e, panel.metric, "epsilon_total") for e in epsilons]
+        chains = [chain for chain in chains if chain.size and np.isfinite(chain[0]).all()]
         if several and chains:
-            every = pd.concat(chains).sort_values("epsilon_total")
-            chains = [every[every[panel.metric] == every[panel.metric].cummin()]]
+            every = np.hstack(chains)
+            every = every[:, np.argsort(every[0], kind="stable")]
+            chains = [every[:, every[1] == np.minimum.accumulate(every[1])]]
         for place, chain in enumerate(chains, start=1):
-            paler = style.mixed(look.colour, "#FFFFFF", 0.6 * (1.0 - place / len(chains)))
-            points = chain[["epsilon_total", panel.metric]].to_numpy().T
-            curves.append(Curve(replace(look, colour=paler), points, steps=several))
-    if not several:
-        return curves
-    largest = max((curve.points[0, -1] for curve in curves), default=0.0)
-    return [
-        replace(curve, points=np.column_stack([curve.points, (largest, curve.points[1, -1])]))
-        for curve in curves
-    ]
+            curves.append(Curve(replace(look, colour=shade(look.colour, place / len(chains))), chain))
+    if several and curves:
+        largest = max(curve.points[0, -1] for curve in curves)
+        for index, curve in enumerate(curves):
+            end = [largest, *curve.points[1:, -1]]
+            curves[index] = replace(curve, points=np.column_stack([curve.points, end]))
+    return curves
 
 
-def medians(table: DataFrame, method: str, epsilon: str | None, *metrics: str) -> DataFrame:
-    """Return medians over a cell's runs by iteration, at iterations that all of them have.
+def quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Floats:
+    """Return a cell's points (4, number): iteration or the median of `across`, and a metric's quartiles.
 
-    Without the first: on a logarithmic axis it would take most of it.
+    At iterations that all runs have, without the first: on a logarithmic axis it would take most of it.
     """
     cell = table[(table["method"] == method) & (table["epsilon"] == epsilon) & (table["iteration"] > 1)]
-    runs = cell.groupby(["metric", "iteration"])["value"].agg(["median", "size"])
-    everywhere = runs["size"] == runs.groupby("metric")["size"].transform("max")
-    return runs.loc[everywhere, "median"].unstack("metric").reindex(columns=list(metrics)).dropna()
+    cell = cell[cell["metric"].isin([metric, across])]
+    runs = cell.pivot(index=["metric", "seed"], columns="iteration", values="value").dropna(axis="columns")
+    if not {metric, across} - {""} <= set(cell["metric"]):
+        return np.empty((4, 0))
+    x = np.median(runs.loc[[across]], axis=0) if across else runs.columns.astype(float)
+    return np.vstack([x, np.quantile(runs.loc[[metric]], [0.5, 0.25, 0.75], axis=0)])

@@ -1,0 +1,65 @@
+"""What the captions of all figures of a kind say of their marks: numbers of runs, bars, dashes, bands."""
+
+from dpmc.metrics.table import FEW_ITERATIONS, METRICS
+from dpmc.reports.plots.selection import named
+from dpmc.reports.plots.style import DASHED, LINES, SOLID, VARIANTS, line_way
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
+
+ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
+OF_CELLS = {"budget_iterations", "epsilon_spent_tight"}  # metrics that are the same for all runs of a cell
+GUIDED = (
+    "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
+    "(GWMH)."
+)
+
+
+def common(study: Study, how: FigureKeys) -> list[str]:
+    """Return the sentences that follow a figure's own caption."""
+    if how.kind not in ("boxes", "bounds", "lines", "traces"):
+        return []
+    metrics = {*how.metric, *(panel.metric for panel in how.panels if panel.metric)}
+    names = dict.fromkeys([*how.methods, *(name for panel in how.panels for name in panel.methods)])
+    methods = named(study, names)
+    sentences = []
+    if how.kind in ("boxes", "bounds"):
+        sentences.append(
+            f"Boxes: quartiles and median over {study.seeds} independent runs; whiskers end at the last run "
+            "within 1.5 interquartile ranges of the box, runs beyond them are drawn singly."
+        )
+        if how.published:
+            sentences.append(f"Slim bars: published quartiles and median ({how.published}).")
+        if how.beside:
+            sentences.append(f"Hollow slim bars: quartiles and median of our runs, {how.beside}.")
+    else:
+        sentences += _of_lines(study, how, metrics, methods)
+    if any(METRICS[metric].of_exact_samples for metric in metrics if metric in METRICS):
+        sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
+    if how.kind == "boxes" and study.epsilon_kind == "total":
+        sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")
+    if how.kind != "bounds" and any("guided" in study.methods[label].algorithm for label in methods):
+        sentences.append(GUIDED)
+    return sentences
+
+
+def _of_lines(study: Study, how: FigureKeys, metrics: set[str], methods: list[str]) -> list[str]:
+    """Return what figures of lines have: points of cells, lines along chains, dashes by variant."""
+    sentences, across = [], {panel.x.of if panel.x else how.x.of for panel in how.panels} or {how.x.of}
+    runs = f"{study.seeds} independent runs"
+    if metrics - OF_CELLS and across - {*ALONG}:
+        beside = ", beside each other at one ε" if "epsilon" in across else ""
+        sentences.append(f"Points: medians over {runs}; upright bars: their quartiles{beside}.")
+    if across & {*ALONG}:
+        bands = "; bands: their quartiles" if "epsilon_total" in across else ""
+        sentences.append(f"Lines along chains: medians over {runs}{bands}.")
+    ways = dict.fromkeys(line_way(study, label) for label in methods)
+    for way in ways:
+        if (line := LINES.get(way, SOLID)) != SOLID:
+            dashes = "Dashed" if line == DASHED else "Dotted"
+            sentences.append(f"{dashes}, hollow: {VARIANTS[way.replace('_', '-')]}.")
+    epsilons = {
+        e for label in methods for on in study.methods[label].models for e in study.epsilons(on, label)
+    }
+    if across - {*ALONG} and "inf" in epsilons:
+        sentences.append("Lines across: without privacy.")
+    return sentences
