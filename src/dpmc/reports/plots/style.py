@@ -152,6 +152,8 @@ METRIC_NAMES: dict[str, tuple[str, ...]] = {
     "noise_fraction": ("iterations with noise",),
     "budget_iterations": ("iterations allowed",),
     "epsilon_spent_tight": ("ε spent (tight accounting)",),
+    "rhat_max": ("R-hat",),
+    "ess_bulk_min": ("ESS",),
     "most_rows": ("bound K on a minibatch",),
     # along chains
     "seconds": ("seconds, as measured",),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import own_rows, read_metrics
+from dpmc.reports.plots.costs import job_times
 from dpmc.reports.plots.style import method_styles, model_title
 from dpmc.reports.tables.formats import Part, Table
 from dpmc.studies import Study
@@ -13,7 +13,6 @@ from dpmc.studies import Study
 TITLE = "Run times"
 COLUMNS = ("model", "job", "jobs", "chains", "iterations", "wall_seconds", "cpu_seconds", "peak_mib")
 HEADS = ("Model", "Method", "chains", "iterations", "wall s", "CPU s", "CPU µs per iteration", "peak MiB")
-MEASURED = ["wall_seconds", "cpu_seconds", "peak_mib"]  # of `dpmc sample --times`
 NOTE = (
     "Sampling jobs as their processes measured them (dpmc sample --times, in logs/): one for all ε and\n"
     "seeds of a method on a model, or of all methods of an algorithm without a budget, with start-up,\n"
@@ -29,32 +28,18 @@ def inputs(study: Study, results: Path) -> list[Path]:
 
 def table(study: Study, results: Path) -> Table:
     """Return the table: a row for each method on a model with measured jobs, in `logs` beside `results`."""
-    import pandas as pd
-
     iterations = own_rows(read_metrics(inputs(study, results)[0]), study).query("metric == 'iterations'")
     sizes = iterations.groupby(["model", "method"])["value"].agg(["size", "sum"])
-    folder = results.parent / "logs" / study.name / "sampling"
-    measured: dict[tuple[str, str], list[pd.DataFrame]] = {}  # of each (model, job)
-    for path in sorted(folder.rglob("*.tsv")):
-        model, job = path.relative_to(folder).with_suffix("").parts[:2]
-        try:
-            times = pd.read_csv(path, sep="\t")
-            if "cpu_time" in times:  # made by Snakemake, which only estimated the CPU seconds
-                continue
-            times = times[MEASURED].astype(float)
-        except (KeyError, ValueError) as error:
-            raise DpmcError(f"{path}: not a measurement of a job ({error})") from None
-        measured.setdefault((model, job), []).append(times)
     styles = method_styles(dict(study.methods))
     rows, shown = [], []
-    for (model, job), files in measured.items():
-        labels = _methods(study, model, job, {other for m, other in measured if m == model})
+    measured = job_times(study, results)
+    for (model, job), jobs in measured.groupby(["model", "job"]):
+        labels = _methods(study, model, job, {*measured.loc[measured["model"] == model, "job"]})
         chains, total = sizes[sizes.index.isin([(model, label) for label in labels])].sum().astype(int)
-        jobs = pd.concat(files)
         wall, cpu = jobs["wall_seconds"].sum(), jobs["cpu_seconds"].sum()
         texts = (str(chains), str(total), f"{wall:.1f}", f"{cpu:.1f}")
         peak = f"{jobs['peak_mib'].max():.0f}"
-        rows.append(dict(zip(COLUMNS, (model, job, str(len(files)), *texts, peak), strict=True)))
+        rows.append(dict(zip(COLUMNS, (model, job, str(len(jobs)), *texts, peak), strict=True)))
         each = 1e6 * float(cpu) / max(total, 1)
         micro = f"{each:.3g}" if each < 100 else f"{each:.0f}"
         name = model_title(model, study.models[model].model) if model in study.models else model
