@@ -62,8 +62,8 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
     assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == single_runs.DRAWS
-    # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p. The panel
-    # leaves out about half a percent of the posterior.
+    # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
+    # The panel leaves out about half a percent of the posterior.
     (regions,) = figure.axes[10].collections
     assert regions.levels == pytest.approx((np.log(0.05), np.log(0.5), 0.0), abs=0.15)
 

@@ -33,7 +33,7 @@ def table(study: Study, results: Path) -> Table:
     styles = method_styles(dict(study.methods))
     rows, shown = [], []
     measured = job_times(study, results)
-    for (model, job), jobs in measured.groupby(["model", "job"]):
+    for (model, job), jobs in measured.groupby(["model", "job"], sort=False):
         labels = _methods(study, model, job, {*measured.loc[measured["model"] == model, "job"]})
         chains, total = sizes[sizes.index.isin([(model, label) for label in labels])].sum().astype(int)
         wall, cpu = jobs["wall_seconds"].sum(), jobs["cpu_seconds"].sum()
