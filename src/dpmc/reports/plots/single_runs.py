@@ -68,7 +68,7 @@ def draw(given: Given) -> Figure:
         says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
         axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.5)
         axes.set_box_aspect(1.0)
-        axes.locator_params(nbins=4)
+        axes.locator_params(nbins=12 // columns)  # as their numbers have room
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
     shades = {f"{100 * part:.0f} % of the exact posterior": Patch(fc=REGIONS[part]) for part in REGIONS}
