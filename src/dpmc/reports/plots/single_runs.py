@@ -51,7 +51,8 @@ def draw(given: Given) -> Figure:
     cells, models = cells_of(study, how), models_of(study, how.models)
     shown, columns = [(cell, run) for run in RUNS for cell in cells], len(cells)
     if several := len(models) > 1:
-        ranked = sorted(cells, key=lambda cell: np.median(results.values(*cell, "mmd") or np.inf))
+        medians = {cell: float(np.median(results.values(*cell, "mmd") or np.inf)) for cell in cells}
+        ranked = sorted(cells, key=medians.__getitem__)
         shown = [(next(cell for cell in ranked if cell[0] == model), "median") for model in models]
         columns = how.columns or 3
     row, share = style.TEXT_WIDTH / columns + 0.1, not several
