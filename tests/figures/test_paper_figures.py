@@ -8,7 +8,7 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.plots import directions, paper_posteriors, plot, reads
+from dpmc.reports.plots import directions, plot, reads, single_runs
 from dpmc.reports.plots.chains import chain_path, kept_draws
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -23,7 +23,7 @@ from figures.paper import (
     table_of,
     write_runs,
 )
-from figures.synthetic import EASY, PUBLISHED, bars, medians, metrics, notes, study, titles
+from figures.synthetic import EASY, PUBLISHED, bars, medians, metrics, notes, study
 
 MAIN = ["dp-hmc", "dp-penalty", "dp-sgld", "dp-sgnht", "dp-mala"]
 
@@ -41,7 +41,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, of = tmp_path_factory.mktemp("results"), paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     pairs = directions.cells_of(of, declared_figure(of.path, "paper-directions"))
-    single = paper_posteriors.cells_of(of, declared_figure(of.path, "paper-posteriors"))
+    single = single_runs.cells_of(of, declared_figure(of.path, "paper-posteriors"))
     for cell in [*single, *pairs, *pairs.values()]:
         write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
@@ -52,28 +52,38 @@ def draw(name: str, of: Study, results: Path = Path()):  # type: ignore[no-untyp
 
 
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
-    of = paper_study()
+    of, cell = paper_study(), (BANANA, "dp-hmc", "15")
     values = Results.of_study(typed(table_of(of, plausible)), of)
-    chosen = paper_posteriors.chosen_runs(values, (BANANA, "dp-hmc", "15"))
-    assert [(name, seed) for name, seed, _ in chosen] == [("best", "0"), ("median", "4"), ("worst", "9")]
-    assert paper_posteriors.chosen_runs(values, (BANANA, "none", "15")) == []
+    seeds = [single_runs.chosen_run(values, cell, run)[0] for run in single_runs.RUNS]
+    assert seeds == ["0", "4", "9"]
+    assert single_runs.chosen_run(values, (BANANA, "none", "15"), "best")[0] == ""
     figure = draw("paper-posteriors", of, results)
-    assert titles(figure)[10] == f"MMD {chosen[0][2]:.3f}"
-    (worst,) = figure.axes[20].lines
-    draws = kept_draws(chain_path(results, of, (BANANA, "dp-hmc", "15"), chosen[2][1]))
+    worst = figure.axes[10].lines[0].get_xydata()
+    draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
-    assert set(map(tuple, worst.get_xydata())) <= set(map(tuple, draws))
-    assert len(worst.get_xydata()) == paper_posteriors.DRAWS
-    # The exact marginals are normalised and have the posterior's means.
-    problem = datasets.build(BANANA, BANANA, "fresh-0")
-    for component, axes in enumerate((figure.axes[0], figure.axes[5])):
-        path = axes.collections[0].get_paths()[0].vertices
-        x, density = path[path[:, 1] > 0.0][np.argsort(path[path[:, 1] > 0.0, 0])].T
-        assert np.trapezoid(density, x) == pytest.approx(1.0, abs=0.02)
-        assert np.trapezoid(x * density, x) == pytest.approx(problem.posterior_mean[component], abs=0.05)
+    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == single_runs.DRAWS
     # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
-    levels = paper_posteriors.region_levels(paper_posteriors.exact_surface(problem).values)
-    assert levels == pytest.approx((np.log(0.05), np.log(0.5)), abs=0.05)
+    # The panel leaves out about half a percent of the posterior.
+    (regions,) = figure.axes[10].collections
+    assert regions.levels == pytest.approx((np.log(0.05), np.log(0.5), 0.0), abs=0.15)
+
+
+def test_of_several_models_the_median_run_of_the_best_method_is_shown(results: Path) -> None:
+    def best(model: str, method: str, epsilon: str, metric: str) -> float | None:
+        least = method == {BANANA: "dp-penalty", GAUSS: "dp-sgld"}[model]
+        return (0.1 if least else 0.2) if metric == "mmd" else None
+
+    of = paper_study()
+    of.models = {label: of.models[label] for label in (BANANA, GAUSS)}
+    figure = synthetic.draw(
+        "paper-posteriors", of, table_of(of, best), results=results, models=(BANANA, GAUSS)
+    )
+    cells = [(BANANA, "dp-penalty", "15"), (GAUSS, "dp-sgld", "15")]
+    for axes, cell in zip(figure.axes, cells, strict=True):
+        draws = kept_draws(chain_path(results, of, cell, "4"))[:, :2]
+        assert set(map(tuple, axes.lines[-1].get_xydata())) <= set(map(tuple, draws))
+    exact = datasets.build(GAUSS, GAUSS, "fresh-0").reference[:, :2]
+    assert np.array_equal(figure.axes[1].lines[0].get_xydata(), exact)
 
 
 def test_clipping_shows_metrics_by_bound_and_by_fraction() -> None:

@@ -132,7 +132,8 @@ def plot(
 ) -> None:
     """Draw one figure of a study from metrics files into every file of `outputs`.
 
-    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes.
+    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes;
+    not so for a figure of measured times.
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
     missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """

@@ -41,7 +41,7 @@ def draw(given: Given) -> Figure:
     study, how = given.study, given.declared
     cells = cells_of(study, how)
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)
-    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3)
+    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, sharey=True)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
         layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
@@ -52,9 +52,10 @@ def draw(given: Given) -> Figure:
             marks.draw_note(axes, 0.0, "no finite run")
         axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
         layout.scale_y(axes, Axis(scale="log"))
-        axes.set(title=f"{look.title}, ε = {cell[2]}", ylabel="variance / exact")
+        axes.set_title(f"{look.title}, ε = {cell[2]}")
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
         axes.set_xlabel(f"direction of the {model}, stiffest first")
+    panels[0].set_ylabel("variance / exact")
     entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
     layout.legend(figure, entries | {how.beside: marks.PARTNER})
     return figure

@@ -1,0 +1,73 @@
+"""Differences between our medians and the published ones, in standard errors, against the standard normal."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from scipy.stats import beta, norm
+
+from dpmc.metrics.table import read_table
+from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots.marks import EXACT, REFERENCE
+from dpmc.studies import Study
+from dpmc.studies.figures import FigureKeys
+
+LIMIT = 3.0  # standard errors within which medians are said to agree
+NEAR: dict[str, Any] = {
+    "ls": "none",
+    "marker": "o",
+    "ms": 2.6,
+    "mfc": style.STYLES["dp-penalty"].colour,
+    "mew": 0.0,
+}
+FAR: dict[str, Any] = {**NEAR, "marker": "D", "ms": 3.6, "mfc": style.STYLES["minibatch-penalty"].colour}
+
+
+def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no model, and the table of the comparison."""
+    return [], [results / study.name / "published_comparison.csv"]
+
+
+@style.context()
+def draw(given: Given) -> Figure:
+    """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
+    path = reads(given.study, given.declared, given.results)[1][0]
+    table = read_table(path, ["metric", "z"], "a comparison with published boxes", {"z": float})
+    table = table.dropna(subset="z")  # without a standard error there is no z
+    groups = {"all": table["z"], **dict(iter(table.groupby("metric", sort=False)["z"]))}
+    figure, panels = layout.panels(len(groups), given.declared.columns or 3, 2.0, sharex=True, sharey=True)
+    for axes, (metric, scores) in zip(panels, groups.items(), strict=True):
+        normal, low, high = expected(len(scores))
+        z = np.sort(scores)
+        axes.fill_between(normal, low, high, **EXACT)
+        axes.axline((0.0, 0.0), slope=1.0, **REFERENCE)
+        for side in (-LIMIT, LIMIT):
+            axes.axhline(side, color=style.GREY, linewidth=0.5)
+        far = np.abs(z) > LIMIT
+        axes.plot(normal[~far], z[~far], **NEAR, zorder=3)
+        axes.plot(normal[far], z[far], **FAR, zorder=4)
+        name = "all metrics" if metric == "all" else style.metric_title(metric)
+        size = np.sqrt(np.mean(z**2))
+        axes.set_title(f"{name}: {len(z)}\nrms {size:.2f}, {far.sum()} beyond {LIMIT:g}")
+    figure.supxlabel("quantile of the standard normal")
+    figure.supylabel("z, sorted")
+    layout.legend(
+        figure,
+        {
+            "a median of 20 chains": NEAR,
+            f"more than {LIMIT:g} errors off": FAR,
+            "equal quantiles": REFERENCE,
+            "95 % of independent normal z": Patch(**EXACT),
+        },
+    )
+    return figure
+
+
+def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return medians of so many sorted independent standard normal numbers, and bounds of 95 % of each."""
+    rank = np.arange(1, count + 1)
+    # the i-th of n uniform numbers has the law Beta(i, n + 1 - i)
+    low, median, high = (norm.ppf(beta.ppf(share, rank, count + 1 - rank)) for share in (0.025, 0.5, 0.975))
+    return median, low, high
