@@ -16,10 +16,10 @@ from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.chains import chain_path, chain_paths, kept_draws, problem_of
+from dpmc.reports.plots.chains import chain_path, chain_paths, kept_draws
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of
-from dpmc.studies import Study
+from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import FigureKeys
 
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
@@ -57,7 +57,7 @@ def draw(given: Given) -> Figure:
         columns = how.columns or 3
     row, share = style.TEXT_WIDTH / columns + 0.1, not several
     figure, panels = layout.panels(len(shown), columns, row, sharex=share, sharey=share)
-    problems = {model: problem_of(study, model) for model in models}
+    problems = {model: problem_of(study, model, exact=True) for model in models}
     looks = style.method_styles(study.methods)
     for axes, (cell, run) in zip(panels, shown, strict=True):
         look, (seed, mmd) = looks[cell[1]], chosen_run(results, cell, run)
