@@ -58,7 +58,7 @@ BAND = "#F4F4F4"
 
 SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
 #: variant of an algorithm, or accountant, whose line is not solid; markers are full on solid lines
-LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED}
+LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED, "reused": DASHED}
 
 
 @dataclass(frozen=True)
@@ -222,14 +222,17 @@ def of_pairs(
 def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     """Return how a method's line looks: colour and marker of its algorithm, dashes by variant or accountant.
 
-    A label that differs by neither from others of its algorithm on the same models has a colour of its own.
-    `title`: in place of the names of algorithm and variant.
+    Gradients, fresh or reused, are a variant if the options say which. A label that differs by neither from
+    others of its algorithm on the same models has a colour of its own. `title`: in place of the names of
+    algorithm and variant.
     """
     spec = study.methods[method]
     same = [other for other in study.methods.values() if other.algorithm == spec.algorithm]
     accountants = {other.accountant for other in same}
     alone = not any(set(other.models) & set(spec.models) for other in same if other is not spec)
     way = str(spec.options.get("variant") or (spec.accountant if "thesis" in accountants else ""))
+    if "reuse_gradients" in spec.options:
+        way = "reused" if spec.options["reuse_gradients"] else "fresh"
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
