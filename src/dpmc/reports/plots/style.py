@@ -59,7 +59,7 @@ BAND = "#F4F4F4"
 
 SOLID, DASHED, DOTTED = "solid", (0, (4, 1.5)), (0, (1, 1))
 #: variant of an algorithm, or accountant, whose line is not solid; markers are full on solid lines
-LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED}
+LINES = {"published": DASHED, "as_coded": DOTTED, "thesis": DASHED, "reused": DASHED}
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,13 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
 
 
 def line_way(study: Study, method: str) -> str:
-    """Return the variant that a method's line shows, or its accountant where an algorithm has several."""
+    """Return the variant that a method's line shows, or its accountant where an algorithm has several.
+
+    Gradients, fresh or reused, are a variant if the options say which.
+    """
     spec = study.methods[method]
+    if "reuse_gradients" in spec.options:
+        return "reused" if spec.options["reuse_gradients"] else "fresh"
     same = [other for other in study.methods.values() if other.algorithm == spec.algorithm]
     by_accountant = "thesis" in {other.accountant for other in same}
     return str(spec.options.get("variant") or (spec.accountant if by_accountant else ""))
