@@ -79,11 +79,16 @@ def cases_of(claim: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
     for entry in claim.get("cases", ()):
         rule = entry["holds"]
         for name, number in numbers(table, entry):
-            case = {"case": ", ".join(filter(None, (name, entry.get("version", ""))))}
             known = math.isfinite(number)
-            # Shown with four digits, as further ones are noise, but judged by all of them.
-            case |= {"number": float(f"{number:.4g}") if known else None, "asked": rule}
-            cases.append(case | {"holds": comparison(rule)(number) if known else None})
+            cases.append(
+                {
+                    "case": ", ".join(filter(None, (name, entry.get("version", "")))),
+                    # Shown with four digits, as further ones are noise, but judged by all of them.
+                    "number": float(f"{number:.4g}") if known else None,
+                    "asked": rule,
+                    "holds": comparison(rule)(number) if known else None,
+                }
+            )
     return cases
 
 

@@ -7,7 +7,7 @@ cells and yield the name and the number of each case.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ BY = {
     **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
     "first-reached": ("models", "methods"),
 }
-REDUCTIONS = {
+REDUCTIONS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: np.exp(np.mean(np.log(values))),  # geometric, of those above 0
     "largest": np.max,
     "smallest": np.min,
