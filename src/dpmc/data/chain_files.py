@@ -147,7 +147,7 @@ def _check(chains: Chains) -> None:
     for key, check in CHECKS.items():
         if key in OPTIONAL and str(attrs.get(key, "inf")) == "inf":
             continue
-        value = attrs[key]
+        value = attrs[key]  # a KeyError names what is missing
         try:
             check(value)
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
@@ -158,8 +158,7 @@ def _check(chains: Chains) -> None:
     shapes |= {name: (values, (c, kept)) for name, values in chains.counts.items()}
     for key, (values, shape) in shapes.items():
         if values.shape != shape:
-            after = f"after {attrs['iterations']} iterations"
-            raise ValueError(f"{key}: shape {values.shape} must be {shape} {after}")
+            raise ValueError(f"{key}: {values.shape} must be {shape}, after {attrs['iterations']} iterations")
     for key, totals in chains.totals.items():
         if totals.dtype.kind not in "iu" or totals.shape != (c,) or (totals < 0).any():
             raise ValueError(f"{key}_total: {shown(totals.tolist())} must be counts, one for each chain")

@@ -59,12 +59,15 @@ def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
         if not isinstance(keys.get(key, ""), str):
             keys[key] = tuple(map(canonical_epsilon, keys[key]))
     kind: Callable[..., Any] = getattr(kinds, entry["number"].replace("-", "_"))
-    if "models" not in keys:  # of the clipping experiment, whose parts the kind itself looks up
+    if entry["number"] in kinds.NAMING:
         yield from kind(table, **keys)
-        return
-    cells = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
-    for name, part in cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE))):
-        yield name, kind(table, part, **keys)
+    elif "models" in keys:
+        cells = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
+        for name, part in cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE))):
+            yield name, kind(table, part, **keys)
+    else:  # of the clipping experiment
+        for name, bounds, part in table.experiments(keys.pop("model", "")):
+            yield name, kind(table, bounds, part, **keys)
 
 
 def comparison(text: str) -> Callable[[float], bool]:

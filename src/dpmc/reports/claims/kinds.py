@@ -1,8 +1,7 @@
 """Numbers that decide a claim: comparisons of cells, and of clip bounds.
 
 A kind of number is a function of the table, the cells of a case, and the other keys of an entry of a file of
-claims. It returns the number of the case; NaN: a number is missing. Kinds of the clipping experiment have no
-cells and yield the name and the number of each case.
+claims. It returns the number of the case; NaN: a number is missing.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ BY = {
     **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
     "first-reached": ("models", "methods"),
 }
+NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
 REDUCTIONS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: np.exp(np.mean(np.log(values))),  # geometric, of those above 0
     "largest": np.max,
@@ -175,13 +175,15 @@ def best(
     samplers without privacy at the largest clip bound on models with this id.
     """
     compared = replace(cells, methods=to or cells.methods, at=to_at)
-    without_privacy = [median for _, median in at_largest_bound(table, cells.metrics[0], free)]
+    parts = table.experiments(free)
+    without_privacy = [at_largest_bound(table, bounds, part, cells.metrics[0]) for _, bounds, part in parts]
     other = reduced("smallest", without_privacy if free else table.column("median", compared))
     least = reduced("smallest", table.column("median", cells))
     return least - other if less else float(quotient(least, other))
 
 
-# Clipping experiment: a case is an algorithm without privacy on a model; `model`: only those with this id.
+# Clipping experiment: a case is an algorithm without privacy on a model, or on one with the id `model`. Its
+# clip bounds ascend, its cells with them.
 
 
 def increase(table: Table, cells: Cells) -> Floats:
@@ -190,36 +192,41 @@ def increase(table: Table, cells: Cells) -> Floats:
     return distance - distance[-1]
 
 
-def at_largest_bound(table: Table, metric: str, model: str = "") -> Cases:
-    """Yield a metric's median at the largest clip bound."""
-    for name, _, cells in table.experiments(model):
-        yield name, table.column("median", cells, metric)[-1]
+def at_largest_bound(table: Table, bounds: Floats, cells: Cells, metric: str) -> float:
+    """Return a metric's median at the largest clip bound."""
+    return float(table.column("median", cells, metric)[-1])
 
 
 def most_increase(
-    table: Table, model: str = "", least: float = 0.0, last: int = 0, clipped: float = 2.0
-) -> Cases:
-    """Yield the largest increase of the median MMD over that at the largest bound, among some bounds.
+    table: Table, bounds: Floats, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
+) -> float:
+    """Return the largest increase of the median MMD over that at the largest bound, among some bounds.
 
     These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
     below `clipped`.
     """
-    for name, bounds, cells in table.experiments(model):
-        chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
-        yield name, reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
+    chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
+    return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
 
-def late_bounds(table: Table, limit: float, model: str = "") -> Cases:
-    """Yield the share of bounds without convergence in the lower half, minus that in the upper half.
+def late_bounds(table: Table, bounds: Floats, cells: Cells, limit: float) -> float:
+    """Return the share of bounds without convergence in the lower half, minus that in the upper half.
 
     Chains that never moved have no R-hat and count as not converged.
     """
-    for name, _, cells in table.experiments(model):
-        ran = ~np.isnan(table.column("median", cells, "iterations"))
-        rhat = table.column("median", cells, "rhat_max")[ran]
-        late, half = ~(rhat < limit), len(rhat) // 2
-        known = half > 0 and not np.isnan(rhat).all()
-        yield name, fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+    ran = ~np.isnan(table.column("median", cells, "iterations"))
+    rhat = table.column("median", cells, "rhat_max")[ran]
+    late, half = ~(rhat < limit), len(rhat) // 2
+    known = half > 0 and not np.isnan(rhat).all()
+    return fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+
+
+def stray_bounds(table: Table, bounds: Floats, cells: Cells, far: float, last: int = 0) -> float:
+    """Return the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
+    largest = table.column("median", cells, "mmd")[-1]
+    runs = table.runs(cells, "mmd")[-last:]
+    known = all(map(len, runs)) and not np.isnan(largest)
+    return fraction([max(values) > largest + far for values in runs]) if known else np.nan
 
 
 def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
@@ -244,12 +251,3 @@ def in_gap(table: Table, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
     cells = [runs for _, _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
     yield model, fraction([low < value < high for runs in cells for value in runs])
-
-
-def stray_bounds(table: Table, far: float, model: str = "", last: int = 0) -> Cases:
-    """Yield the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
-    for name, _, cells in table.experiments(model):
-        largest = table.column("median", cells, "mmd")[-1]
-        runs = table.runs(cells, "mmd")[-last:]
-        known = all(map(len, runs)) and not np.isnan(largest)
-        yield name, fraction([max(values) > largest + far for values in runs]) if known else np.nan
