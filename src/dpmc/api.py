@@ -138,11 +138,11 @@ def sample(
     cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = loop.sample(cell, [seed], progress=reporter(name) if progress else None)
-    finished.attributes |= described(cell, values, "", algorithm, {})
+    finished.attrs |= described(cell, values, "", algorithm, {})
     if progress:
         from dpmc.metrics import summary
 
-        print(*summary.lines([([chain_files.ChainFile.of(finished, {})], [])]), sep="\n", file=sys.stderr)
+        print(*summary.lines([([finished], [])]), sep="\n", file=sys.stderr)
     return chain_files.tree(finished)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpmc.data import datasets
-from dpmc.data.chain_files import Chains, write_chains
+from dpmc.data.chain_files import TOTALS, Chains, write_chains
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
@@ -119,13 +119,12 @@ def write_runs(results: Path, of: Study, cell: CellKey, scale: float = 1.0, k: i
 def write_chain(path: Path, of: Study, cell: CellKey, seed: int, theta: np.ndarray, n: int = 1) -> None:
     """Write a chain file with the draws `theta` (chains, k, d), all of them kept."""
     chains, k, d = theta.shape
-    none = np.zeros((chains, k), int)
-    attributes = {
+    attrs = {
         **{"study": of.name, "model": cell[0], "method": cell[1], "epsilon": cell[2]},
         **{"dataset": "made up", "n": n, "rows_per_evaluation": n},
         **{"iterations": k, "thin": 1, "seed": seed, "status": "ok"},
         **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
         "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
     }
-    start = np.zeros((chains, d))
-    write_chains(path, Chains(start, theta, none, none, none, none, np.zeros((4, chains), int), attributes))
+    totals, counts = (dict.fromkeys(TOTALS[:4], np.zeros(shape, int)) for shape in (chains, (chains, k)))
+    write_chains(path, Chains(attrs, np.zeros((chains, d)), theta, totals, counts))

@@ -283,19 +283,20 @@ def test_rows_without_bounds_are_refused() -> None:
 def test_facts_about_rows_reach_files_and_metrics(tmp_path: Path) -> None:
     chosen = cell("dp-fast-mh published")
     chains = loop.sample(chosen, [0])[0]
-    assert 0 < chains.totals[6, 0] < 40  # some tests on all rows, some not
-    chains.attributes["study"] = "tests"
+    assert 0 < chains.totals["all_rows"][0] < 40  # some tests on all rows, some not
+    chains.attrs["study"] = "tests"
     chain_files.write_chains(tmp_path / "chain.nc", chains)
-    for chain in (chain_files.read_chain(tmp_path / "chain.nc"), chain_files.ChainFile.of(chains, {})):
+    for chain in (chain_files.read_chain(tmp_path / "chain.nc"), chains):
         rows = {row["metric"]: row["value"] for row in cell_metrics([chain], chosen.problem)}
-        for metric, total in (("rows_per_iteration", 4), ("noise_fraction", 5), ("full_batch_fraction", 6)):
-            assert rows[metric] == chains.totals[total, 0] / 40
+        names = ("rows_per_iteration", "noise_fraction", "full_batch_fraction")
+        for metric, total in zip(names, chain_files.RANDOM_ROWS, strict=True):
+            assert rows[metric] == chains.totals[total][0] / 40
 
 
 def test_a_proposal_outside_the_prior_is_rejected_without_reading_rows() -> None:
     chosen = cell("tuna-mh", proposal_sd=[1e3, 1e3])
     run = loop.sample(chosen, [0])[0]
-    assert run.totals[0, 0] == run.totals[4, 0] == 0
+    assert run.totals["accepted"][0] == run.totals["rows_used"][0] == 0
 
 
 # --- noise set by an epsilon per iteration -------------------------------------------------------

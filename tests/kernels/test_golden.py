@@ -26,7 +26,7 @@ def numbers(chosen: Cell) -> list[float]:
     run = sample(chosen, [1])[0]
     weights = np.arange(1, run.draws.size + 1).reshape(run.draws.shape) / run.draws.size
     sums = [float((run.draws * weights).sum()), float((run.draws**2).sum())]
-    return [*run.draws[0, -1].tolist(), *sums, *run.totals[:, 0].tolist()]
+    return [*run.draws[0, -1].tolist(), *sums, *(int(total[0]) for total in run.totals.values())]
 
 
 def difference(name: str, chosen: Cell) -> str:

@@ -35,5 +35,5 @@ def test_a_wrong_hyperparameter_is_named(method: str, wrong: dict[str, Any], mes
 def test_batches_of_few_or_all_rows_are_allowed(method: str) -> None:
     for b in (20 if method == BARKER else 1, 60):  # the accountant named has no bound for fewer
         run = sample(cell(method, problem(), batch_size=b), [0])[0]
-        assert run.attributes["rows_per_evaluation"] == b
+        assert run.attrs["rows_per_evaluation"] == b
         assert np.isfinite(run.draws).all()

@@ -141,7 +141,7 @@ def long_run(on: Problem, algorithm: Any, iterations: int, chains: int) -> np.nd
     """Draws (chains, iterations / 2, d) of the second half, centred at the posterior mean."""
     chosen = Cell(on, "long", algorithm, "inf", 1e-3, "rdp", iterations=iterations)
     runs = sample(chosen, list(range(chains)))
-    assert all(run.totals[1].sum() == 0 for run in runs)
+    assert all(run.totals["diverging"].sum() == 0 for run in runs)
     return np.concatenate([run.draws for run in runs])[:, iterations // 2 :] - on.posterior_mean
 
 

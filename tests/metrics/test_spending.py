@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dpmc.data.chain_files import ChainFile
 from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.spending import spending, tight_epsilon
 from dpmc.privacy import accountants
@@ -69,13 +68,14 @@ def test_a_chain_stopped_at_the_cap_reports_the_budget_s_iterations() -> None:
     most = free.allowed_iterations()
     assert most > 7 and capped.allowed_iterations() == 7
     (chains,) = sample(capped, [0])
-    assert chains.attributes["iterations"] == 7 and chains.attributes["budget_iterations"] == most
-    assert chains.attributes["status"] == "ok"
-    rows = cell_metrics([ChainFile.of(chains, {"study": "tests"})], capped.problem)
+    assert chains.attrs["iterations"] == 7 and chains.attrs["budget_iterations"] == most
+    assert chains.attrs["status"] == "ok"
+    chains.attrs["study"] = "tests"
+    rows = cell_metrics([chains], capped.problem)
     found = {row["metric"]: row["value"] for row in rows}
     assert found["budget_iterations"] == most and found["iterations"] == 7
     assert 0.0 < float(found["epsilon_spent"]) == float(found["epsilon_spent_tight"]) < 15.0
     (whole,) = sample(free, [0])
-    assert whole.attributes["budget_iterations"] == whole.attributes["iterations"] == most
+    assert whole.attrs["budget_iterations"] == whole.attrs["iterations"] == most
     (public,) = sample(cell("rwmh"), [0])
-    assert public.attributes["budget_iterations"] == "inf"
+    assert public.attrs["budget_iterations"] == "inf"

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.chain_files import ChainFile, read_chain
+from dpmc.data.chain_files import Chains, read_chain
 from dpmc.metrics.spending import tight_epsilon
 from dpmc.metrics.summary import rounded_up
 from dpmc.privacy.events import from_json, merge
 from dpmc.studies import load_study
 
 study = load_study(sys.argv[1])
-chains_on: dict[Path, list[ChainFile]] = {}
+chains_on: dict[Path, list[Chains]] = {}
 for chain in map(read_chain, sys.argv[2:]):
     if rows := study.model(str(chain.attrs["model"])).rows_file:
         chains_on.setdefault(rows, []).append(chain)

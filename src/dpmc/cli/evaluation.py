@@ -14,7 +14,7 @@ from dpmc.data.outputs import Output
 from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
-    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.chain_files import Chains
     from dpmc.data.problem import Problem
 
 
@@ -107,7 +107,7 @@ def _read(options: argparse.Namespace, results: list[Path]) -> Inputs:
     ]
 
 
-def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["ChainFile"], "Problem"]:
+def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["Chains"], "Problem"]:
     """Return the chains of `--chains`, read one by one, and the problem on which they ran.
 
     Raises DpmcError if there are no chains, or if they ran on another data set.

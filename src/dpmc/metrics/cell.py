@@ -23,7 +23,7 @@ from dpmc.metrics.table import COLUMNS as COLUMNS
 from dpmc.metrics.traces import milestones
 
 if TYPE_CHECKING:
-    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.chain_files import Chains
     from dpmc.data.problem import Problem
 
 Row = dict[str, str | int | float]
@@ -74,7 +74,7 @@ def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
     return float(np.linalg.norm(covariance - exact_covariance))
 
 
-def cell_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
+def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
     """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
 
     Raises DpmcError as `seed_metrics` does.
@@ -88,7 +88,7 @@ def cell_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     return rows + _rows(names, "", {**rhat, **spent}, [*why_not, *why_not_spent], variant)
 
 
-def seed_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
+def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
     The MMD's random pairs are keyed by data set, model, method, epsilon and seed, so that a value does not
@@ -111,7 +111,7 @@ def seed_metrics(chains: Sequence[ChainFile], problem: Problem) -> list[Row]:
     return rows
 
 
-def metrics_of_cells(chains: Iterable[ChainFile], problem: Problem) -> list[Row]:
+def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
     """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
 
     Chains must come cell by cell, so that only one cell's are in memory.
@@ -147,7 +147,7 @@ def baseline_metrics(problem: Problem, study: str) -> list[Row]:
     return rows
 
 
-def _seed(chain: ChainFile) -> int:
+def _seed(chain: Chains) -> int:
     return int(chain.attrs["seed"])
 
 
@@ -167,12 +167,12 @@ def _rows(
     return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
-def _kept(chain: ChainFile) -> np.ndarray:
+def _kept(chain: Chains) -> np.ndarray:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
 
-def _seed_metrics(chain: ChainFile, problem: Problem) -> tuple[dict[str, float], list[str]]:
+def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric, and the reasons for missing ones."""
     attrs, iterations = chain.attrs, int(chain.attrs["iterations"])
     kept = _kept(chain)
@@ -218,7 +218,7 @@ def _seed_metrics(chain: ChainFile, problem: Problem) -> tuple[dict[str, float],
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
 
 
-def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
+def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     Without log ratios there is no test and no acceptance rate. A clip fraction is #{rows clipped} / (rows x
@@ -251,7 +251,7 @@ def fractions(chain: ChainFile, iterations: int) -> dict[str, float]:
     return values
 
 
-def _convergence_metrics(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
+def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
     """Return the convergence diagnostics over all chains of all seeds, or the reason for none."""
     kept = [half for chain in chains for half in _kept(chain)]
     # Chains of a cell have the same budget and length; otherwise the shortest length is used.

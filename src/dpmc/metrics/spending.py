@@ -12,10 +12,10 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import Release, from_json, merge
 
 if TYPE_CHECKING:
-    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.chain_files import Chains
 
 
-def spending(chains: Sequence[ChainFile]) -> tuple[dict[str, float], list[str]]:
+def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
     """Return a cell's values by metric, the largest of its chains, and the reasons for missing ones.
 
     budget_iterations: iterations that the budget allows; more than those made if a cap stopped the chain.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.data.chain_files import ChainFile
+from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half
 
@@ -50,7 +50,7 @@ class _Result(NamedTuple):
     values: dict[str, float]  # means over the seeds by metric; diverged: a share; none for no iterations
 
 
-def lines(cells: Sequence[tuple[Sequence[ChainFile], Sequence[Path]]]) -> list[str]:
+def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]:
     """Return a table of the finished cells of a method on a model, a row for each ε, then warnings.
 
     A cell is its runs (seeds) and their files, none if they are in memory.
@@ -92,7 +92,7 @@ def rounded_up(epsilon: float) -> str:
     return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
 
 
-def _result(runs: Sequence[ChainFile]) -> _Result:
+def _result(runs: Sequence[Chains]) -> _Result:
     """Summarise the runs (seeds) of one cell."""
     about = runs[0].attrs
     ledgers = [json.loads(str(run.attrs["ledger"])) for run in runs]

@@ -20,7 +20,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
 
 if TYPE_CHECKING:
-    from dpmc.data.chain_files import ChainFile
+    from dpmc.data.chain_files import Chains
     from dpmc.data.problem import Problem
 
 Row = dict[str, str | int | float]
@@ -32,7 +32,7 @@ MILESTONES = (4_000, 10_000)  # iterations
 MILESTONE_ROWS = (1_000_000, 50_000_000)
 
 
-def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
+def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
     """Yield the rows of several cells' chains, which must come cell by cell.
 
     The total ε, equal for all runs of a cell, is given once with seed "", and only with divergences; for
@@ -54,7 +54,7 @@ def traces(chains: Iterable[ChainFile], problem: Problem) -> Iterator[Row]:
                 yield dict(zip(COLUMNS, (*names, of, iteration, metric, value), strict=True))
 
 
-def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
+def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
     """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior.
 
     Every draw is binned once, for any number of iterations.
@@ -71,7 +71,7 @@ def divergences(chain: ChainFile, problem: Problem) -> dict[int, float]:
     return values
 
 
-def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
+def milestones(chain: Chains, problem: Problem) -> dict[str, float]:
     """Return metric -> symmetric KL divergence at places named in the paper, if the chain reaches them.
 
     The places are after `MILESTONES` iterations (the next one of the trace), and the last one with at most
@@ -86,7 +86,7 @@ def milestones(chain: ChainFile, problem: Problem) -> dict[str, float]:
     return values
 
 
-def accuracies(chain: ChainFile, problem: Problem) -> dict[int, float]:
+def accuracies(chain: Chains, problem: Problem) -> dict[int, float]:
     """Return iteration -> share of the test rows predicted correctly by the mean of all draws up to there."""
     iterations = range(ACCURACY_EVERY, int(chain.attrs["iterations"]) + 1, ACCURACY_EVERY)
     sums = np.cumsum(np.asarray(chain.draws).mean(axis=0), axis=0)  # (k, d)
@@ -96,20 +96,20 @@ def accuracies(chain: ChainFile, problem: Problem) -> dict[int, float]:
     }
 
 
-def rows_used(chain: ChainFile) -> dict[int, float]:
+def rows_used(chain: Chains) -> dict[int, float]:
     """Return iteration -> rows used so far, all chains of the run together."""
     attrs = chain.attrs
-    if chain.rows_used is None:
+    if "rows_used" not in chain.counts:
         evaluations = sum(int(attrs[f"{kind}_evaluations_per_iteration"]) for kind in ("ratio", "gradient"))
         each = evaluations * int(attrs["rows_per_evaluation"]) * len(chain.draws)
         return {iteration: each * iteration for iteration in distance_iterations(chain)}
-    sums = np.cumsum(np.asarray(chain.rows_used).sum(axis=0))
+    sums = np.cumsum(chain.counts["rows_used"].sum(axis=0))
     return {
         iteration: int(sums[kept - 1]) for iteration, kept in _kept_until(chain, distance_iterations(chain))
     }
 
 
-def spent(chain: ChainFile) -> dict[int, float]:
+def spent(chain: Chains) -> dict[int, float]:
     """Return iteration -> ε spent so far, at the δ of the chain's ledger; inf without a guarantee.
 
     Empty for a chain whose ledger has no δ.
@@ -135,12 +135,12 @@ def spent(chain: ChainFile) -> dict[int, float]:
     }
 
 
-def distance_iterations(chain: ChainFile) -> range:
+def distance_iterations(chain: Chains) -> range:
     """Return the iterations 1, 501, 1001, … of a chain."""
     return range(1, int(chain.attrs["iterations"]) + 1, DISTANCE_EVERY)
 
 
-def _kept_until(chain: ChainFile, iterations: range) -> Iterator[tuple[int, int]]:
+def _kept_until(chain: Chains, iterations: range) -> Iterator[tuple[int, int]]:
     """Yield (iteration, number of draws kept up to it), without iterations before the first kept draw."""
     thin = int(chain.attrs.get("thin", 1))
     for iteration in iterations:

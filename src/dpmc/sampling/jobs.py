@@ -92,8 +92,8 @@ def sample(job: Job, checkpoint_seconds: float, progress: Progress | None) -> No
     """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
     def finished(cell: Cell, chains: chain_files.Chains) -> None:
-        chains.attributes.update(job.about[cell.epsilon])
-        chain_files.write_chains(job.waiting(cell, chains.attributes["seed"]), chains)
+        chains.attrs.update(job.about[cell.epsilon])
+        chain_files.write_chains(job.waiting(cell, chains.attrs["seed"]), chains)
 
     cells, seeds = job.left()
     if cells:

@@ -64,9 +64,8 @@ class Run:
         draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
         counts = np.concatenate([np.zeros((len(names), cell.chains, 0), np.int64), *self.counts], axis=2)
         windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
-        random_rows = [windows[name] for name in chain_files.RANDOM_ROWS if name in windows]
         needs = cell.algorithm.needs(problem.dimension)
-        attributes = {
+        attrs = {
             "model": problem.label,
             "method": cell.method,
             "dataset": problem.dataset,
@@ -90,18 +89,8 @@ class Run:
             "gradient_evaluations_per_iteration": needs.gradients,
             "ledger": json.dumps(self.ledger.to_json()),
         }
-        self.chains = chain_files.Chains(
-            start=self.start,
-            draws=draws,
-            accepted=windows["accepted"],
-            diverging=windows["diverging"],
-            ratio_clipped=windows["ratio_clipped"],
-            gradient_clipped=windows["gradient_clipped"],
-            random_rows=np.stack(random_rows) if random_rows else None,
-            totals=counts.sum(axis=2),
-            attributes=attributes,
-            parameters=problem.parameters,
-        )
+        totals = dict(zip(names, counts.sum(axis=2), strict=True))
+        self.chains = chain_files.Chains(attrs, self.start, draws, totals, windows, problem.parameters)
         return self.chains
 
 

@@ -46,13 +46,14 @@ def pinned(
             why = "the study takes its settings as they are"
         return {**about, "tried": f"not tried: {why}"}
 
-    from dpmc.data.chain_files import ChainFile
     from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling.loop import sample  # numba is slow to import
 
     cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
     runs = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    rows = seed_metrics([ChainFile.of(chains, {"study": study.name}) for chains in runs], problem)
+    for run in runs:
+        run.attrs["study"] = study.name
+    rows = seed_metrics(runs, problem)
     medians = medians_of(rows)
     fraction, clipping = clip_fraction(medians), "not known: no iterations"
     if fraction is not None:

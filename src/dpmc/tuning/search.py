@@ -161,7 +161,6 @@ class Task:
         self, number: int, stage: str, setting: dict[str, Any], seeds: range, best: Trial | None = None
     ) -> Trial:
         """Run a setting with these seeds; in the search, give up after a hopeless pilot."""
-        from dpmc.data.chain_files import ChainFile
         from dpmc.metrics.cell import second_half, seed_metrics
         from dpmc.sampling.loop import sample  # numba is slow to import
 
@@ -189,7 +188,9 @@ class Task:
                 break
             chains = sample(cell, list(part))
             runs += chains
-            rows += seed_metrics([ChainFile.of(run, {"study": self.study}) for run in chains], self.problem)
+            for run in chains:
+                run.attrs["study"] = self.study
+            rows += seed_metrics(chains, self.problem)
             medians = medians_of(rows)
             values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
             clipped = clip_fraction(medians) or 0.0

@@ -1,11 +1,12 @@
 """Claims: sentences of a source that a study's numbers can decide, with verdicts computed from them.
 
-The claims of a study are data, in `<study>.yaml` of this folder: sentence, section, figure, and the numbers
-that decide it, each of a kind (`kinds.py`) with the cells it compares and the rule `holds`. A
-claim is decided case by case (model, metric, version of a method). It `holds` if all of its cases hold,
-`fails` if none does, and otherwise `depends`. A case whose number is missing is not counted and is listed
-with `holds: null`; a claim with only such cases is `undecided`. A claim that no number of the study can
-decide has `undecidable`, the reason, in place of cases.
+The claims of a study are data, in `<study>.yaml` of this folder: the sentence in our words (`claim`), its
+section, the `figure` to see it in, if any, what the number of a case is (`test`), and the `cases`: numbers
+that decide it, each of a kind (`kinds.py`) with the cells it compares and the rule `holds`. A claim is
+decided case by case (model, metric, version of a method). It `holds` if all of its cases hold, `fails` if
+none does, and otherwise `depends`. A case whose number is missing is not counted and is listed with
+`holds: null`; a claim with only such cases is `undecided`. A claim that no number of the study can decide
+has `undecidable`, the reason, in place of cases.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,54 +41,6 @@ COMPARED: dict[str, Callable[..., bool]] = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
-    """One case of a claim and the number that decides it, None if missing."""
-
-    case: str
-    number: float | None
-    asked: str  # rule for the number
-    holds: bool | None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a source, in our words, and the numbers that decide it."""
-
-    section: str
-    claim: str
-    test: str = ""  # what the number of a case is
-    cases: Sequence[dict[str, Any]] = ()
-    figure: str = ""  # where to see it; "": in no figure, in the metrics only
-    undecidable: str = ""  # why the study cannot decide it; in place of test and cases
-
-    def judged(self, table: Table) -> Iterator[Case]:
-        """Yield the cases as a table of numbers decides them."""
-        for entry in self.cases:
-            rule, version = entry["holds"], entry.get("version", "")
-            for name, value in numbers(table, entry):
-                case = ", ".join(filter(None, (name, version)))
-                if math.isfinite(value):  # four digits: further ones are noise
-                    yield Case(case, float(f"{value:.4g}"), rule, comparison(rule)(value))
-                else:
-                    yield Case(case, None, rule, None)
-
-    def by_chance(self, table: Table) -> float:
-        """Return the probability that a difference below some standard errors is not, though there is none.
-
-        0 for a claim without. Differences are taken as normal and as independent between cases and budgets.
-        """
-        passes = 1.0
-        for entry in self.cases:
-            rule, _, errors = entry["holds"].rpartition(" ")
-            if rule == "below" and entry["number"] in TAILS:
-                chance = TAILS[entry["number"]] * math.erfc(float(errors) / math.sqrt(2.0)) / 2.0
-                for model, method in itertools.product(*(listed(entry[key]) for key in CELL_KEYS[:2])):
-                    budgets = len(table.grid(model, method)) if entry["number"] == "apart" else 1
-                    passes *= (1.0 - chance) ** budgets
-        return 1.0 - passes
-
-
 def listed(value: str | Sequence[str]) -> Sequence[str]:
     """Return a value of an entry that may be one text or several as a sequence."""
     return (value,) if isinstance(value, str) else value
@@ -99,17 +51,23 @@ def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
 
     For `number: first-reached`, the function `first_reached` of `kinds` is called with the entry's keys.
     """
-    keys = {key: value for key, value in entry.items() if key not in ("number", "holds", "version")}
+    keys = {key: value for key, value in entry.items() if key not in ("number", "holds", "version", "by")}
     for key in ("models", "methods", "metrics", "to", "to_models"):
         if key in keys:
             keys[key] = listed(keys[key])
     for key in ("at", "to_at"):
         if not isinstance(keys.get(key, ""), str):
             keys[key] = tuple(map(canonical_epsilon, keys[key]))
-    if "models" in keys:
-        keys["cells"] = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
-    function: Callable[..., kinds.Cases] = getattr(kinds, entry["number"].replace("-", "_"))
-    return function(table, **keys)
+    kind: Callable[..., Any] = getattr(kinds, entry["number"].replace("-", "_"))
+    if entry["number"] in kinds.NAMING:
+        yield from kind(table, **keys)
+    elif "models" in keys:
+        cells = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
+        for name, part in cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE))):
+            yield name, kind(table, part, **keys)
+    else:  # of the clipping experiment
+        for name, bounds, part in table.experiments(keys.pop("model", "")):
+            yield name, kind(table, bounds, part, **keys)
 
 
 def comparison(text: str) -> Callable[[float], bool]:
@@ -118,20 +76,55 @@ def comparison(text: str) -> Callable[[float], bool]:
     return lambda number: bool(COMPARED[word](number, *map(float, limits)))
 
 
-def verdict(cases: Sequence[Case]) -> str:
+def cases_of(claim: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
+    """Return the cases of a claim with the numbers that decide them, None for a missing one."""
+    cases = []
+    for entry in claim.get("cases", ()):
+        rule = entry["holds"]
+        for name, number in numbers(table, entry):
+            known = math.isfinite(number)
+            cases.append(
+                {
+                    "case": ", ".join(filter(None, (name, entry.get("version", "")))),
+                    # Shown with four digits, as further ones are noise, but judged by all of them.
+                    "number": float(f"{number:.4g}") if known else None,
+                    "asked": rule,
+                    "holds": comparison(rule)(number) if known else None,
+                }
+            )
+    return cases
+
+
+def verdict(cases: Sequence[Mapping[str, Any]]) -> str:
     """Return holds, fails or depends from the cases that have a number; undecided for none."""
-    decided = [case.holds for case in cases if case.holds is not None]
+    decided = [case["holds"] for case in cases if case["holds"] is not None]
     if not decided:
         return "undecided"
     return "holds" if all(decided) else "depends" if any(decided) else "fails"
 
 
-def claims_of(study: str) -> tuple[str, dict[str, Claim]]:
+def wrong_by_chance(claim: Mapping[str, Any], table: Table) -> float:
+    """Return the probability that a difference below some standard errors is not, though there is none.
+
+    0 for a claim without. Differences are taken as normal and as independent between cases and budgets.
+    """
+    passes = 1.0
+    for entry in claim.get("cases", ()):
+        rule, _, errors = entry["holds"].rpartition(" ")
+        if rule == "below" and entry["number"] in TAILS:
+            chance = TAILS[entry["number"]] * math.erfc(float(errors) / math.sqrt(2.0)) / 2.0
+            for model, method in itertools.product(listed(entry["models"]), listed(entry["methods"])):
+                budgets = len(table.grid(model, method)) if entry["number"] == "apart" else 1
+                passes *= (1.0 - chance) ** budgets
+    return 1.0 - passes
+
+
+def claims_of(study: str) -> tuple[str, dict[str, dict[str, Any]]]:
     """Return the source of a study and its claims by name; raise DpmcError for a study without claims."""
     if study not in CLAIMS:
         raise DpmcError(f"study {study}: it has no claims; studies that have: {', '.join(CLAIMS)}")
     content = read_yaml(CLAIMS[study])
-    return content["source"], {name: Claim(**keys) for name, keys in content["claims"].items()}
+    return content["source"], content["claims"]
 
 
 def judge(study: Study, table: Table, published: Table | None = None) -> dict[str, Any]:
@@ -144,24 +137,24 @@ def judge(study: Study, table: Table, published: Table | None = None) -> dict[st
     source, claims = claims_of(study.name)
     entries = []
     for name, claim in claims.items():
-        cases = list(claim.judged(table))
-        rules = {case.asked for case in cases}
-        test = f"{claim.test}: {rules.pop()}" if len(rules) == 1 else claim.test
-        theirs = verdict(list(claim.judged(published))) if published else "undecided"
+        cases, test = cases_of(claim, table), claim.get("test", "")
+        if len(rules := {case["asked"] for case in cases}) == 1:
+            test += f": {rules.pop()}"
+        theirs = verdict(cases_of(claim, published)) if published else "undecided"
         entries.append(
             {
                 "name": name,
-                "section": claim.section,
-                "claim": claim.claim,
-                "verdict": UNDECIDABLE if claim.undecidable else verdict(cases),
+                "section": claim["section"],
+                "claim": claim["claim"],
+                "verdict": UNDECIDABLE if "undecidable" in claim else verdict(cases),
                 "published": "–" if theirs == "undecided" else theirs,
-                "test": claim.undecidable or test,
-                "figure": f"figures/{study.name}/{claim.figure}.pdf" if claim.figure else "none",
-                "cases": [asdict(case) for case in cases],
+                "test": claim.get("undecidable", test),
+                "figure": f"figures/{study.name}/{claim['figure']}.pdf" if "figure" in claim else "none",
+                "cases": cases,
             }
         )
     counts = {name: sum(entry["verdict"] == name for entry in entries) for name in VERDICTS}
-    chances = [chance for claim in claims.values() if (chance := claim.by_chance(table))]
+    chances = [chance for claim in claims.values() if (chance := wrong_by_chance(claim, table))]
     by_chance = {"claims": len(chances), "expected": round(sum(chances), 3)}
     about = {"study": study.name, "source": source, "verdicts": counts, "by_chance": by_chance}
     return about | {"claims": entries}

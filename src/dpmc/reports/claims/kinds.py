@@ -1,12 +1,12 @@
 """Numbers that decide a claim: comparisons of cells, and of clip bounds.
 
-A kind of number is a function of the table, the cells that an entry of a file of claims names, and the
-entry's other keys. It yields the name and the number of each case; NaN: a number is missing.
+A kind of number is a function of the table, the cells of a case, and the other keys of an entry of a file of
+claims. It returns the number of the case; NaN: a number is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,18 +17,27 @@ from dpmc.reports.claims.table import CLIPPED, At, Cells, Floats, Table
 from dpmc.studies import pinned_hyperparameters
 
 Cases = Iterator[tuple[str, float]]
-CASE = ("models", "methods", "metrics")  # most kinds have a case for each
+CASE = ("models", "methods", "metrics")  #: most kinds have a case for each
+#: Kinds with a case for each of something else. In an entry, the key `by` says so.
+BY = {
+    **dict.fromkeys(("share", "best"), ("models",)),
+    **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
+    "first-reached": ("models", "methods"),
+}
+NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
+REDUCTIONS: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda values: np.exp(np.mean(np.log(values))),  # geometric, of those above 0
+    "largest": np.max,
+    "smallest": np.min,
+    "range": np.ptp,
+}
 
 
 def reduced(over: str, values: Iterable[float] | Floats) -> float:
     """Return the geometric mean, largest, smallest or range of the known numbers; NaN for none."""
-    known = [float(value) for value in values if not np.isnan(value)]
-    if over == "mean":
-        known = [value for value in known if value > 0.0]
-        return float(np.exp(np.mean(np.log(known)))) if known else np.nan
-    if not known:
-        return np.nan
-    return {"largest": max(known), "smallest": min(known), "range": max(known) - min(known)}[over]
+    numbers = np.array([*values], float)
+    known = numbers[numbers > 0.0 if over == "mean" else ~np.isnan(numbers)]
+    return float(REDUCTIONS[over](known)) if len(known) else np.nan
 
 
 def quotient(above: Floats | float, below: Floats | float) -> Floats:
@@ -41,17 +50,15 @@ def fraction(hits: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
     return float(np.mean(hits)) if len(hits) else np.nan
 
 
-def level(table: Table, cells: Cells, over: str = "largest", by: Sequence[str] = CASE) -> Cases:
-    """Yield the largest or smallest median over the budgets, or their range; `by`: keys of a case."""
-    for name, part in cells.each(*by):
-        yield name, reduced(over, table.column("median", part))
+def level(table: Table, cells: Cells, over: str = "largest") -> float:
+    """Return the largest or smallest median over the budgets, or their range."""
+    return reduced(over, table.column("median", cells))
 
 
-def step(table: Table, cells: Cells) -> Cases:
-    """Yield the smallest ratio of the median at a budget to that at the next larger one."""
-    for name, part in cells.each(*CASE):
-        medians = table.column("median", part)
-        yield name, reduced("smallest", quotient(medians[:-1], medians[1:]))
+def step(table: Table, cells: Cells) -> float:
+    """Return the smallest ratio of the median at a budget to that at the next larger one."""
+    medians = table.column("median", cells)
+    return reduced("smallest", quotient(medians[:-1], medians[1:]))
 
 
 def ratios(
@@ -79,61 +86,51 @@ def ratios(
     return quotient(np.array(compared), own) if inverse else quotient(own, np.array(compared))
 
 
-def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> Cases:
-    """Yield the ratio of a method to others, over the budgets."""
-    for name, part in cells.each(*CASE):
-        yield name, reduced(over, ratios(table, part, **to))
+def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> float:
+    """Return the ratio of a method to others, over the budgets."""
+    return reduced(over, ratios(table, cells, **to))
 
 
-def within(table: Table, cells: Cells, low: float, high: float, **to: Any) -> Cases:
-    """Yield the share of the budgets at which the ratio of a method to others is between two limits."""
-    for name, part in cells.each(*CASE):
-        known = [ratio for ratio in ratios(table, part, **to) if not np.isnan(ratio)]
-        yield name, fraction([low <= ratio <= high for ratio in known])
+def within(table: Table, cells: Cells, low: float, high: float, **to: Any) -> float:
+    """Return the share of the budgets at which the ratio of a method to others is between two limits."""
+    return fraction([low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)])
 
 
-def growth(table: Table, cells: Cells, **to: Any) -> Cases:
-    """Yield the mean ratio over the upper half of the budgets over that of the lower half."""
-    for name, part in cells.each(*CASE):
-        halves = (replace(part, at=half) for half in ("lower half", "upper half"))
-        low, high = (reduced("mean", ratios(table, half, **to)) for half in halves)
-        yield name, high / low
+def growth(table: Table, cells: Cells, **to: Any) -> float:
+    """Return the mean ratio over the upper half of the budgets over that of the lower half."""
+    halves = (replace(cells, at=half) for half in ("lower half", "upper half"))
+    low, high = (ratio(table, half, **to) for half in halves)
+    return high / low
 
 
-def over_models(table: Table, cells: Cells, which: str, **to: Any) -> Cases:
-    """Yield the smallest or largest mean ratio of a method over the models."""
-    for name, part in cells.each("methods"):
-        means = [reduced("mean", ratios(table, model, **to)) for _, model in part.each("models")]
-        yield f"{name}, {which} ratio", reduced(which, means)
+def over_models(table: Table, cells: Cells, which: str, **to: Any) -> float:
+    """Return the smallest, largest or mean of a method's mean ratios on the models."""
+    return reduced(which, [ratio(table, part, **to) for _, part in cells.each("models")])
 
 
-def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any) -> Cases:
-    """Yield the margin by which a method's ratio is `good` on one model and `bad` on another.
+def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any) -> float:
+    """Return the margin by which a method's ratio is `good` on one model and `bad` on another.
 
     The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
     """
-    for name, part in cells.each("methods"):
-        means = [reduced("mean", ratios(table, model, **to)) for _, model in part.each("models")]
-        yield name, float(np.min([good / np.min(means), np.max(means) / bad]))
+    means = [ratio(table, part, **to) for _, part in cells.each("models")]
+    return float(np.min([good / np.min(means), np.max(means) / bad]))
 
 
-def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
-    """Yield the ratio of the least of `to` to a method, by the first of the metrics that both have."""
-    for name, part in cells.each("models", "methods"):
-        others = [table.column("median", replace(m, methods=to)) for _, m in part.each("metrics")]
-        numbers = quotient(np.array([reduced("smallest", m) for m in others]), table.column("median", part))
-        yield name, next((number for number in numbers if not np.isnan(number)), np.nan)
+def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> float:
+    """Return the ratio of the least of `to` to a method, by the first of the metrics that both have."""
+    others = [table.column("median", replace(part, methods=to)) for _, part in cells.each("metrics")]
+    least = np.array([reduced("smallest", medians) for medians in others])
+    numbers = quotient(least, table.column("median", cells))
+    return next((number for number in numbers if not np.isnan(number)), np.nan)
 
 
-def gain(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
-    """Yield the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
-    for name, part in cells.each(*CASE):
-        budgets = table.grid(part.models[0], part.methods[0], part.at)
-        others = [table.column("median", replace(part, methods=to, at=(epsilon,))) for epsilon in budgets]
-        yield (
-            name,
-            reduced("smallest", table.column("median", part) - [reduced("largest", m) for m in others]),
-        )
+def gain(table: Table, cells: Cells, to: Sequence[str]) -> float:
+    """Return the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
+    budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
+    others = [table.column("median", replace(cells, methods=to, at=(epsilon,))) for epsilon in budgets]
+    largest = [reduced("largest", medians) for medians in others]
+    return reduced("smallest", table.column("median", cells) - largest)
 
 
 def in_errors(table: Table, cells: Cells, others: Cells) -> Floats:
@@ -142,55 +139,51 @@ def in_errors(table: Table, cells: Cells, others: Cells) -> Floats:
     return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
 
 
-def fall(table: Table, cells: Cells) -> Cases:
-    """Yield the decrease of the median from the smallest budget to the largest, in standard errors."""
-    for name, part in cells.each(*CASE):
-        decrease = in_errors(table, replace(part, at="smallest"), replace(part, at="largest"))
-        yield name, reduced("largest", decrease)
+def fall(table: Table, cells: Cells) -> float:
+    """Return the decrease of the median from the smallest budget to the largest, in standard errors."""
+    return reduced("largest", in_errors(table, replace(cells, at="smallest"), replace(cells, at="largest")))
 
 
-def models_that_fall(table: Table, cells: Cells, errors: float) -> Cases:
-    """Yield the share of the models on which the median falls by more than `errors` standard errors."""
-    for name, part in cells.each("methods"):
-        yield name, fraction([number > errors for _, number in fall(table, part) if not np.isnan(number)])
+def models_that_fall(table: Table, cells: Cells, errors: float) -> float:
+    """Return the share of the models on which the median falls by more than `errors` standard errors."""
+    falls = [fall(table, part) for _, part in cells.each("models")]
+    return fraction([number > errors for number in falls if not np.isnan(number)])
 
 
-def apart(table: Table, cells: Cells, to: Sequence[str]) -> Cases:
-    """Yield the largest difference over the budgets from the median of `to`, in standard errors."""
-    for name, part in cells.each(*CASE):
-        grid = table.grid(part.models[0], part.methods[0], part.at)
-        yield name, reduced("largest", np.abs(in_errors(table, part, replace(part, methods=to, at=grid))))
+def apart(table: Table, cells: Cells, to: Sequence[str]) -> float:
+    """Return the largest difference over the budgets from the median of `to`, in standard errors."""
+    budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
+    return reduced("largest", np.abs(in_errors(table, cells, replace(cells, methods=to, at=budgets))))
 
 
-def share(table: Table, cells: Cells, limit: float, by: Sequence[str] = ("models",)) -> Cases:
-    """Yield the share of all runs of a model whose value is above `limit`; `by`: keys of a case."""
-    for name, part in cells.each(*by):
-        yield name, fraction([value > limit for runs in table.runs(part) for value in runs])
+def share(table: Table, cells: Cells, limit: float) -> float:
+    """Return the share of all runs whose value is above `limit`."""
+    return fraction([value > limit for runs in table.runs(cells) for value in runs])
 
 
 def best(
     table: Table,
     cells: Cells,
-    by: Sequence[str] = ("models",),
     to: Sequence[str] = (),
     to_at: At = "all",
     free: str = "",
     less: bool = False,
-) -> Cases:
-    """Yield the least median of the methods over another least median, or if `less` minus it.
+) -> float:
+    """Return the least median of the methods over another least median, or if `less` minus it.
 
     The other is that of `to` at `to_at`, by default of the same methods; or, given `free`, that of the
     samplers without privacy at the largest clip bound on models with this id.
     """
-    for name, part in cells.each(*by):
-        compared = replace(part, methods=to or part.methods, at=to_at)
-        without_privacy = [median for _, median in at_largest_bound(table, cells.metrics[0], free)]
-        other = reduced("smallest", without_privacy if free else table.column("median", compared))
-        least = reduced("smallest", table.column("median", part))
-        yield name, least - other if less else float(quotient(least, other))
+    compared = replace(cells, methods=to or cells.methods, at=to_at)
+    parts = table.experiments(free)
+    without_privacy = [at_largest_bound(table, bounds, part, cells.metrics[0]) for _, bounds, part in parts]
+    other = reduced("smallest", without_privacy if free else table.column("median", compared))
+    least = reduced("smallest", table.column("median", cells))
+    return least - other if less else float(quotient(least, other))
 
 
-# Clipping experiment: a case is an algorithm without privacy on a model; `model`: only those with this id.
+# Clipping experiment: a case is an algorithm without privacy on a model, or on one with the id `model`. Its
+# clip bounds ascend, its cells with them.
 
 
 def increase(table: Table, cells: Cells) -> Floats:
@@ -199,36 +192,41 @@ def increase(table: Table, cells: Cells) -> Floats:
     return distance - distance[-1]
 
 
-def at_largest_bound(table: Table, metric: str, model: str = "") -> Cases:
-    """Yield a metric's median at the largest clip bound."""
-    for name, _, cells in table.experiments(model):
-        yield name, table.column("median", cells, metric)[-1]
+def at_largest_bound(table: Table, bounds: Floats, cells: Cells, metric: str) -> float:
+    """Return a metric's median at the largest clip bound."""
+    return float(table.column("median", cells, metric)[-1])
 
 
 def most_increase(
-    table: Table, model: str = "", least: float = 0.0, last: int = 0, clipped: float = 2.0
-) -> Cases:
-    """Yield the largest increase of the median MMD over that at the largest bound, among some bounds.
+    table: Table, bounds: Floats, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
+) -> float:
+    """Return the largest increase of the median MMD over that at the largest bound, among some bounds.
 
     These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
     below `clipped`.
     """
-    for name, bounds, cells in table.experiments(model):
-        chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
-        yield name, reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
+    chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
+    return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
 
-def late_bounds(table: Table, limit: float, model: str = "") -> Cases:
-    """Yield the share of bounds without convergence in the lower half, minus that in the upper half.
+def late_bounds(table: Table, bounds: Floats, cells: Cells, limit: float) -> float:
+    """Return the share of bounds without convergence in the lower half, minus that in the upper half.
 
     Chains that never moved have no R-hat and count as not converged.
     """
-    for name, _, cells in table.experiments(model):
-        ran = ~np.isnan(table.column("median", cells, "iterations"))
-        rhat = table.column("median", cells, "rhat_max")[ran]
-        late, half = ~(rhat < limit), len(rhat) // 2
-        known = half > 0 and not np.isnan(rhat).all()
-        yield name, fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+    ran = ~np.isnan(table.column("median", cells, "iterations"))
+    rhat = table.column("median", cells, "rhat_max")[ran]
+    late, half = ~(rhat < limit), len(rhat) // 2
+    known = half > 0 and not np.isnan(rhat).all()
+    return fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+
+
+def stray_bounds(table: Table, bounds: Floats, cells: Cells, far: float, last: int = 0) -> float:
+    """Return the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
+    largest = table.column("median", cells, "mmd")[-1]
+    runs = table.runs(cells, "mmd")[-last:]
+    known = all(map(len, runs)) and not np.isnan(largest)
+    return fraction([max(values) > largest + far for values in runs]) if known else np.nan
 
 
 def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
@@ -253,12 +251,3 @@ def in_gap(table: Table, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
     cells = [runs for _, _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
     yield model, fraction([low < value < high for runs in cells for value in runs])
-
-
-def stray_bounds(table: Table, far: float, model: str = "", last: int = 0) -> Cases:
-    """Yield the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
-    for name, _, cells in table.experiments(model):
-        largest = table.column("median", cells, "mmd")[-1]
-        runs = table.runs(cells, "mmd")[-last:]
-        known = all(map(len, runs)) and not np.isnan(largest)
-        yield name, fraction([max(values) > largest + far for values in runs]) if known else np.nan

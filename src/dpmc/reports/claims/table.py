@@ -73,18 +73,15 @@ class Table:
         self.study = study
         by_cell = runs.groupby(CELL, sort=False)["value"]
         self._runs = {cell: values.to_numpy() for cell, values in by_cell}
-        quartiles = {name: by_cell.quantile(part) for name, part in QUARTILES.items()}
-        table = pd.DataFrame({**quartiles, "runs": by_cell.size()})
+        table = pd.DataFrame({name: by_cell.quantile(part) for name, part in QUARTILES.items()})
+        table["runs"] = by_cell.size()
         if boxes is not None:
             table = pd.concat([table, boxes.set_index(CELL)])
         table["spread"] = (table["q3"] - table["q1"]).where(table["runs"] >= 4)
-        table["error"] = [
-            error_of_median(*box) for box in table[["q1", "q3", "runs"]].itertuples(index=False)
-        ]
-        self._numbers = {name: table[name].to_dict() for name in ("median", "spread", "error")}
-        self._epsilons: dict[tuple[str, str], set[str]] = {}
-        for model, method, epsilon, _ in table.index:
-            self._epsilons.setdefault((model, method), set()).add(epsilon)
+        table["error"] = [error_of_median(*box) for box in table[["q1", "q3", "runs"]].to_numpy()]
+        self._numbers = table.to_dict("index")
+        budgets = table.index.to_frame(index=False).groupby(CELL[:2])["epsilon"]
+        self._epsilons = {cell: sorted(set(names) - {"inf", ""}, key=float) for cell, names in budgets}
 
     @classmethod
     def of_study(cls, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> Table:
@@ -126,10 +123,10 @@ class Table:
             for model in spec.models
         ]
         labels = pd.DataFrame(as_coded, columns=["id", "algorithm", "clip_bound", *CELL[:3]])
+        clipping = clipping.merge(labels.astype({"clip_bound": float}))
 
         points = pd.read_csv(folder / "hmc_trajectory.csv")[["theta_1", "theta_2"]].to_numpy()
         trajectory = pd.DataFrame([(*RING, ring_distance(points))], columns=[*CELL, "value"])
-        clipping = clipping.merge(labels.astype({"clip_bound": float}))
         runs = [table[table["statistic"] == "baseline"], allowed, clipping, trajectory]
         return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
@@ -138,8 +135,8 @@ class Table:
 
         `metric`: another metric than that of the cells.
         """
-        numbers = self._numbers[name]
-        return np.array([numbers.get(cell, np.nan) for cell in self._cells(cells, metric)])
+        known = (self._numbers.get(cell, {}) for cell in self._cells(cells, metric))
+        return np.array([numbers.get(name, np.nan) for numbers in known])
 
     def runs(self, cells: Cells, metric: str = "") -> list[Floats]:
         """Return the values of all runs of each of the cells."""
@@ -151,16 +148,15 @@ class Table:
             return at
         if method == "baseline":  # exact samples, of no budget
             return ("",)
-        grid = sorted(self._epsilons.get((model, method), set()) - {"inf", ""}, key=float)
+        grid = self._epsilons.get((model, method), [])
         half = len(grid) // 2
         parts = {"all": grid, "smallest": grid[:1], "largest": grid[-1:]}
         return (parts | {"lower half": grid[:half], "upper half": grid[-half:]})[at]
 
     def experiments(self, model: str = "") -> Iterator[tuple[str, Floats, Cells]]:
-        """Yield each part of the clipping experiment: an algorithm without privacy on one of the models.
+        """Yield each part of the clipping experiment, an algorithm without privacy on a model (of this id).
 
-        A part is its name, clip bounds in ascending order, and cells in the same order. `model`: only models
-        with this id.
+        A part is its name, clip bounds in ascending order, and cells in the same order.
         """
         for label in clipping_models(self.study):
             if model in ("", self.study.models[label].model):
