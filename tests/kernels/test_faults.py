@@ -281,8 +281,8 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "no clipping": ("dp-sgld", "clip_factor(square, bound)", "1.0", step, step_attained),
     },
     (SUMS, "sums[c, i] += factor * gradient[i]"): {"the last row alone": ("dp-sgld", "+=", "=", step)},
-    (LANGEVIN, "float(multiplier)"): {
-        "too large a multiplier declared": ("dp-sgld", "float", "2.0 * float", step_attained, release),
+    (LANGEVIN, '"batch gradient", multiplier'): {
+        "too large a multiplier declared": ("dp-sgld", ", mul", ", 2.0 * mul", step_attained, release),
     },
     (LANGEVIN, "2.0 * n * self.clip / self"): {
         "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", release),

@@ -71,8 +71,8 @@ def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     except ImportError:
         raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:100]
-        raise DpmcError(f"{path}: cannot be read ({reason})") from None
+        reason = getattr(error, "strerror", None) or f"cannot be read ({' '.join(str(error).split())[:100]})"
+        raise DpmcError(f"{path}: {reason}") from None
 
 
 def _table_of(data: Any, where: str) -> Any:
