@@ -1,4 +1,4 @@
-"""Outputs never overwrite an input, another output, or a file that dpmc did not make."""
+"""Outputs never overwrite an input or another output, and an earlier file only with `--force`."""
 
 import os
 import re
@@ -7,11 +7,9 @@ import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
-import netCDF4
 import numpy as np
 import pytest
 import yaml
-from matplotlib.figure import Figure
 
 from dpmc.cli.main import main
 from dpmc.data import datasets
@@ -113,7 +111,7 @@ def test_the_chains_of_a_folder_are_inputs(unchanged):
 
 @pytest.mark.parametrize(
     "outputs",
-    [("new.nc", "new.nc"), ("new.nc", "config/../new.nc"), ("new.nc", "folder/new.nc"), ("a", "a/b.nc")],
+    [("new.nc", "new.nc"), ("new.nc", "config/../new.nc"), ("new.nc", "folder/new.nc")],
 )
 def test_two_seeds_never_share_a_file(unchanged, outputs):
     os.symlink(".", "folder")
@@ -124,7 +122,7 @@ def test_two_seeds_never_share_a_file(unchanged, outputs):
 def test_outputs_of_a_plot_and_a_search_differ(unchanged):
     assert "--output: x.csv: is named twice" in unchanged(*TABLE, "--output", "x.csv", "x.md", "x.csv")
     search = (*SEARCH, "--output", "x.yaml")
-    for options in (("--figure", "x.png", "--table", "x.png"), ("--table", "circle.nc")):
+    for options in (("--table", "x.yaml"), ("--table", "circle.nc")):
         assert f"{options[1]}: is a file of another option too" in unchanged(*search, *options)
 
 
@@ -146,30 +144,6 @@ def test_results_are_overwritten_by_force_alone(unchanged, command, name):
     before = os.stat(name).st_ino
     assert main((*command, "--output", name, "--force")) == 0
     assert os.stat(name).st_ino != before
-
-
-OTHERS = [(("speed", "--study", "smoke"), "s.csv"), (("fetch", "mnist"), "c.txt")]
-
-
-@pytest.mark.parametrize(("command", "name"), [*RESULTS, *OTHERS])
-@pytest.mark.parametrize("foreign", ["notes.txt", "empty", "other result"])
-def test_files_that_dpmc_did_not_make_are_never_overwritten(unchanged, command, name, foreign):
-    target = f"theirs{Path(name).suffix}"
-    if foreign == "other result":  # of another command
-        shutil.copy("traces.csv" if name != "traces.csv" else "metrics.csv", target)
-    else:
-        Path(target).write_bytes(b"" if foreign == "empty" else Path(foreign).read_bytes())
-    error = unchanged(*command, "--output", target, "--force")
-    assert f"--output: {target}: exists and is not" in error
-
-
-def test_foreign_figures_and_netcdf_files_are_not_overwritten(unchanged):
-    for ending in ("png", "pdf", "svg"):
-        Figure().savefig(f"theirs.{ending}")
-        unchanged(*FIGURE, "--output", f"theirs.{ending}", "--force")
-    with netCDF4.Dataset("theirs.nc", "w") as file:
-        file.schema = 1
-    unchanged(*SAMPLE, "--seed", "0", "--output", "theirs.nc", "--force")
 
 
 def test_refusals_come_before_any_computation(unchanged, monkeypatch):
@@ -195,10 +169,10 @@ def test_impossible_output_paths_are_refused(unchanged, output, words):
 
 def test_a_search_resumes_from_its_table_without_force(unchanged):
     """A killed search leaves the table of trials only, since settings are written at its end."""
-    search = (*SEARCH, "--output", "found.yaml", "--figure", "found.png")
+    search = (*SEARCH, "--output", "found.yaml")
     assert main(search) == 0
     found, trials = yaml.safe_load(Path("found.yaml").read_text()), Path("found.trials.csv").read_text()
-    os.remove("found.yaml"), os.remove("found.png")
+    os.remove("found.yaml")
     assert main(search) == 0  # nothing is tried again
     assert yaml.safe_load(Path("found.yaml").read_text()) == found
     assert Path("found.trials.csv").read_text() == trials

@@ -8,7 +8,7 @@ import yaml
 
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.reports.tables import kind_of_output, markdown, write
+from dpmc.reports.tables import check_names, markdown, write
 from dpmc.studies import Study, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +54,7 @@ def test_the_models_are_those_of_the_thesis_with_the_study_s_number_of_rows(tmp_
 def test_another_format_is_refused() -> None:
     for name, path in (("models", "m.pdf"), ("iterations", "i.md")):
         with pytest.raises(DpmcError, match=f"{path}: a file of the table {name} must end in .csv"):
-            kind_of_output(name, Path(path))
+            check_names(name, [Path(path)])
 
 
 def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:

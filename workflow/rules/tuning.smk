@@ -27,14 +27,7 @@ rule search:
     input:
         data="data/{study}/{model}/tuning.nc",
     output:
-        found=SEARCHED,
-        figure=report(
-            "figures/{study}/search/{model}-{method}.png",
-            caption="../report/search.rst",
-            category="{study}",
-            subcategory="searches",
-            labels={"model": "{model}", "method": "{method}"},
-        ),
+        SEARCHED,
     log:
         "logs/{study}/search/{model}/{method}.log",
     # Long searches first: those of algorithms with trajectories.
@@ -46,8 +39,8 @@ rule search:
         table="results/{study}/search/{model}/{method}.csv",
     shell:
         "dpmc tune --search --study {wildcards.study} --model {wildcards.model} "
-        "--method {wildcards.method} --data {input.data} --output {output.found} "
-        "--table {params.table} --figure {output.figure} 2> {log}"
+        "--method {wildcards.method} --data {input.data} --output {output} "
+        "--table {params.table} 2> {log}"
 
 
 # For readers only. Chains get their iterations from the accountant: if they read this table, a change of any row

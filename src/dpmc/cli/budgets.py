@@ -3,10 +3,10 @@
 import argparse
 import json
 
-from dpmc.cli.given import check_output, hyperparameters_of, study_as_asked, write_table
+from dpmc.cli import outputs
+from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
-from dpmc.data import outputs
 from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
@@ -55,7 +55,7 @@ def budgets(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     inputs = [("--hyperparameters", file) for file in options.hyperparameters]
-    check_output(options, outputs.csv_table(budgets.COLUMNS), inputs)
+    outputs.check(options, inputs)
     tuned = {}
     for file in options.hyperparameters:
         content = read_yaml(file)

@@ -2,14 +2,13 @@
 
 import argparse
 
-from dpmc.cli.given import check_output
-from dpmc.data import outputs
+from dpmc.cli import outputs
 from dpmc.studies import load_study, problem_of
 
 
 def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
-    check_output(options, outputs.PROBLEM, [("--rows", options.rows)])
+    outputs.check(options, [("--rows", options.rows)])
     study = load_study(options.study)
     problem_of(study, options.model, dataset=options.data, rows=options.rows).write(options.output)
 
@@ -23,7 +22,7 @@ def fetch(options: argparse.Namespace) -> None:
     if options.output is None:
         print(sources.fetch(source), end="")
         return
-    check_output(options, outputs.checksums(source.files))
+    outputs.check(options)
     checksums = sources.fetch(source)
     with files.replacing(options.output) as temporary:
         temporary.write_text(checksums)

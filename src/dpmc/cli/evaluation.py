@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.cli.given import Inputs, check_output, write_table
+from dpmc.cli import outputs
+from dpmc.cli.given import write_table
+from dpmc.cli.outputs import Files
 from dpmc.common.errors import DpmcError
-from dpmc.data import outputs
-from dpmc.data.outputs import Output
 from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from dpmc.metrics import cell
 
     study = load_study(options.study)
-    check_output(options, outputs.csv_table(cell.COLUMNS), _inputs(study, options))
+    outputs.check(options, _inputs(study, options))
     if not options.baselines:
         rows = cell.metrics_of_cells(*_chains_and_problem(study, options))
     elif options.model is None:
@@ -39,7 +39,7 @@ def trace(options: argparse.Namespace) -> None:
     from dpmc.metrics import traces
 
     study = load_study(options.study)
-    check_output(options, outputs.csv_table(traces.COLUMNS), _inputs(study, options))
+    outputs.check(options, _inputs(study, options))
     write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, options)))
 
 
@@ -50,7 +50,7 @@ def speed(options: argparse.Namespace) -> None:
     """
     from dpmc.sampling import speed
 
-    check_output(options, outputs.csv_table(speed.COLUMNS), [("--data", file) for file in options.data])
+    outputs.check(options, [("--data", file) for file in options.data])
     study = load_study(options.study)
     files = {path.parent.name: path for path in options.data}
     chosen: dict[tuple[str, str], str] = {}
@@ -84,8 +84,8 @@ def plot(options: argparse.Namespace) -> None:
     models, read = plots.reads(name, study, options.results)
     if models and not options.metrics:
         raise DpmcError(f"--metrics: needed to draw {name}")
-    written = [Output("--output", file, plots.kind_of_output(name, study, file)) for file in options.output]
-    outputs.check(written, _read(options, read), options.force)
+    plots.check_names(options.output)
+    _check_outputs(options, read)
     plots.plot(name, study, options.metrics, options.published, options.output, options.results)
 
 
@@ -94,17 +94,16 @@ def _write_table(study: Study, options: argparse.Namespace) -> None:
     from dpmc.reports import tables
 
     name = options.figure
-    written = [Output("--output", file, tables.kind_of_output(name, file)) for file in options.output]
-    outputs.check(written, _read(options, tables.inputs(name, study, options.results)), options.force)
+    tables.check_names(name, options.output)
+    _check_outputs(options, tables.inputs(name, study, options.results))
     tables.write(name, study, options.output, options.results)
 
 
-def _read(options: argparse.Namespace, results: list[Path]) -> Inputs:
-    """Return the files that `plot` reads, each with its option."""
-    return [
-        *(("--metrics", file) for file in options.metrics),
-        *(("--results", file) for file in results),
-    ]
+def _check_outputs(options: argparse.Namespace, results: list[Path]) -> None:
+    """Check the outputs of `plot`, which reads these results."""
+    read = [("--metrics", options.metrics), ("--results", results)]
+    inputs = [(option, file) for option, files in read for file in files]
+    outputs.check(options, inputs, [("--output", file) for file in options.output])
 
 
 def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["Chains"], "Problem"]:
@@ -125,7 +124,7 @@ def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iter
     return itertools.chain([first], chains), problem
 
 
-def _inputs(study: Study, options: argparse.Namespace) -> Inputs:
+def _inputs(study: Study, options: argparse.Namespace) -> Files:
     """Return the files that `evaluate` and `trace` read, each with its option."""
     return [("--data", options.data), *(("--chains", file) for file in _chain_files(study, options.chains))]
 

@@ -9,18 +9,7 @@ from typing import Any
 
 from dpmc.algorithms.hyperparameters import hyperparameters_in
 from dpmc.common import files
-from dpmc.data import outputs
-from dpmc.data.outputs import Kind, Output
-from dpmc.studies import (
-    Hyperparameters,
-    Study,
-    load_study,
-    pinned_hyperparameters,
-    read_yaml,
-)
-
-#: Files that a command reads, each with its option; None if the option is not given.
-Inputs = list[tuple[str, Path | None]]
+from dpmc.studies import Hyperparameters, Study, load_study, pinned_hyperparameters, read_yaml
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
@@ -36,11 +25,6 @@ def hyperparameters_of(study: Study, model: str, method: str, file: Path | None)
         return pinned_hyperparameters(study, model, method)
     values = hyperparameters_in(read_yaml(file), str(file), {"model": model, "method": method})
     return Hyperparameters(values, str(file))
-
-
-def check_output(options: argparse.Namespace, kind: Kind, inputs: Inputs | None = None) -> None:
-    """Refuse an `--output` that would overwrite something else; see `outputs.check`."""
-    outputs.check([Output("--output", options.output, kind)], inputs or [], options.force)
 
 
 def write_table(output: Path, columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> None:

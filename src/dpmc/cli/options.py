@@ -96,7 +96,7 @@ CHAIN_FILES = path(
 )
 OUTPUT = path("--output", required=True)
 TABLE = path("--output", required=True, metavar="CSV")
-FORCE = flag("--force", "overwrite earlier results of this command, never inputs or other files")
+FORCE = flag("--force", "overwrite files that exist, never inputs")
 CELL = (STUDY, MODEL, METHOD)
 
 COMMANDS = {
@@ -151,7 +151,6 @@ COMMANDS = {
             ),
             option("--seeds", "runs of a trial (default: the study's)", type=positive, metavar="N"),
             path("--table", "CSV of the trials, from which an interrupted search is resumed"),
-            path("--figure", "draw the search (PDF, PNG or SVG)"),
             flag("--rows-are-public", "your own rows are public: tune on them"),
             flag(
                 "--leak-private-rows-into-hyperparameters",

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.data import outputs
-from dpmc.data.outputs import Output
 from dpmc.studies import Study, calibrated_values, make_cell, problem_of
 
 if TYPE_CHECKING:
@@ -42,10 +41,8 @@ def sample(options: argparse.Namespace) -> None:
     for method in asked:
         study.own_method(method.method)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
-    written = [Output("--output", file, outputs.CHAINS) for a in asked for file in a.files.values()]
-    if options.times is not None:
-        written.append(Output("--times", options.times, outputs.TIMES))
-    outputs.check(written, inputs, options.force)
+    written = [("--output", file) for a in asked for file in a.files.values()]
+    outputs.check(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]

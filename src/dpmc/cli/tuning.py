@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmc.cli import outputs
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.data import outputs
-from dpmc.data.outputs import Output
 from dpmc.studies import Study, load_study, problem_of
 from dpmc.tuning import LEAK
 
@@ -30,16 +29,13 @@ def tune(options: argparse.Namespace) -> None:
         study = study.tuned_at(options.model, canonical_epsilon(options.epsilon))
     elif options.search and ":" in options.model:
         raise DpmcError(f"--epsilon: needed to search for {options.model}, the one it will be sampled at")
-    for name in ("trials", "seeds", "table", "figure"):
+    for name in ("trials", "seeds", "table"):
         if getattr(options, name) is not None and not options.search:
             raise DpmcError(f"--{name}: only with --search")
     table = options.table or options.output.with_suffix(".trials.csv")
-    written = [Output("--output", options.output, outputs.HYPERPARAMETERS)]
-    if options.search:
-        written.append(Output("--table", table, outputs.STATE))
-    if options.figure is not None:
-        written.append(Output("--figure", options.figure, outputs.FIGURE))
-    outputs.check(written, [("--data", options.data)], options.force)
+    written = [("--output", options.output)]
+    written += [("--table", table)] if options.search else []
+    outputs.check(options, [("--data", options.data)], written, continued=["--table"])
     if options.search:
         result = _search(study, options, table)
     else:
@@ -52,16 +48,11 @@ def tune(options: argparse.Namespace) -> None:
 
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
-    """Search hyperparameters; draw the search if `--figure` is given. Returns what `tune` writes."""
-    from dpmc.reports import plots
-    from dpmc.reports.plots import search as figure
-    from dpmc.reports.plots import style
-    from dpmc.tuning import search, trials
+    """Search hyperparameters; return what `tune` writes."""
+    from dpmc.tuning import search
 
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
-    if options.figure and options.figure.suffix[1:].lower() not in plots.FORMATS:
-        raise DpmcError(f"--figure: {options.figure}: must end in .{', .'.join(plots.FORMATS)}")
     name = f"search {options.model} {options.method}"
     result = search.search(
         study,
@@ -75,8 +66,6 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     )
     for text in search.warnings(result):
         print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
-    if options.figure:
-        style.save(figure.draw(trials.read(table), result, study), options.figure)
     return result
 
 

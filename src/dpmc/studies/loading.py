@@ -13,11 +13,7 @@ from dpmc.models import MODELS, definition
 from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
-from dpmc.studies.hyperparameters import (
-    MissingSettings,
-    check_hyperparameters,
-    pinned_hyperparameters,
-)
+from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
 from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, validated
 from dpmc.studies.study import Study, StudyMethod, StudyModel
 

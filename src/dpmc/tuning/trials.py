@@ -42,12 +42,6 @@ class Trial:
         """Return whether the setting may be chosen."""
         return self.verdict == "ok"
 
-    @property
-    def clip_fraction(self) -> float:
-        """Return the fraction of clipped log ratios; without log ratios, of gradients; NaN if none ran."""
-        ratios = self.ratio_clip_fraction
-        return self.gradient_clip_fraction if math.isnan(ratios) else ratios
-
 
 COLUMNS = ",".join(column.name for column in fields(Trial)) + "\n"
 TEXTS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number

@@ -21,13 +21,7 @@ from scipy.special import gammaln, logsumexp
 
 from dpmc.privacy.accountants.base import MOST_ITERATIONS, Accountant, crossing
 from dpmc.privacy.accountants.profiles import Array
-from dpmc.privacy.events import (
-    BarkerRelease,
-    GaussianRelease,
-    Release,
-    SubsampledGaussianRelease,
-    total_mu,
-)
+from dpmc.privacy.events import BarkerRelease, GaussianRelease, Release, SubsampledGaussianRelease, total_mu
 
 LARGEST_ORDER = 256
 """Orders of a subsampled Gaussian release are 2 to 256, as in the thesis."""

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.outputs import FIGURE, Kind
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
 
@@ -110,16 +109,12 @@ def inputs(name: str, study: Study, metrics: Sequence[Path], published: Path, re
     return [*metrics, *published.glob("*.csv"), *reads(name, study, results)[1]]
 
 
-def kind_of_output(name: str, study: Study, path: Path) -> Kind:
-    """Return the kind of result that a figure is in a file of this name.
-
-    Raises DpmcError for an unknown figure, and for a suffix that it is not written by.
-    """
-    declared_figure(study.path, name)
-    if path.suffix[1:].lower() not in FORMATS:
-        endings = ", ".join(f".{ending}" for ending in FORMATS)
-        raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
-    return FIGURE
+def check_names(outputs: Sequence[Path]) -> None:
+    """Raise DpmcError for a file name that does not end as a figure's."""
+    for path in outputs:
+        if path.suffix[1:].lower() not in FORMATS:
+            endings = ", ".join(f".{ending}" for ending in FORMATS)
+            raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
 
 
 def plot(
@@ -137,8 +132,7 @@ def plot(
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
     missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
-    for output in outputs:
-        kind_of_output(name, study, output)
+    check_names(outputs)
     from dpmc.metrics.table import read_metrics
     from dpmc.reports.plots import style
 

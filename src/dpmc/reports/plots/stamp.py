@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 
+CREATOR = "dpmc"  #: in the metadata of every figure
 KEY = "dpmc-inputs"  #: of the stamp in a PNG's metadata
 
 

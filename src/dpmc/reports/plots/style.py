@@ -14,7 +14,6 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from dpmc.common.files import replacing
-from dpmc.data.outputs import CREATOR
 from dpmc.metrics.table import METRICS, Metric
 from dpmc.reports.plots import stamp
 from dpmc.studies import Study
@@ -293,9 +292,9 @@ def save(figure: Figure, path: Path, mark: str = "") -> None:
     kind = path.suffix[1:].lower()
     # neither the time nor, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
-        "pdf": {"Creator": CREATOR, "CreationDate": None},
-        "png": {"Software": CREATOR} | ({stamp.KEY: mark} if mark else {}),
-        "svg": {"Creator": CREATOR, "Date": None},
+        "pdf": {"Creator": stamp.CREATOR, "CreationDate": None},
+        "png": {"Software": stamp.CREATOR} | ({stamp.KEY: mark} if mark else {}),
+        "svg": {"Creator": stamp.CREATOR, "Date": None},
     }
     drawn = io.BytesIO()  # if the disk is full, matplotlib's PDF backend raises errors of its own
     with context(), replacing(path) as temporary:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
-from dpmc.data.outputs import Kind, csv_table, text_file
 from dpmc.studies import Study, figures
 
 if TYPE_CHECKING:
@@ -43,15 +42,11 @@ def inputs(name: str, study: Study, results: Path) -> list[Path]:
     return [folder / SOURCES[name]] if name in SOURCES else []
 
 
-def kind_of_output(name: str, path: Path) -> Kind:
-    """Return the kind of result of a table in a file of this name.
-
-    Raises DpmcError for a suffix that is none of the table's.
-    """
-    suffix, made = path.suffix.lower(), module(name)
-    if suffix not in SUFFIXES[name]:
-        raise DpmcError(f"{path}: a file of the table {name} must end in {' or '.join(SUFFIXES[name])}")
-    return csv_table(made.COLUMNS) if suffix == ".csv" else text_file(f"# {made.TITLE}")
+def check_names(name: str, outputs: Sequence[Path]) -> None:
+    """Raise DpmcError for a file name that does not end as those of a table."""
+    for path in outputs:
+        if path.suffix.lower() not in SUFFIXES[name]:
+            raise DpmcError(f"{path}: a file of the table {name} must end in {' or '.join(SUFFIXES[name])}")
 
 
 def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
