@@ -60,6 +60,13 @@ def sections(page: str, study: Study) -> list[str]:
     return [part for part in (*parts, links) if part]
 
 
+def made_by(study: Study) -> str:
+    """Return the command that makes a study's figures, and the commit that drew those of the gallery."""
+    stamp = GALLERY / study.name / "commit.txt"
+    commit = f", drawn at commit {stamp.read_text().strip()}" if stamp.is_file() else ""
+    return f"`make figures STUDY={study.name}`{commit}"
+
+
 def figure(study: Study, name: str) -> list[str]:
     """Return a figure with its title and caption; [] where the gallery does not have it."""
     if not (GALLERY / study.name / f"{name}.png").is_file():
@@ -79,7 +86,7 @@ def text(page: str) -> str:
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     for study in studies():
         if found := sections(page, study):
-            command = [f"`make figures STUDY={study.name}`"] if page == "figures" else []
+            command = [made_by(study)] if page == "figures" else []
             parts += [f"## {study.title}", *command, *found]
     return "\n\n".join(parts) + "\n"
 
