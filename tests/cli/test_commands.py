@@ -72,7 +72,7 @@ def test_a_command_reports_time_and_memory_unless_quiet(folder, capsys):
     assert capsys.readouterr().err == ""
     Path("notes.tsv").write_text("mine")
     assert main([*SAMPLE, "seed-0.nc", "--force", "--times", "notes.tsv"]) == 2
-    assert "is not run times made by dpmc" in capsys.readouterr().err
+    assert "notes.tsv: exists and has no run times" in capsys.readouterr().err
     head, line = Path("job.tsv").read_text().splitlines()
     assert head.split() == ["wall_seconds", "cpu_seconds", "peak_mib"]
     assert all(float(number) > 0.0 for number in line.split("\t"))

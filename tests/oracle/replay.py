@@ -66,7 +66,7 @@ def _problem(study: str, model: str) -> Any:
 def _whole(cell: loop.Cell, known: dict[str, Any], most: int) -> Compared:
     total = min(json.loads(str(known["about"]))["iterations"], most)
     found = loop.sample(dataclasses.replace(cell, iterations=total), [chains.SEED])[0]
-    counts = np.stack([found.accepted, found.ratio_clipped, found.gradient_clipped])
+    counts = np.stack([found.counts[name] for name in ("accepted", "ratio_clipped", "gradient_clipped")])
     return _compared("whole", cell, known, found.draws, counts)
 
 
@@ -86,7 +86,7 @@ def _single(cell: loop.Cell, known: dict[str, Any]) -> Compared:
     with blocks_of_one, threadpool_limits(1, user_api="blas"):
         job.make_chains(None, np.inf, put_back, None, None)
     (found,) = (made.chains for made in job.all_runs)
-    counts = np.stack([found.accepted, found.ratio_clipped, found.gradient_clipped])
+    counts = np.stack([found.counts[name] for name in ("accepted", "ratio_clipped", "gradient_clipped")])
     return _compared("single", cell, known, found.draws, counts)
 
 

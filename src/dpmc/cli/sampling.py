@@ -42,6 +42,9 @@ def sample(options: argparse.Namespace) -> None:
         study.own_method(method.method)
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
     written = [("--output", file) for a in asked for file in a.files.values()]
+    measured = options.times is not None and options.times.is_file() and options.times.read_bytes()
+    if measured and not measured.startswith((b"wall_seconds\t", b"s\th:m:s\t")):  # ours, or of Snakemake
+        raise DpmcError(f"--times: {options.times}: exists and has no run times; name another file")
     outputs.check(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))

@@ -152,6 +152,8 @@ def _check(chains: Chains) -> None:
             check(value)
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
             raise ValueError(f"{key}: is damaged: {error}") from None
+    if chains.draws.ndim != 3:
+        raise ValueError(f"theta: {chains.draws.shape} must be of chains, draws and parameters")
     c, _, d = chains.draws.shape
     kept = attrs["iterations"] // attrs.get("thin", 1)
     shapes = {"theta": (chains.draws, (c, kept, d)), "theta_0": (chains.start, (c, d))}
