@@ -19,6 +19,7 @@ SITE := .venv/.docs-$(shell cksum requirements-docs.lock | cut -d ' ' -f 1)
 # What `make tune` has made of the studies.
 searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figures/$(study)/search/lessons.png))
 
+# Modules are compiled when they are first imported: compiling all of them at once takes half a minute.
 # Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
@@ -114,7 +115,7 @@ $(ENVIRONMENT):
 	    exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-	    $(WHEELS) --requirement requirements.lock
+	    --no-compile $(WHEELS) --requirement requirements.lock
 	@touch $@
 
 # Whatever else these need is in the first lock, at the same versions.

@@ -123,7 +123,7 @@ def read_chain(path: str | Path) -> Chains:
             if random_rows or name not in RANDOM_ROWS
         }
         chains = Chains(
-            attrs={str(name): _plain(value) for name, value in file.attrs.items()},
+            attrs={str(k): v.item() if isinstance(v, np.generic) else v for k, v in file.attrs.items()},
             start=values_of(groups["constant_data"], "theta_0"),
             draws=values_of(groups["posterior"], "theta"),
             totals=totals,
@@ -135,7 +135,7 @@ def read_chain(path: str | Path) -> Chains:
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file with a schema that this version cannot read."""
-    if (schema := _plain(attributes["schema"])) not in SCHEMAS:
+    if (schema := attributes["schema"]) not in SCHEMAS:
         raise DpmcError(
             f"{path}: schema: {shown(schema)} must be 1 or 2, which this version reads; make the file anew"
         )
@@ -198,7 +198,3 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 }
 #: Of them, those that are checked only if they are there and finite: without a budget it allows "inf".
 OPTIONAL = ("thin", "chains", "dimension", "budget_iterations")
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

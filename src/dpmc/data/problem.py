@@ -4,7 +4,7 @@ import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, real, shown
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
-from dpmc.evaluators.generic import Evaluator
 from dpmc.models.fingerprint import digest, fingerprint
 from dpmc.models.trial import try_out
+
+if TYPE_CHECKING:
+    from dpmc.evaluators.generic import Evaluator
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 
@@ -67,7 +69,7 @@ class Problem:
     tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed
 
     @functools.cached_property
-    def evaluator(self) -> Evaluator:
+    def evaluator(self) -> "Evaluator":
         """Return the evaluator of the rows; it makes its layouts when they are first needed."""
         return evaluators.build(self.model, self.rows)
 

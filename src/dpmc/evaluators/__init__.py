@@ -6,20 +6,22 @@ gradient whose squared norm is not finite counts as 0. In every sum, a row with 
 counts as 0.
 """
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from dpmc.base import AffineModel, Model, SoftplusModel
-from dpmc.evaluators.affine import AffineEvaluator
-from dpmc.evaluators.generic import Evaluator
-from dpmc.evaluators.softplus import SoftplusEvaluator
+
+if TYPE_CHECKING:
+    from dpmc.evaluators.generic import Evaluator
 
 
-def build(model: Model, rows: np.ndarray) -> Evaluator:
+def build(model: Model, rows: np.ndarray) -> "Evaluator":
     """Return the evaluator for a model and its rows (n, d_x), by the form that the model offers."""
+    from dpmc.evaluators import affine, generic, softplus  # with numba, which is slow to import
+
     if hasattr(model, "statistics") and hasattr(model, "ratio_form") and hasattr(model, "gradient_form"):
-        return AffineEvaluator(cast(AffineModel, model), rows)
+        return affine.AffineEvaluator(cast(AffineModel, model), rows)
     if hasattr(model, "statistics") and hasattr(model, "line") and hasattr(model, "link"):
-        return SoftplusEvaluator(cast(SoftplusModel, model), rows)
-    return Evaluator(model, rows)
+        return softplus.SoftplusEvaluator(cast(SoftplusModel, model), rows)
+    return generic.Evaluator(model, rows)
