@@ -51,7 +51,7 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tab
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
 	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/tuned_table.csv 2> /dev/null) docs/gallery/$$study/; \
-	    git describe --always --dirty > docs/gallery/$$study/commit.txt; done
+	    git rev-parse --short HEAD > docs/gallery/$$study/commit.txt; done
 	.venv/bin/python docs/tools/gallery_pages.py
 
 check-gallery: $(PROJECT) ## is docs/gallery/<study> of the results that are here? stale files are named
