@@ -137,7 +137,7 @@ def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file with a schema that this version cannot read."""
     if (schema := attributes["schema"]) not in SCHEMAS:
         raise DpmcError(
-            f"{path}: schema: {shown(schema)} must be 1 or 2, which this version reads; make the file anew"
+            f"{path}: schema: {schema} must be 1 or 2, which this version reads; make the file anew"
         )
 
 
