@@ -90,6 +90,7 @@ def test_hyperparameters(folder, refused, values, words):
         ("{a: " * 3000 + "1" + "}" * 3000, "nested"),
         ("a:\n\tb: 1", "line 2"),
         ("a: 1\na: 2", "'a' stands twice"),
+        *((f"a: 1\nepsilon: {text}", f"line 2: '{text}'") for text in ("1_0", "0x10", "1:30", "1.0e+400")),
         ("1: 2", "key 1 must be a text"),
         (b"\x89PNG\r\n\x1a\n\0\xff", "YAML"),
         ("", "mapping"),
