@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -102,6 +103,21 @@ def test_a_second_run_has_nothing_to_do(whole):
     for setting in ("job=chain", "job=cell", "job=method", "checkpoint_seconds=7"):
         assert "Nothing to be done" in snakemake(folder, "--config", setting)
     assert bits(folder) == before
+
+
+def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_path):
+    """One job tries all methods of a model, and writes the files of the others again."""
+    folder = tmp_path / "changed"
+    shutil.copytree(whole[0], folder)
+    file = folder / "config/hyperparameters/thesis.yaml"
+    values = yaml.safe_load(file.read_text())
+    values["dp-penalty"]["circle"]["proposal_sd"] *= 2
+    file.write_text(yaml.safe_dump(values))
+    printed = snakemake(folder, "--cores=2", "results/reduced/metrics/circle/chains.csv")
+    made = set(re.findall(r"results/reduced/(chains|tuning)/circle/([a-z-]+)", printed))
+    methods = ("dp-hmc", "dp-penalty", "dp-penalty-guided")
+    assert made == {("chains", "dp-penalty"), *(("tuning", method) for method in methods)}
+    assert "Nothing to be done" in snakemake(folder, "results/reduced/metrics/circle/chains.csv")
 
 
 def test_settings_that_are_not_tried_need_no_job(tmp_path):

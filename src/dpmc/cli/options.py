@@ -139,9 +139,11 @@ COMMANDS = {
         "try or search hyperparameters on tuning data; write them with their results",
         "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
         (
-            *CELL,
+            STUDY,
+            MODEL,
+            option("--method", "methods of the study", required=True, nargs="+"),
             DATA,
-            OUTPUT,
+            path("--output", "a file for each method", required=True, nargs="+"),
             option(
                 "--epsilon", "budget of a trial (default: the study's; needed to search for your own model)"
             ),
