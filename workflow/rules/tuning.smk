@@ -62,6 +62,8 @@ rule budgets:
         "results/{study}/budgets.csv",
     log:
         "logs/{study}/budgets.log",
+    # Before sampling: half a minute, for which the end of a run would wait.
+    priority: 10000
     conda:
         ENVIRONMENT
     params:
