@@ -28,11 +28,11 @@ def draw(given: Given) -> Figure:
         for method in methods_of(study, how.methods, models):
             for epsilon in study.epsilons(models[0], method):
                 values = [results.values(model, method, epsilon, metric) for model in models]
-                points = [(rows[m], *np.quantile(v, [0.5, 0.25, 0.75])) for m, v in zip(models, values) if v]
-                x, median, low, high = np.array(points).T
-                look = style.line_style(study, method, how.titles.get(method, "")).line2d
-                axes.errorbar(x, median, yerr=(median - low, high - median), elinewidth=0.9, **look)
-                entries[f"{style.line_style(study, method).title}, ε = {epsilon}"] = look
+                low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=1)
+                look = style.line_style(study, method, how.titles.get(method, ""))
+                spread = (median - low, high - median)
+                axes.errorbar(across, median, yerr=spread, elinewidth=0.9, **look.line2d)
+                entries[f"{look.title}, ε = {epsilon}"] = look.line2d
         layout.logarithmic(axes, "x")
         layout.scale_y(axes, how.y)
         axes.set_xticks(across, [f"{n:,}" for n in across])
