@@ -35,8 +35,7 @@ def draw(given: Given) -> Figure:
                 entries[f"{look.title}, ε = {epsilon}"] = look.line2d
         layout.logarithmic(axes, "x")
         layout.scale_y(axes, how.y)
-        axes.set_xticks(across, [f"{n:,}" for n in across])
-        axes.set(xlabel="rows n", ylabel=style.metric_label(metric), title=style.metric_title(metric))
+        axes.set(xlabel="rows n", ylabel=style.metric_label(metric))
     entries |= marks.exact_samples(len(exact[0]))
     layout.legend(figure, entries)
     return figure
