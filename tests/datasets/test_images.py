@@ -53,21 +53,21 @@ def expected(folder: Path, own: bool) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("own", [False, True])
 def test_rows_are_those_of_an_svd(mine, own):
-    rows = images.build(images.image_set("mnist-79" + "-own" * own))
+    train, test = images.build(images.image_set("mnist-79" + "-own" * own))
     x, labels = expected(mine, own)
     norms = np.linalg.norm(x, axis=1, keepdims=True)
-    assert rows.train.shape == (240, 51) and rows.test.shape == (60, 51)
-    np.testing.assert_array_equal(rows.train[:, 0], labels == 9)
-    np.testing.assert_allclose(np.abs(rows.train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
+    assert train.shape == (240, 51) and test.shape == (60, 51)
+    np.testing.assert_array_equal(train[:, 0], labels == 9)
+    np.testing.assert_allclose(np.abs(train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
 
 
 def test_a_private_image_changes_no_other_row_unless_the_projection_is_private(mine):
-    before = {name: images.build(images.image_set(name)).train for name in ("mnist-79", "mnist-79-own")}
+    before = {name: images.build(images.image_set(name))[0] for name in ("mnist-79", "mnist-79-own")}
     files = {name: array.copy() for name, array in arrays(mine).items()}
     first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
     files["train-images-idx3-ubyte"][first] = 255 - files["train-images-idx3-ubyte"][first]
     tiny.put(mine / "data/downloads/mnist", {name: idx.dump(array) for name, array in files.items()})
-    after = {name: images.build(images.image_set(name)).train for name in before}
+    after = {name: images.build(images.image_set(name))[0] for name in before}
     moved = {name: np.flatnonzero((before[name] != after[name]).any(axis=1)) for name in before}
     assert len(moved["mnist-79"]) == 1
     assert len(moved["mnist-79-own"]) == 240
@@ -84,20 +84,20 @@ def test_the_order_of_the_public_pictures_changes_no_bit(mine):
 
 
 def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
-    rows = images.build(images.image_set("mnist-79-tuning"))
+    train, _ = images.build(images.image_set("mnist-79-tuning"))
     labels = arrays(mine)["train-labels-idx1-ubyte"]
-    np.testing.assert_array_equal(rows.train[:, 0], labels[np.isin(labels, [3, 8])] == 8)
+    np.testing.assert_array_equal(train[:, 0], labels[np.isin(labels, [3, 8])] == 8)
     assert datasets.tuning_set("mnist-79") == "mnist-79-tuning" and datasets.tuning_set("fresh-1") == "tuning"
 
 
 def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_testing(mine, table):
     table["sources"]["mnist"]["files"] = dict.fromkeys(tiny.NAMES[:2])
     table["sets"]["mnist-79"] |= {"train": 200, "test": 40}
-    public, own = (images.build(images.image_set(name)) for name in ("mnist-79", "mnist-79-own"))
-    assert public.train.shape == (200, 51) and public.test.shape == (40, 51)
-    assert len(np.unique(np.concatenate([public.train, public.test])[:, 1])) == 240
-    assert 0.2 < public.test[:, 0].mean() < 0.8  # false alarm: 1e-4, hypergeometric with 40 of 240
-    np.testing.assert_array_equal(public.test[:, 0], own.test[:, 0])
+    (train, test), (_, own) = (images.build(images.image_set(name)) for name in ("mnist-79", "mnist-79-own"))
+    assert train.shape == (200, 51) and test.shape == (40, 51)
+    assert len(np.unique(np.concatenate([train, test])[:, 1])) == 240
+    assert 0.2 < test[:, 0].mean() < 0.8  # false alarm: 1e-4, hypergeometric with 40 of 240
+    np.testing.assert_array_equal(test[:, 0], own[:, 0])
 
 
 def test_problem_with_test_rows_and_caveat_survives_a_file(mine):

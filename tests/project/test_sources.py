@@ -40,11 +40,11 @@ from pack.near import near
 if TYPE_CHECKING:
     from pack.types import Type
 """,
-    "pack/__init__.py": "def lazy():\n    from pack import unused\n",
+    "pack/__init__.py": "",
     "pack/near.py": "from . import table\ndef near():\n    from .late import value\n    return value\n",
     "pack/table.py": 'KIND = "pack.kind:One"\ndef get(x): return f"pack.plots.{x}:draw"\n',
     "pack/plots/__init__.py": "",
-    **{f"pack/{name}.py": "x = 1\n" for name in ("late", "kind", "plots/lines", "types", "unused")},
+    **{f"pack/{name}.py": "x = 1\n" for name in ("late", "kind", "plots/lines", "types")},
 }
 
 
@@ -65,7 +65,6 @@ def written(folder: Path) -> Path:
         ("pack/kind", "\ny = 2\n", None, True),
         ("pack/plots/lines", "\ny = 2\n", None, True),
         ("pack/types", "y = 2\n", None, False),  # a module for type checkers
-        ("pack/unused", "y = 2\n", None, False),  # that only a function of the package's __init__ imports
         ("pack/late", "# comment\n", None, False),
         ("pack/near", "    'A docstring.'\n", "def near():\n", False),
     ],

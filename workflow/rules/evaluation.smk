@@ -13,7 +13,7 @@ rule evaluate:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards: sources_version("dpmc.cli.evaluation:evaluate"),
+        version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
         cells=model_cells,
     message:
         "Compute metrics of all chains of {wildcards.study} {wildcards.model}"
@@ -33,7 +33,7 @@ rule baselines:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards: sources_version("dpmc.cli.evaluation:evaluate"),
+        version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
     shell:
         "dpmc evaluate --study {wildcards.study} --model {wildcards.model} --data {input.data} "
         "--baselines --output {output} 2> {log}"

@@ -50,7 +50,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards: sources_version("dpmc.cli.evaluation:_write_table"),
+        version=lambda wildcards: sources_version("dpmc.cli.plotting"),
         note=lambda wildcards: paper_tables.module(wildcards.table).NOTE,
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"

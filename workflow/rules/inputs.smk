@@ -242,7 +242,7 @@ def figure_version(wildcards):
     own = sources.beside(
         declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
     )
-    return sources_version("dpmc.cli.evaluation:plot", *filter(None, [own]))
+    return sources_version("dpmc.cli.plotting", *filter(None, [own]))
 
 
 def study_targets(name):

@@ -13,7 +13,7 @@ rule traces:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards: sources_version("dpmc.cli.evaluation:trace"),
+        version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
         cells=model_cells,
     message:
         "Compute metrics along all chains of {wildcards.study} {wildcards.model}"

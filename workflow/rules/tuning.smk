@@ -68,7 +68,7 @@ rule budgets:
         ENVIRONMENT
     params:
         settings=budget_settings,
-        version=lambda wildcards: sources_version("dpmc.cli.budgets:budgets"),
+        version=lambda wildcards: sources_version("dpmc.cli.budgets"),
         tuned=lambda wildcards, input: f"--hyperparameters {input}" if input else "",
     message:
         "Compute the iterations that the budgets of {wildcards.study} allow"

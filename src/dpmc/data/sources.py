@@ -9,7 +9,6 @@ the marker is removed or the files are present.
 
 import functools
 import hashlib
-import math
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -93,16 +92,13 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
 
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
-    # When the files, or the archive, were last put there. ctime is the last change of the entry, so that
-    # moving an old file there counts.
-    present = [_path(root / wanted.name, name) for name in wanted.files]
-    times = [] if None in present else [max(path.stat().st_ctime for path in present if path)]
-    times += [path.stat().st_ctime for path in _archive(wanted, root) if path.exists()]
-    marker = root / f"{wanted.name}.missing"
-    if marker.exists() and max(times, default=-math.inf) <= marker.stat().st_mtime:
+    marker, folder = root / f"{wanted.name}.missing", root / wanted.name
+    if all(_path(folder, name) for name in wanted.files) or _archive(wanted, root).is_file():
+        return None
+    if marker.exists():
         return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
-    if not times and not wanted.command:
-        return f"{wanted.what}, have to be put into {root / wanted.name} by hand (docs/explanation/data.md)"
+    if not wanted.command:
+        return f"{wanted.what}, have to be put into {folder} by hand (docs/explanation/data.md)"
     return None
 
 
@@ -111,29 +107,18 @@ def _find(wanted: Source, root: Path) -> None:
     folder = root / wanted.name
     lacks = next((name for name in wanted.files if _path(folder, name) is None), None)
     if lacks is None:
-        return
-    reasons = [f"{folder} has no {lacks}[.gz]"]
-    for archive in _archive(wanted, root):
-        if archive.exists():
-            _unpack(wanted, archive, folder)
-            return
+        return None
+    reasons, archive = [f"{folder} has no {lacks}[.gz]"], _archive(wanted, root)
+    if archive.is_file():
+        return _unpack(wanted, archive, folder)
+    if wanted.archive:
         reasons.append(f"there is no {archive}")
-    if wanted.archive and wanted.command:
         folder.mkdir(parents=True, exist_ok=True)
+        quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:
-                subprocess.run(
-                    wanted.command,
-                    cwd=work,
-                    check=True,
-                    timeout=SECONDS,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                )
-                _unpack(wanted, Path(work) / wanted.archive["name"], folder)
-            return
+                subprocess.run(wanted.command, cwd=work, check=True, timeout=SECONDS, **quiet)
+                return _unpack(wanted, Path(work) / archive.name, folder)
         except subprocess.CalledProcessError as error:
             lines = (error.stderr.strip() or error.stdout.strip() or "it said nothing").splitlines()
             reason = f"failed with status {error.returncode}: {lines[-1][:200]}"
@@ -147,9 +132,9 @@ def _find(wanted: Source, root: Path) -> None:
     )
 
 
-def _archive(wanted: Source, root: Path) -> list[Path]:
-    """Return the path where the archive may have been put by hand; [] if the source has none."""
-    return [root / wanted.archive["name"]] if wanted.archive else []
+def _archive(wanted: Source, root: Path) -> Path:
+    """Return the path where the archive may have been put by hand; of no file if the source has none."""
+    return root / (wanted.archive or {"name": ""})["name"]
 
 
 def _unpack(wanted: Source, archive: Path, folder: Path) -> None:

@@ -1,0 +1,28 @@
+"""The command that draws figures and writes tables."""
+
+import argparse
+
+from dpmc.cli import outputs
+from dpmc.common.errors import DpmcError
+from dpmc.studies import load_study
+
+
+def plot(options: argparse.Namespace) -> None:
+    """Draw one figure, or write one table, into every file given."""
+    from dpmc.reports import plots, tables
+
+    study, name = load_study(options.study), options.figure
+    if name in tables.TABLES:
+        tables.check_names(name, options.output)
+        read = tables.inputs(name, study, options.results)
+    else:
+        models, read = plots.reads(name, study, options.results)
+        if models and not options.metrics:
+            raise DpmcError(f"--metrics: needed to draw {name}")
+        plots.check_names(options.output)
+    inputs = [("--metrics", file) for file in options.metrics] + [("--results", file) for file in read]
+    outputs.check(options, inputs, [("--output", file) for file in options.output])
+    if name in tables.TABLES:
+        tables.write(name, study, options.output, options.results)
+    else:
+        plots.plot(name, study, options.metrics, options.published, options.output, options.results)
