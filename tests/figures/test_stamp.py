@@ -34,11 +34,9 @@ def folder(tmp_path: Path) -> Path:
     for place in ("results/one", "figures/one", "docs/gallery/one"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "results/one/metrics.csv").touch()  # there are results
-    read = [tmp_path / f"results/one/metrics/{MODEL}/{name}.csv" for name in ("chains", "baseline")]
-    made = metrics(of).assign(study="one")
-    for table, exact in zip(read, (False, True), strict=True):
-        table.parent.mkdir(parents=True, exist_ok=True)
-        made[(made["method"] == "baseline") == exact].to_csv(table, index=False)
+    read = [tmp_path / f"results/one/metrics/{MODEL}.csv"]
+    read[0].parent.mkdir()
+    metrics(of).assign(study="one").to_csv(read[0], index=False)
     picture = tmp_path / "figures/one/mmd-easy.png"
     plot("mmd-easy", of, read, PUBLISHED, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
     files = inputs("mmd-easy", of, read, PUBLISHED, tmp_path / "results")
@@ -66,7 +64,7 @@ def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
     assert check(folder) == (1, lines)
     (folder / differs).unlink()
     (folder / "figures/one/circle.png").unlink()
-    table = folder / f"results/one/metrics/{MODEL}/chains.csv"
+    table = folder / f"results/one/metrics/{MODEL}.csv"
     table.write_text(table.read_text().replace(",mmd,0.", ",mmd,1.", 1))
     assert check(folder) == (1, [f"{picture}: was drawn from other results"])
     content = (folder / picture).read_bytes()

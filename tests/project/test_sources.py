@@ -170,10 +170,7 @@ def plot(study: str, figure: str, ending: str) -> tuple[str, ...]:
 
 
 WORK: dict[str, list[tuple[str, ...]]] = {
-    "evaluate": [("evaluate", *STUDY, *READING, "--output", "chains.csv")],
-    "baselines": [
-        ("evaluate", *STUDY, "--model", "circle", *READING[:2], "--baselines", "--output", "baselines.csv")
-    ],
+    "evaluate": [("evaluate", *STUDY, *READING, "--baselines", "--output", "metrics.csv")],
     "traces": [("trace", *STUDY, *READING, "--output", "traces.csv")],
     "budgets": [("budgets", *STUDY, "--output", "budgets.csv")],
     "figure_version": [

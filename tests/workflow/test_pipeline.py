@@ -113,11 +113,11 @@ def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_pa
     values = yaml.safe_load(file.read_text())
     values["dp-penalty"]["circle"]["proposal_sd"] *= 2
     file.write_text(yaml.safe_dump(values))
-    printed = snakemake(folder, "--cores=2", "results/reduced/metrics/circle/chains.csv")
+    printed = snakemake(folder, "--cores=2", "results/reduced/metrics/circle.csv")
     made = set(re.findall(r"results/reduced/(chains|tuning)/circle/([a-z-]+)", printed))
     methods = ("dp-hmc", "dp-penalty", "dp-penalty-guided")
     assert made == {("chains", "dp-penalty"), *(("tuning", method) for method in methods)}
-    assert "Nothing to be done" in snakemake(folder, "results/reduced/metrics/circle/chains.csv")
+    assert "Nothing to be done" in snakemake(folder, "results/reduced/metrics/circle.csv")
 
 
 def test_settings_that_are_not_tried_need_no_job(tmp_path):

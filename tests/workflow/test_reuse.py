@@ -128,7 +128,7 @@ def test_the_commands_refuse_a_reused_method(tmp_path, capsys, command) -> None:
     assert "methods: dp-hmc: its cells come from the study base, which runs them" in capsys.readouterr().err
 
 
-ORDER = ("data", "tuning", "sample", "baselines", "evaluate", "metrics")  # of a chain's way
+ORDER = ("data", "tuning", "sample", "evaluate", "metrics")  # of a chain's way
 
 
 def planned(folder: Path, target: str) -> list[tuple[str, str]]:
@@ -145,11 +145,10 @@ def test_the_rules_run_what_is_needed_of_the_other_study(tmp_path) -> None:
     assert {cell for cell in sampled if cell[0] == "other"} == {("other", "circle", "dp-penalty-mine", "1")}
     assert {model for study, model, _, _ in sampled if study == "base"} == {"circle", "flat-banana-2d"}
     assert {file for file in files if "/metrics/" in file} == {
-        "results/other/metrics/circle/chains.csv",
-        "results/other/metrics/circle/baseline.csv",
-        "results/other/metrics/flat-banana-2d/baseline.csv",
-        "results/base/metrics/circle/chains.csv",
-        "results/base/metrics/flat-banana-2d/chains.csv",
+        "results/other/metrics/circle.csv",
+        "results/other/metrics/flat-banana-2d.csv",
+        "results/base/metrics/circle.csv",
+        "results/base/metrics/flat-banana-2d.csv",
     }
 
 
@@ -163,7 +162,7 @@ def test_metrics_are_made_anew_when_those_of_the_other_study_change(tmp_path) ->
         os.utime(tmp_path / name, (moment, moment))
     assert target in files and planned(tmp_path, target) == []
 
-    metrics = "results/base/metrics/circle/chains.csv"
+    metrics = "results/base/metrics/circle.csv"
     (tmp_path / metrics).write_text("other numbers")
     assert planned(tmp_path, target) == [("metrics", target)]
     os.utime(tmp_path / metrics, (1_000_000_000, 1_000_000_000))

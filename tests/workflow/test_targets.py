@@ -32,8 +32,8 @@ def test_a_target_costs_what_it_needs_and_no_more(folder):
         assert jobs(folder, f"figures/thesis/{figure}.pdf") == {"figure": 1, "total": 1}
     chains = {"data": 2, "tuning_thesis_circle": 1, "sample_thesis_circle": 3}
     metrics = {**chains, "evaluate": 1, "total": 7}
-    assert jobs(folder, "results/thesis/metrics/circle/chains.csv") == metrics
-    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "baselines": 1, "figure": 1, "total": 9}
+    assert jobs(folder, "results/thesis/metrics/circle.csv") == metrics
+    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 8}
 
 
 def test_one_chain_alone_is_data_tuning_and_that_chain(folder):

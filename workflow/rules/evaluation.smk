@@ -1,42 +1,25 @@
 # All cells of a model in one job: a chain takes milliseconds, the start of Python half a second.
 rule evaluate:
-    """a model's chains and their metrics, results/<study>/metrics/<model>/chains.csv"""
+    """a model's chains and their metrics, results/<study>/metrics/<model>.csv"""
     input:
         data=evaluation_data,
         chains=model_chains,
     output:
-        "results/{study}/metrics/{model}/chains.csv",
+        "results/{study}/metrics/{model}.csv",
     log:
-        "logs/{study}/evaluation/{model}/chains.log",
+        "logs/{study}/evaluation/{model}.log",
     # Before sampling: at each choice the scheduler checks all inputs of waiting jobs, and these have hundreds.
     priority: 10000
     conda:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
-        cells=model_cells,
+        evaluated=evaluated,
     message:
         "Compute metrics of all chains of {wildcards.study} {wildcards.model}"
     shell:
-        "dpmc evaluate --study {wildcards.study} --data {input.data} --chains {params.cells} "
-        "--output {output} 2> {log}"
-
-
-rule baselines:
-    """metrics of exact samples, results/<study>/metrics/<model>/baseline.csv"""
-    input:
-        data=evaluation_data,
-    output:
-        "results/{study}/metrics/{model}/baseline.csv",
-    log:
-        "logs/{study}/evaluation/{model}/baseline.log",
-    conda:
-        ENVIRONMENT
-    params:
-        version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
-    shell:
         "dpmc evaluate --study {wildcards.study} --model {wildcards.model} --data {input.data} "
-        "--baselines --output {output} 2> {log}"
+        "{params.evaluated} --output {output} 2> {log}"
 
 
 rule metrics:

@@ -37,6 +37,13 @@ def model_cells(wildcards):
     ]
 
 
+def evaluated(wildcards):
+    """Return the options that name what is evaluated: chains, and exact samples of a model of dpmc."""
+    cells = model_cells(wildcards)
+    own = ":" in STUDIES[wildcards.study].model(wildcards.model).model
+    return [*(["--chains", *cells] if cells else []), *([] if own else ["--baselines"])]
+
+
 def model_chains(wildcards):
     """Return the chains of one model: all methods, budgets and seeds."""
     seeds = range(STUDIES[wildcards.study].seeds)

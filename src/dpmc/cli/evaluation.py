@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Write the metrics of the cells of one model, or of its baselines, as CSV."""
+    """Write the metrics of the cells of one model, and of its exact samples, as CSV."""
     from dpmc.metrics import cell
 
     study = load_study(options.study)
     outputs.check(options, _inputs(study, options))
-    if not options.baselines:
-        rows = cell.metrics_of_cells(*_chains_and_problem(study, options))
+    rows = []
+    if options.chains or not options.baselines:
+        chains, problem = _chains_and_problem(study, options)
+        rows += cell.metrics_of_cells(chains, problem)
     elif options.model is None:
-        raise DpmcError("--model: needed with --baselines")
+        raise DpmcError("--model: needed with --baselines, if there are no chains")
     else:
         problem = problem_of(study, options.model, options.data, exact=True)
-        rows = cell.baseline_metrics(problem, study.name)
+    if options.baselines:
+        rows += cell.baseline_metrics(problem, study.name)
     write_table(options.output, cell.COLUMNS, rows)
 
 

@@ -213,14 +213,14 @@ COMMANDS = {
     ),
     "evaluate": Command(
         "evaluation",
-        "compute metrics of the chains of a model's cells, or of its baselines",
+        "compute metrics of the chains of a model's cells, and of exact samples",
         "dpmc evaluate --study thesis --model circle --chains chain.nc --output metrics.csv",
         (
             STUDY,
             option("--model", MODEL_HELP),
             DATA,
             CHAIN_FILES,
-            flag("--baselines", "evaluate the exact samples of the data file instead of chains"),
+            flag("--baselines", "evaluate the exact samples of the data file, too"),
             TABLE,
         ),
     ),

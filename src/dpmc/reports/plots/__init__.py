@@ -94,14 +94,11 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[lis
 
 
 def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
-    """Return the metric files of models of a study: of chains, also of reused ones, and of exact samples."""
-    own = dict.fromkeys((study.name, model) for model, _, _ in study.cells())
-    chains = [(of, model) for of, model in [*own, *study.reused()] if model in models]
-    exact = [model for model, spec in study.models.items() if model in models and ":" not in spec.model]
-    return [
-        *(results / of / "metrics" / model / "chains.csv" for of, model in chains),
-        *(results / study.name / "metrics" / model / "baseline.csv" for model in exact),
-    ]
+    """Return the metric files of models of a study, of its own and of those whose cells it reuses."""
+    chains = [(study.name, model) for model, _, _ in study.cells()]
+    exact = [(study.name, model) for model, spec in study.models.items() if ":" not in spec.model]
+    needed = dict.fromkeys([*chains, *exact, *study.reused()])
+    return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
 
 
 def inputs(name: str, study: Study, metrics: Sequence[Path], published: Path, results: Path) -> list[Path]:
