@@ -31,11 +31,11 @@ def test_plain_and_packed_files_are_read_under_any_name(tmp_path, pack):
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"", "no IDX file of bytes, or cut off: begins with nothing"),
+        (b"", "no IDX file of bytes: begins with nothing"),
         (bytes([0, 0, 7, 1, 0, 0, 0, 0]), "no IDX file"),
-        (idx.dump(IMAGES)[:9], "cut off"),
-        (idx.dump(IMAGES)[:-1], "cut off"),
-        (idx.dump(IMAGES) + b"!", "cannot reshape array of size 25"),
+        (idx.dump(IMAGES)[:9], "cut off: 9 bytes do not hold its header of 16"),
+        (idx.dump(IMAGES)[:-1], "is cut off: 39 bytes, an array of (2, 3, 4) needs 40"),
+        (idx.dump(IMAGES) + b"!", "goes on after its end: 41 bytes"),
         (gzip.compress(idx.dump(IMAGES), mtime=0)[:-6], "cut off or broken as a gzip file"),
         (gzip.compress(idx.dump(IMAGES), mtime=0)[:10] + b"\xff" * 20, "cut off or broken as a gzip file"),
     ],

@@ -120,6 +120,7 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_kept(tmp_path, client):
     said = refused(source(), tmp_path / "d")
     assert "t10k-labels-idx1-ubyte.gz: is not the file that is wanted" in said
     assert (tmp_path / "d/tiny/t10k-labels-idx1-ubyte.gz").exists()
+    assert sources.missing(source(), tmp_path / "d") is not None
 
 
 def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed(tmp_path, client):
@@ -129,9 +130,11 @@ def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed
     (root / "tiny.missing").unlink()
     assert sources.missing(source(), root) is None
     refused(source(), root)
+    os.utime(root / "tiny.missing", (1e9, 1e9))  # as if it had failed long ago
     tiny.put(root / "tiny", {name: FILES[name] for name in list(FILES)[:3]})
     assert sources.missing(source(), root)  # one file is not there yet
     tiny.put(root / "tiny", FILES)
+    os.utime(root / "tiny/t10k-labels-idx1-ubyte.gz", (5e8, 5e8))  # moved there with an old date
     assert sources.missing(source(), root) is None
     sources.fetch(source(), root)
     assert not (root / "tiny.missing").exists()

@@ -5,6 +5,7 @@ four bytes, then the values, the last dimension fastest.
 """
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 
@@ -30,14 +31,21 @@ def content(path: Path) -> bytes:
 
 
 def parse(raw: bytes, source: str) -> Bytes:
-    """Return the array of an IDX file's bytes; raise DpmcError, naming `source`, for others."""
-    try:
-        if not raw.startswith(IDX_MAGIC):
-            raise ValueError(f"begins with {raw[:4].hex() or 'nothing'}")
-        shape = np.frombuffer(raw, ">u4", raw[3], 4)
-        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-    except (ValueError, IndexError) as error:
-        raise DpmcError(f"{source}: is no IDX file of bytes, or cut off: {error}") from None
+    """Return the array of an IDX file's bytes.
+
+    Raises DpmcError, naming `source`, for bytes that are not such a file or have the wrong length.
+    """
+    if not raw.startswith(IDX_MAGIC) or raw[3:4] in (b"", b"\0"):
+        raise DpmcError(f"{source}: is no IDX file of bytes: begins with {raw[:4].hex() or 'nothing'}")
+    start = 4 + 4 * raw[3]
+    if len(raw) < start:
+        raise DpmcError(f"{source}: is cut off: {len(raw)} bytes do not hold its header of {start}")
+    shape = tuple(np.frombuffer(raw, ">u4", raw[3], 4).tolist())
+    wanted = start + math.prod(shape)
+    if len(raw) != wanted:
+        what = "is cut off" if len(raw) < wanted else "goes on after its end"
+        raise DpmcError(f"{source}: {what}: {len(raw)} bytes, an array of {shape} needs {wanted}")
+    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
 
 
 def dump(array: Bytes) -> bytes:

@@ -9,6 +9,7 @@ the marker is removed or the files are present.
 
 import functools
 import hashlib
+import math
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -93,11 +94,15 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
 def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
     marker, folder = root / f"{wanted.name}.missing", root / wanted.name
-    if all(_path(folder, name) for name in wanted.files) or _archive(wanted, root).is_file():
-        return None
-    if marker.exists():
+    found, archive = [_path(folder, name) for name in wanted.files], _archive(wanted, root)
+    present = [path for path in found if path] if None not in found else []
+    present += [archive] if archive.is_file() else []
+    # What was put there after the failure counts, not a wrong file that caused it. ctime is the last change
+    # of the entry, so that an old file moved there is new.
+    newest = max((path.stat().st_ctime for path in present), default=-math.inf)
+    if marker.exists() and newest <= marker.stat().st_mtime:
         return f"{wanted.what}, is missing; {marker} has the reason, remove it to try again"
-    if not wanted.command:
+    if not present and not wanted.command:
         return f"{wanted.what}, have to be put into {folder} by hand (docs/explanation/data.md)"
     return None
 
