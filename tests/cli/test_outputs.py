@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shutil
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -186,12 +187,15 @@ def test_a_search_resumes_from_its_table_without_force(unchanged):
 @contextmanager
 def full_disk(size: int = 400):
     """Let no file grow beyond `size` bytes: writing more fails as on a full disk, also in C libraries."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, bytecode = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    # Python would keep the cut-off bytecode of a module first imported here, for all later processes.
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize(
