@@ -33,7 +33,7 @@ def tune(options: argparse.Namespace) -> None:
     elif options.search and ":" in options.model:
         raise DpmcError(f"--epsilon: needed to search for {options.model}, the one it will be sampled at")
     if options.search and len(options.method) > 1:
-        raise DpmcError("--search: searches one --method at a time")
+        raise DpmcError(f"--method: {', '.join(options.method)}: --search takes one")
     for name in ("trials", "seeds", "table"):
         if getattr(options, name) is not None and not options.search:
             raise DpmcError(f"--{name}: only with --search")
@@ -41,23 +41,24 @@ def tune(options: argparse.Namespace) -> None:
     written = [("--output", file) for file in options.output]
     written += [("--table", table)] if options.search else []
     outputs.check(options, [("--data", options.data)], written, continued=["--table"])
-    if options.search:
-        results = [_search(study, options, table)]
-    else:
-        results = [_pinned(study, options, method) for method in options.method]
+    results = [_search(study, options, table)] if options.search else _pinned(study, options)
     for result, file in zip(results, options.output, strict=True):
         with files.replacing(file) as temporary:
             temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
 
 
-def _pinned(study: Study, options: argparse.Namespace, method: str) -> dict[str, Any]:
-    """Try a method's pinned hyperparameters; return what `tune` writes."""
+def _pinned(study: Study, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Try the pinned hyperparameters of each method; return what `tune` writes."""
     from dpmc.tuning import pinned
 
-    tried = study.is_tried(options.model, method)
+    tried = [method for method in options.method if study.is_tried(options.model, method)]
     problem = _tuning_problem(study, options) if tried else None
-    progress = None if options.quiet else reporter(f"tune {options.model} {method}")
-    return pinned.pinned(study, options.model, method, problem, progress)
+    results = []
+    for method in options.method:
+        progress = None if options.quiet else reporter(f"tune {options.model} {method}")
+        given = problem if method in tried else None
+        results.append(pinned.pinned(study, options.model, method, given, progress))
+    return results
 
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:

@@ -71,9 +71,8 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str
         if b"__file__" in text and path.is_relative_to(PACKAGE):  # it may read tables beside it
             tables = path.parent.glob("*.yaml")
             sources |= {f"{module}:{file.name}": _digest(file.read_bytes()) for file in tables}
-        if (
-            module == PACKAGE.name
-        ):  # what it loads is its interface for others: no module of the package uses it
+        # What `dpmc` itself loads is its interface for others: no module of the package uses it.
+        if module == PACKAGE.name:
             continue
         for name in imports:
             names = itertools.accumulate(name.split("."), "{}.{}".format)  # its packages are imported, too
