@@ -150,7 +150,7 @@ def _draw_chains(axes: Axes, curve: Curve, index: int, band: bool, steps: bool) 
         axes.fill_between(x, low, high, step=step, color=curve.look.colour, alpha=0.15, lw=0.0, zorder=1)
 
 
-def _draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
+def draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
     """Draw a curve of cells with upright bars, so many points aside; at ε = ∞ a line across."""
     # a dashed line on a full one: both are seen
     look = {**curve.look.line2d, "zorder": 3 if curve.look.line == style.SOLID else 4}
@@ -178,7 +178,7 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> N
             _draw_chains(axes, curve, index, band=total, steps=total and len(panel.methods) > 1)
         else:
             place = placed.index(curve) - (len(placed) - 1) / 2 if curve in placed else 0.0
-            _draw_cells(axes, curve, ASIDE * place)
+            draw_cells(axes, curve, ASIDE * place)
     if not shown:
         axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
     for line in given.declared.lines:

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, lines, marks, style
+from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import number_of_rows
 
@@ -13,7 +14,10 @@ reads = lines.reads
 
 @style.context()
 def draw(given: Given) -> Figure:
-    """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples."""
+    """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
+
+    Methods are shown at the ε of the first model. What has no values has no point.
+    """
     study, how = given.study, given.declared
     results = Results.of_study(given.metrics, study)
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}
@@ -21,21 +25,26 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {}
     figure, places = layout.panels(len(how.metric), len(how.metric), 2.4)
     for axes, metric in zip(places, how.metric, strict=True):
-        exact = [results.baselines(model, metric) for model in models]
-        across = [rows[model] for model in models]
-        axes.fill_between(across, [min(e) for e in exact], [max(e) for e in exact], **marks.EXACT, zorder=0.5)
-        axes.plot(across, [np.median(e) for e in exact], color="black", linewidth=0.4, zorder=1)
         for method in methods_of(study, how.methods, models):
+            look = style.line_style(study, method, how.titles.get(method, ""))
             for epsilon in study.epsilons(models[0], method):
-                values = [results.values(model, method, epsilon, metric) for model in models]
-                low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=1)
-                look = style.line_style(study, method, how.titles.get(method, ""))
-                spread = (median - low, high - median)
-                axes.errorbar(across, median, yerr=spread, elinewidth=0.9, **look.line2d)
-                entries[f"{look.title}, ε = {epsilon}"] = look.line2d
+                runs = {rows[model]: results.values(model, method, epsilon, metric) for model in models}
+                if any(runs.values()):
+                    lines.draw_cells(axes, lines.Curve(look, _points(runs)), aside=0.0)
+                    entries[f"{look.title}, ε = {epsilon}"] = look.line2d
+        exact = {rows[model]: results.baselines(model, metric) for model in models}
+        if any(exact.values()):
+            n, median, low, high = _points(exact, (0.5, 0.0, 1.0))
+            axes.fill_between(n, low, high, **marks.EXACT, zorder=0.5)
+            axes.plot(n, median, color="black", linewidth=0.4, zorder=1)
+            entries |= marks.exact_samples(max(map(len, exact.values())))
         layout.logarithmic(axes, "x")
         layout.scale_y(axes, how.y)
         axes.set(xlabel="rows n", ylabel=style.metric_label(metric))
-    entries |= marks.exact_samples(len(exact[0]))
     layout.legend(figure, entries)
     return figure
+
+
+def _points(runs: dict[int, list[float]], at: tuple[float, ...] = (0.5, 0.25, 0.75)) -> Floats:
+    """Return n and the quantiles `at` of the values of each n that has some, rows (1 + len(at), number)."""
+    return np.array([(n, *np.quantile(values, at)) for n, values in runs.items() if values]).T
