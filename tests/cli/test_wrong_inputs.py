@@ -55,11 +55,6 @@ def test_numbers_are_plain(folder, refused, option, value):
         (BUDGET, ["--epsilon, --iterations: give one of them"]),
         ((*BUDGET, "--epsilon", "1", "--delta=-0.1"), ["delta: -0.1", "must be greater than 0"]),
         ((*TUNE, "--trials", "3"), ["--trials: only with --search"]),
-        ((*TUNE, "--method", "dp-hmc", "dp-penalty"), ["--output: 1, must be as many as methods (2)"]),
-        (
-            (*TUNE, "--search", "--method", "dp-hmc", "dp-penalty", "--output", "a.yaml", "b.yaml"),
-            ["--method: dp-hmc, dp-penalty: --search takes one"],
-        ),
         ((*EVALUATE, "--baselines"), ["--model: needed with --baselines, if there are no chains"]),
         (EVALUATE, ["--chains: at least one chain file is needed"]),
         (("plot", "--figure", "mmd-easy", "--output", "f.svg"), ["--metrics: needed to draw mmd-easy"]),

@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from dpmc.reports.claims import CLAIMS

@@ -83,21 +83,19 @@ def data_source(wildcards):
     return [FOUND.format(source=pictures.source.name)] if pictures else own
 
 
-def tuning_settings(study, model, methods, wildcards):
-    """Return everything that determines the tuning results of methods; a change tunes anew."""
-    spec = study.model(model)
-    settings = [
-        [chain_settings(study, model, method, spec.tuning_epsilon), pinned(study, model, method)]
-        for method in methods
-    ]
-    return json.dumps([*settings, study.tuning.mode, study.tuning.seeds], sort_keys=True)
+def tuning_settings(wildcards):
+    """Return everything that determines a tuning result; a change tunes anew."""
+    study = STUDIES[wildcards.study]
+    spec = study.model(wildcards.model)
+    settings = chain_settings(study, wildcards.model, wildcards.method, spec.tuning_epsilon)
+    values = pinned(study, wildcards.model, wildcards.method)
+    return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
 
 
 def search_settings(wildcards):
     """Return everything that determines a search's result; a change searches anew, more trials continue it."""
-    study = STUDIES[wildcards.study]
-    settings = tuning_settings(study, wildcards.model, [wildcards.method], wildcards)
-    return json.dumps([settings, study.tuning.trials, sources_of_search()])
+    trials = STUDIES[wildcards.study].tuning.trials
+    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
 
 
 def searches(wildcards):
@@ -109,35 +107,22 @@ def searches(wildcards):
     ]
 
 
-def is_searched(study, model, method):
-    """Return whether a study's chains take the hyperparameters that its own search finds."""
-    return study.tuning.mode == "search" and (model, method) in checked(searched_pairs, study)
-
-
-def tuning_file(study, model, method):
-    """Return the file of a method's hyperparameters: found by a search, or pinned ones, tried."""
-    place = SEARCHED if is_searched(study, model, method) else TUNED
-    return place.format(study=study.name, model=model, method=method)
+def search_found(wildcards):
+    """Return the result of a search if the study's settings are searched, else nothing."""
+    found = SEARCHED.format(**wildcards)
+    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
+    return [found] if searched else []
 
 
 def tried(wildcards):
     """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
     study = STUDIES[wildcards.study]
     files = [
-        tuning_file(study, model, method)
+        TUNED.format(study=study.name, model=model, method=method)
         for model, method, _ in study.cells()
         if study.is_tried(model, method)
     ]
     return list(dict.fromkeys(files))
-
-
-def pinned_trials(study):
-    """Return model -> methods whose pinned hyperparameters are tried there."""
-    methods = {}
-    for model, method in dict.fromkeys((model, method) for model, method, _ in study.cells()):
-        if study.is_tried(model, method) and not is_searched(study, model, method):
-            methods.setdefault(model, []).append(method)
-    return methods
 
 
 def budget_settings(wildcards):
@@ -166,15 +151,10 @@ def every_core(wildcards):
 
 
 def hyperparameters(study, model, wildcards):
-    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones.
-
-    The age of a file of pinned ones does not count, since one job writes all of a model: their values are
-    parameters of the chains.
-    """
-    if "method" not in wildcards.keys() or not study.is_tried(model, wildcards.method):
-        return []
-    file = tuning_file(study, model, wildcards.method)
-    return file if is_searched(study, model, wildcards.method) else ancient(file)
+    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones."""
+    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
+        return TUNED.format(study=study.name, model=model, method=wildcards.method)
+    return []
 
 
 def sampling_settings(study, model, methods, wildcards):
@@ -182,7 +162,7 @@ def sampling_settings(study, model, methods, wildcards):
     settings = ""
     for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
         settings += chain_settings(study, model, method, epsilon="")
-        if not is_searched(study, model, method):
+        if not study.is_tried(model, method):
             settings += json.dumps(pinned(study, model, method), sort_keys=True)
     return settings
 

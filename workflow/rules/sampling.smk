@@ -1,5 +1,7 @@
 # One job makes all ε and seeds of a method on a model, all seeds of a cell (one ε), or one chain, by the setting
 # `job` of config/config.yaml. Each chain is a target of its own and is bit-identical for all settings.
+from functools import partial
+
 LOGS = {
     "method": "logs/{study}/sampling/{model}/{method}",
     "cell": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}",

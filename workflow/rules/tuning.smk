@@ -1,32 +1,23 @@
-# One job tries all methods of a model: a trial takes less time than the start of Python. Outputs cannot depend on
-# wildcards, hence one rule for each study and model.
-for name, study in STUDIES.items():
-    for model, methods in pinned_trials(study).items():
-
-        rule:
-            """part of a run: pinned hyperparameters of the methods on a model, tried on tuning data"""
-            name:
-                f"tuning_{name}_{model}"
-            input:
-                data=f"data/{name}/{model}/tuning.nc",
-            output:
-                expand(TUNED, study=name, model=model, method=methods),
-            log:
-                f"logs/{name}/tuning/{model}.log",
-            # Before any sampling, as data.
-            priority: 15000
-            conda:
-                ENVIRONMENT
-            params:
-                study=name,
-                model=model,
-                methods=methods,
-                settings=partial(tuning_settings, study, model, methods),
-            message:
-                f"Try hyperparameters of {name} {model}"
-            shell:
-                "dpmc tune --study {params.study} --model {params.model} --method {params.methods} "
-                "--data {input.data} --output {output} 2> {log}"
+rule tuning:
+    """part of a run: hyperparameters of a method on a model, tried on tuning data"""
+    input:
+        data="data/{study}/{model}/tuning.nc",
+        found=search_found,
+    output:
+        TUNED,
+    log:
+        "logs/{study}/tuning/{model}/{method}.log",
+    # Before any sampling, as data.
+    priority: 15000
+    conda:
+        ENVIRONMENT
+    params:
+        settings=tuning_settings,
+    # In mode `search` the setting is the one found; otherwise the pinned one is tried.
+    shell:
+        'if [ -n "{input.found}" ]; then cp {input.found} {output} 2> {log}; else '
+        "dpmc tune --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
+        "--data {input.data} --output {output} 2> {log}; fi"
 
 
 # `make tune`. The table of trials is not an output, because Snakemake deletes the outputs of a killed job, and the

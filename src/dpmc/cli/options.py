@@ -139,11 +139,9 @@ COMMANDS = {
         "try or search hyperparameters on tuning data; write them with their results",
         "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
         (
-            STUDY,
-            MODEL,
-            option("--method", "methods of the study", required=True, nargs="+"),
+            *CELL,
             DATA,
-            path("--output", "a file for each method", required=True, nargs="+"),
+            OUTPUT,
             option(
                 "--epsilon", "budget of a trial (default: the study's; needed to search for your own model)"
             ),
