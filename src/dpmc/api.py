@@ -123,6 +123,7 @@ def sample(
             raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
         problem.starts = np.tile(points, (seed + 1, 1))
         problem.check("start")
+    values = _calibrated(algorithm, values, epsilon, _delta(delta, problem.n), problem.n)
     cell = Cell(
         problem=problem,
         method=algorithm,
@@ -193,8 +194,11 @@ def budget(
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
     n, chains = _checked("n", count, n), _checked("chains", count, chains, 1, MOST_CHAINS)
     k = None if iterations is None else _checked("iterations", count, iterations)
-    releases = RunReleases.of(_algorithm(algorithm, _hyperparameters(hyperparameters), d), n, chains)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
+    values = _hyperparameters(hyperparameters)
+    if total is not None:
+        values = _calibrated(algorithm, values, total, _delta(delta, n), n)
+    releases = RunReleases.of(_algorithm(algorithm, values, d), n, chains)
     return releases.by_accountant(_delta(delta, n), epsilon=total, iterations=k)
 
 
@@ -333,6 +337,17 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
         plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy
         values[str(key)] = list(plain) if isinstance(plain, tuple) else plain
     return values
+
+
+def _calibrated(
+    name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int
+) -> dict[str, Any]:
+    """Return hyperparameters with the noise that follows from the budget, if the algorithm is such."""
+    cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
+    if not cls.calibrates_run or total == np.inf:
+        return values
+    calibrated: dict[str, Any] = cls.calibrate(values, total, delta, n)  # type: ignore[attr-defined]
+    return calibrated
 
 
 def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:

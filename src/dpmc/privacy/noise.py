@@ -7,6 +7,8 @@ A mechanism computes the sd and draws noise from a source. Noise and its penalty
 can guess what the seed was made of. It is for experiments on public or synthetic data.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -15,12 +17,21 @@ class LabNoise:
 
     `sds` (m, chains) records the sd of each log ratio's noise, 0 or NaN if none was drawn: a private
     diagnostic, since the sd of `centred` noise is a function of the rows (DP Barker).
+
+    `run_generators` has a generator for each run, of the noise that its chains share; runs have equally many
+    chains.
     """
 
-    def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
+    def __init__(
+        self,
+        ratio_normals: np.ndarray,
+        gradient_normals: np.ndarray,
+        run_generators: Sequence[np.random.Generator] = (),
+    ) -> None:
         self._ratio_normals = ratio_normals  # (m, chains)
         self._gradient_normals = gradient_normals  # (m, chains, gradients per iteration, d)
         self.sds = np.full(ratio_normals.shape, np.nan)
+        self._run_generators = run_generators
         self._i = 0
 
     def begin(self, i: int) -> None:
@@ -41,3 +52,8 @@ class LabNoise:
         """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
         noise: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
         return noise
+
+    def shared(self, sd: float, size: int) -> np.ndarray:
+        """Draw (chains, size) from N(0, sd²), the same for all chains of a run."""
+        normals = np.array([generator.standard_normal(size) for generator in self._run_generators])
+        return sd * normals.repeat(self._ratio_normals.shape[1] // len(normals), axis=0)

@@ -97,6 +97,7 @@ class Loop:
         self.state = State(theta, np.zeros((len(theta), 0)), no, no)
         self.prepared = False  # whether `Algorithm.prepare` has been called
         self.done = self.reserved = 0  # iterations; those of the block under way
+        self.algorithm.check(self.problem.model)
         self.problem.try_out(gradients=self.needs.gradients > 0)
         self.evaluator = self.problem.evaluator
         clip = self.algorithm.public_clip
@@ -193,7 +194,8 @@ class Loop:
     def _advance(self, m: int, private_listener: Listener | None) -> None:
         """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
+        noise = LabNoise(normals, gradients, [run.shared_noise for run in self.runs])
+        words = self._numbers("batch", m)
         private = PrivateData(self.evaluator, self.problem.temperature, noise, words, self.bounded_rows)
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):

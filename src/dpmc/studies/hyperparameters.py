@@ -97,15 +97,16 @@ def calibrated_values(
 
 
 def _calibrate(study: Study, method: str, epsilon: str) -> Callable[..., dict[str, Any]] | None:
-    """Return the algorithm's `calibrate`; None if ε is not per iteration.
+    """Return the algorithm's `calibrate`; None if ε is of another kind than that which it is for.
 
-    Raises DpmcError for an algorithm without `calibrate`.
+    Raises DpmcError for an ε per iteration and an algorithm without `calibrate` for it.
     """
-    if study.epsilon_kind == "total" or epsilon == "inf":
-        return None
     name = study.method(method).algorithm
-    calibrate: Callable[..., dict[str, Any]] | None = getattr(algorithm_class(name), "calibrate", None)
-    if calibrate is None:
+    cls = algorithm_class(name)
+    if epsilon == "inf" or (study.epsilon_kind == "total" and not cls.calibrates_run):
+        return None
+    calibrate: Callable[..., dict[str, Any]] | None = getattr(cls, "calibrate", None)
+    if calibrate is None or (cls.calibrates_run and study.epsilon_kind != "total"):
         rule = f"{epsilon}: {name} cannot be calibrated to an epsilon per iteration, must be [inf]"
         study.document.refuse("methods", method, "epsilons", rule=rule)
     return calibrate
