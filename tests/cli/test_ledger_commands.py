@@ -64,6 +64,16 @@ def test_a_restored_copy_and_an_edit_are_found(
     assert "An incomplete last line is left out" in capsys.readouterr().out
 
 
+def test_two_releases_of_one_entry_are_found(released: Path, refused: Refused) -> None:
+    tree = release_tree(release_files.entry_of("release.nc"))
+    tree["posterior/theta"][:] = 1.0
+    release_files.write(Path("twin.nc"), tree)
+    shutil.copy("release.nc", "copy.nc")
+    verify = ("ledger", "verify", "people.ledger", "--against", "release.nc")
+    assert main((*verify, "copy.nc")) == main((*verify[:-1], "twin.nc")) == 0
+    assert "twin.nc: has the entry of release.nc and other content" in refused(*verify, "copy.nc", "twin.nc")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
@@ -49,13 +50,21 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> None:
+    """Verify a ledger, that it has the entries of releases, and that no entry is in two of them."""
     from dpmc.data import release_files
     from dpmc.privacy.data_ledger import DataLedger
 
     opened = DataLedger.open(options.file)
+    holders: dict[str, Path] = {}
     for file in options.against or ():
         entry = release_files.entry_of(file)
         opened.verify(entry)
+        other = holders.setdefault(entry["id"], file)
+        if other.read_bytes() != file.read_bytes():
+            raise DpmcError(
+                f"{file}: has the entry of {other} and other content: an unfinished release was copied and "
+                "finished twice, which spends its epsilon twice, or one of the two was changed"
+            )
         if not options.quiet:
             print(f"{file}: entry {entry['number']} of this ledger, {entry['id']}")
     if not options.quiet:
