@@ -39,14 +39,14 @@ def _show(options: argparse.Namespace) -> None:
         f"{options.file}: {shown(header['name'])}, ledger {header['id']}, neighbours {header['neighbours']}"
     )
     for entry in opened.entries:
-        about = ", ".join(f"{key} {shown(value)}" for key, value in entry["about"].items())
+        about = ", ".join(str(entry["about"][key]) for key in ("method", "model") if key in entry["about"])
         share = f"epsilon {entry['epsilon']!r}, delta {entry['delta']!r}"
-        print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  ({about})" * bool(about))
+        print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  {shown(about)}" * bool(about))
     for word, (epsilon, delta) in (("total", opened.total), ("spent", opened.spent), ("left", opened.left)):
         print(f"{word:5}  epsilon {epsilon!r}, delta {delta!r}")
     print(f"head   {opened.head}")
     if opened.torn:
-        print("An incomplete last line is left out: its run was stopped before it could read rows.")
+        print("An incomplete last line is left out: its run was stopped before it could use rows.")
 
 
 def _verify(options: argparse.Namespace) -> None:
