@@ -20,7 +20,8 @@ AT_ONCE = (
     "init",
     "ledger",
     "check-release",
-)  #: short commands, which do not report time and memory
+    "release",
+)  #: do not report time and memory: short commands, and a release, where they may depend on the rows
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 

@@ -321,6 +321,30 @@ COMMANDS = {
             path("--against", "verify: releases whose entries must be in the ledger", nargs="+"),
         ),
     ),
+    "release": Command(
+        "releasing",
+        "run private chains that may be published, paid from the ledger of their data set",
+        "dpmc release --study my.yaml --model people --method dp-penalty --epsilon 1 --data people.csv "
+        "--ledger people.ledger --output release.nc",
+        (
+            STUDY,
+            MODEL,
+            METHOD,
+            option("--epsilon", "total budget of all chains together", required=True),
+            path("--ledger", "file of the data set's ledger", required=True),
+            path("--output", "file to write; if OUTPUT.partial exists, it is continued", required=True),
+            path("--data", "private rows as CSV, with a line of names, or as Parquet (default: the study's)"),
+            HYPERPARAMETERS,
+            option(
+                "--iterations",
+                "iterations of each chain (default: all that the budget allows)",
+                type=positive,
+            ),
+            option("--thin", "keep every THIN-th draw", type=positive),
+            SHARED_CHAINS,
+            DELTA,
+        ),
+    ),
     "check-release": Command(
         "ledger",
         "say what a release contains, and refuse it if that is more than may be published",
