@@ -94,6 +94,7 @@ def write_chains(path: Path, chains: Chains) -> None:
     them would take longer than everything else.
     """
     content = tree(chains)
+    # Otherwise xarray would declare NaN to be a missing value.
     small = {"_FillValue": None}
     large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
     encoding = {
