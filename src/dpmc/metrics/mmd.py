@@ -37,6 +37,7 @@ def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
     A draw equal to the previous one adds to its weight.
     """
+    # A chain stays where it is after a rejection, so its repeats are neighbours: no search is needed.
     new = np.ones(len(draws), bool)
     new[1:] = (draws[1:] != draws[:-1]).any(axis=1)
     starts = np.flatnonzero(new)
