@@ -377,6 +377,7 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     start = np.full(tiles, blocks.shape[0])
     for c in range(chains):
         slopes[c // TILE, c % TILE] = alpha[c]
+        # A tile is multiplied from the first block that one of its chains reads.
         start[c // TILE] = min(start[c // TILE], first[c])
     for b in range(first.min(), blocks.shape[0]):
         rows = min(BLOCK, n - b * BLOCK)
@@ -444,6 +445,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
+                        # Chosen, not multiplied: 0 times a value that is not finite would be NaN.
                         usable = factors[j] > 0.0
                         one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
                         two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
@@ -713,6 +715,7 @@ def add_softplus_change(old, new, sign, out):
         twice = 2.0 * (after - before) / (2.0 + (after + before))
         v = 0.25 * twice * twice
         w = v * v
+        # Two terms at a time (Estrin): fewer products wait for the one before than by Horner's rule.
         tail = ARTANH[8] + v * ARTANH[9]
         tail = (ARTANH[6] + v * ARTANH[7]) + w * tail
         tail = (ARTANH[4] + v * ARTANH[5]) + w * tail
