@@ -158,6 +158,7 @@ class Ledger:
         text "inf", for strict JSON.
         """
         budget, foreseen = self.budget, self._foreseen
+        # Only what still allows more than is reserved, and only if that is a limit.
         matters = foreseen not in (None, self._reserved) and not self.accountant.is_filter
         spent = self.epsilon() if with_spent and self.own_delta is not None else None
         return {

@@ -164,6 +164,7 @@ class PrivateData:
         """
         assert self._bounded_rows is not None
         test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)
+        # Not `<=`, so that NaN is rejected unseen, too.
         unseen = has_diverged(proposal) | ~(prior_ratio > -np.inf)
         words = self._words[:, 0] if self._words.shape[1] else np.zeros(len(theta), np.uint64)
         self.tests, clipped = test.verdict(

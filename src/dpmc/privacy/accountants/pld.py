@@ -238,6 +238,7 @@ def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> f
             low = s
         if high == 0.0 or abs(mean - epsilon) <= 0.05 * math.sqrt(variance):
             break
+        # Newton's step overshoots where the variance is small, so it is limited.
         s = _rounded(min(max(s + (epsilon - mean) / max(variance, 1e-300), low), 4.0 * low + 1.0))
         if not low < s < high:
             s = _rounded(0.5 * (low + high))
