@@ -70,6 +70,7 @@ def tree(chains: Chains) -> "xarray.DataTree":
     }
     clipped = {name: chains.counts[name] for name in CLIPPED}
     totals = {f"{name}_total": total for name, total in chains.totals.items()}
+    # Totals of clipped rows are functions of the rows like the counts, and go with them.
     private = {"releasable": 0} | {f"{name}_total": totals.pop(f"{name}_total") for name in CLIPPED}
     along = ("chain", "draw")
     root = {**chains.attrs, "schema": SCHEMA, "dpmc_version": __version__}
