@@ -203,6 +203,7 @@ def speed(options: argparse.Namespace) -> None:
             chosen[model, method] = epsilon
         chosen.setdefault((model, method), epsilon)
     rows = []
+    # `chosen` is in the order of the cells, model by model, so a model has one group.
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
         if model not in (files or study.models):
             continue
