@@ -50,6 +50,7 @@ def _mean_within(sample: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float
     """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
     rows, columns, weights = sample
     count, repeats = float(weights.sum()), float(np.sum(weights * (weights - 1.0)))  # of distance 0
+    # Each pair once (j > i), which is half the work; the sum below doubles it.
     pairs = float(pair_sum(rows, weights, columns, weights, scale, True))
     return (2.0 * pairs + repeats) / (count * (count - 1.0))
 
