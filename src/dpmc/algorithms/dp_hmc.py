@@ -47,8 +47,10 @@ class DPHMC(Hamiltonian):
 
     def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
         root = np.sqrt(n)
+        # Clip bound and noise scale together, so the multiplier is the same wherever the chain goes.
         ratio = GaussianRelease("log-ratio", self.tau_l * root)
         if self.reuse_gradients:
+            # The gradient at θ_0; every later trajectory starts with one that was released before.
             once = (GaussianRelease("gradient", self.tau_g * root),)
             return once, (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))
         return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps + 1))

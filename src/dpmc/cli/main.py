@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _execute(options, began)
     except BrokenPipeError:
-        return 141
+        return 141  # as a shell reports SIGPIPE: the reader of the output has left
     except (DpmcError, OSError, MemoryError) as error:
         if options.verbose:
             traceback.print_exception(error)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("dpmc: interrupted", file=sys.stderr)
-        return 130
+        return 130  # as a shell reports SIGINT
     return 0
 
 

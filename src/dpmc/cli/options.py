@@ -329,6 +329,7 @@ def parser() -> argparse.ArgumentParser:
             help=command.purpose,
             description=command.purpose[0].upper() + command.purpose[1:] + ".",
             epilog=f"example: {command.example}",
+            # An abbreviation could become ambiguous with the next option that is added.
             allow_abbrev=False,
         )
         writes = "--output" in dict(command.options)

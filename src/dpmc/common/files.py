@@ -31,6 +31,7 @@ def replacing(path: Path) -> Iterator[Path]:
     for name in os.listdir(path.parent):
         if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # left by a killed process
             path.with_name(name).unlink(missing_ok=True)
+    # In the same folder, since a rename replaces a file at once only within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -66,6 +67,7 @@ def lock(file: IO[str], waiting: str) -> None:
     import fcntl  # POSIX only; the package can be imported elsewhere
 
     try:
+        # First without waiting, so that a wait can be announced.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         print(f"dpmc: {waiting}", file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ def canonical_epsilon(epsilon: str | float) -> str:
         raise DpmcError(f"epsilon: {error}") from None
     if not value > 0:
         raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
+    # Without an exponent, so that a number has one text only.
     return "inf" if np.isinf(value) else np.format_float_positional(value, trim="-")
 
 
@@ -30,6 +31,7 @@ def stream(*names: str | int) -> np.random.Generator:
     Strings and integers differ, so `stream("a", 1)` is not `stream("a", "1")`.
     """
     digest = hashlib.sha256(json.dumps(names).encode()).digest()
+    # Two words of 64 bits, read in the same order on every machine.
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8")))
 
 

@@ -20,6 +20,7 @@ MOST_STARTS = 1_000_000
 #: Largest number of chains of one run: a budget shared by more leaves none of them an iteration.
 MOST_CHAINS = 1000
 
+# Python reads at most 4300 digits.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -133,6 +134,7 @@ def shown(value: object, most: int = 60) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
         return f"a number of more than {most} digits"
     try:
+        # Cut before `repr`, which would be as long as the value.
         text = " ".join(repr(value[: most + 1] if isinstance(value, str | bytes) else value).split())
     except Exception:  # of a user's class
         text = f"a {type(value).__name__}"

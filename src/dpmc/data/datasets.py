@@ -74,6 +74,7 @@ def build(
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
         problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
+        # Again, now with the test rows.
         problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))

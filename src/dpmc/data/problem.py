@@ -122,6 +122,7 @@ class Problem:
         if own_model:
             columns = getattr(model, "columns", None)
         else:
+            # One simulated row tells how many columns the model's rows have.
             columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
         if columns not in (None, self.rows.shape[1]):
             raise DpmcError(

@@ -66,6 +66,7 @@ def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     try:
         if path.suffix == ".csv":
             return _read_csv(path, columns)
+        # First, so that a missing file is not reported as missing pyarrow.
         path.open("rb").close()
         return _rows_of(pandas.read_parquet(path), columns, str(path))
     except ImportError:
@@ -119,7 +120,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     import pandas
 
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")  # without the mark at the start
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     if not text.strip():
@@ -131,6 +132,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
         raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns") from None
     except pandas.errors.ParserError as error:
         raise DpmcError(f"{path}: is not CSV ({' '.join(str(error).split())})") from None
+    # Only quotes can hide a line break.
     if '"' in text:
         broken = table.apply(lambda column: column.str.contains(r"[\r\n]")).any(axis=1)
         if broken.any():

@@ -239,6 +239,7 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
         if "rows_used" in total and name == "ratio":
             rows = total["rows_used"]
         if evaluations:
+            # No row is used if every proposal was rejected without looking at one.
             values[f"{name}_clip_fraction"] = total[f"{name}_clipped"] / rows if rows else 0.0
     if "rows_used" in total:
         values["rows_per_iteration"] = total["rows_used"] / proposals

@@ -88,6 +88,7 @@ def name(about: dict[str, Any]) -> str:
 
 def rounded_up(epsilon: float) -> str:
     """Format ε with four significant digits, rounded up."""
+    # Formatting a float rounds to nearest, which may be below what was spent.
     upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
 

@@ -120,6 +120,7 @@ def spent(chain: Chains) -> dict[int, float]:
         return {}
     accountant, total = accountants.get(str(ledger["accountant"]["name"])), int(chain.attrs["iterations"])
     performed = counts(from_json([*ledger["performed"], *ledger["forfeited"]]))
+    # Ledgers have totals: what the iterations do not share evenly was released before the first one.
     once = from_counts({event: count % total for event, count in performed.items() if count % total})
     each = from_counts({event: count // total for event, count in performed.items() if count >= total})
     private = not any(isinstance(event, NonPrivateRelease) for event in performed)

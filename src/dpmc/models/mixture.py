@@ -109,6 +109,7 @@ class GridPosterior(NamedTuple):
         uniform = generator.random((3, size))
         cumulated = np.cumsum(self.weight)
         last = np.searchsorted(cumulated, cumulated[-1])
+        # By rounding it may be past the last square that has weight.
         squares = np.searchsorted(cumulated, uniform[0] * cumulated[-1], side="right")
         i, j = np.divmod(np.minimum(squares, last), self.weight.shape[1])
         edges, places = (self.first, self.second), ((i, uniform[1]), (j, uniform[2]))

@@ -19,6 +19,7 @@ class RunReleases(NamedTuple):
     @classmethod
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> RunReleases:
         """Return the releases that an algorithm declares on n rows, for this number of chains."""
+        # All chains read the same rows, so their releases compose.
         return cls(*(repeat(events, chains) for events in algorithm.releases(n)))
 
     def total(self, iterations: int, first: bool = True) -> tuple[Release, ...]:

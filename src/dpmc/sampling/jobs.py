@@ -46,6 +46,7 @@ class Job:
 
     def _settings(self, cell: Cell, seed: int) -> list[Any]:
         """Return everything that determines the content of a run's file."""
+        # These are in the file, but not in `identity`, which is about draws.
         names = [cell.problem.label, cell.problem.dataset, cell.method]
         return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
 

@@ -162,6 +162,7 @@ class Loop:
         size, saved = FIRST_BLOCK, time.monotonic()
         self._leave(finished)
         while self.runs:
+            # A resumed block is as long as its reservation: the ledgers hold no more and no less.
             m = self.reserved or min(
                 size, self._longest_block(), min(run.total for run in self.runs) - self.done
             )

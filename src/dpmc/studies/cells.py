@@ -181,6 +181,7 @@ def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:
             "epsilon": epsilon,
             "delta": study.delta,
             "chains": study.chains,
+            # Keys only where used, so that a new one leaves the settings of all other cells as they were.
             **({"most_draws": spec.most_draws} if spec.most_draws else {}),
             **({} if study.epsilon_kind == "total" else {"epsilon_kind": study.epsilon_kind}),
             **({"source": source} if source else {}),

@@ -34,6 +34,7 @@ OWN_ROWS = (".csv", ".parquet")  #: files of rows; equal to `dpmc.data.tables.SU
 
 def key(meaning: str, default: Any = ...) -> Any:
     """Declare a key of the file; it is required if it has no default."""
+    # A default of {} is validated, which makes it the object of a nested declaration.
     return Field(default, description=meaning, validate_default=default == {})
 
 
@@ -196,6 +197,7 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
         error = caught.errors(include_url=False)[0]
+    # pydantic adds "[key]" for an error in a key itself.
     keys = [key for key in error["loc"] if key != "[key]"]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "missing":

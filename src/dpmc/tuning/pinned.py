@@ -40,6 +40,7 @@ def pinned(
     about |= {"mode": study.tuning.mode, "hyperparameters": given.values}
     if problem is None:
         dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
+        # For its errors only: wrong hyperparameters are reported although nothing runs.
         build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
         why = "without a budget there is nothing to tune against"
         if study.tuning.mode == "none":

@@ -179,6 +179,7 @@ class Task:
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
 
+        # A finalist is not given up: its seeds decide, so all of them are needed.
         pilot = PILOT_SEEDS if stage == "search" else len(seeds)
         runs: list[Chains] = []
         rows: list[Row] = []
@@ -310,6 +311,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     biases = (estimates.mean(axis=0) - mean) / sd
     errors = np.sqrt(estimates.var(axis=0, ddof=1) / runs + uncertain**2) / sd
     large = np.abs(biases) > np.maximum(MOST_BIAS, t.isf(CHANCE / (2 * d), runs - 1) * errors)
+    # The largest of those that are too large; if none is, the largest of all.
     worst = int(np.argmax(np.abs(biases) * (large if large.any() else 1.0)))
     verdict = "ok"
     if large[worst]:
@@ -439,10 +441,12 @@ def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress
 def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
+    # By setting, because rounding may have led to one twice; the first is the best.
     others = {str(t.setting): t.setting for t in ranked if t.setting != task.start}
     settings = [task.start, *others.values()][: 1 + MOST_FINALISTS]
     finals: list[Trial] = []
     for setting in settings:
+        # Without the pinned setting, which runs in any case.
         refused = sum(not trial.feasible for trial in finals[1:])
         if len(finals) == 1 + FINALISTS + refused:
             break
