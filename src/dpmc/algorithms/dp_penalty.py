@@ -7,8 +7,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData
-from dpmc.privacy.events import GaussianRelease, Release
+from dpmc.base import PrivateData, Releases
+from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.fast_rule import multiplier
 
 
@@ -43,9 +43,9 @@ class DPPenalty(RandomWalk):
             check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
+    def releases(self, n: int) -> Releases:
         # The sensitivity varies with ‖θ − θ'‖, the multiplier does not: the noise grows with the clip bound.
-        return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
+        return Releases(each=(GaussianRelease("log-ratio", self.tau * np.sqrt(n)),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.penalty_log_ratio(theta, proposal, self.clip, self.tau)

@@ -1,6 +1,7 @@
 """Random walks: a proposal, the rows' log ratio, an acceptance test."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,10 +39,18 @@ class GuidedWalk(RandomWalk):
     """
 
     def needs(self, dimension: int) -> Needs:
-        return Needs(normals=1, uniforms=1, words=self.batch_size, carried=dimension)
+        return Needs(normals=1, uniforms=1, words=self.batch_size)
 
-    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        return np.where(generator.random(dimension) < 0.5, -1.0, 1.0)
+    def prepare(
+        self,
+        theta: np.ndarray,
+        model: Model,
+        private: PrivateData,
+        generators: Sequence[np.random.Generator],
+    ) -> np.ndarray:
+        """Return random directions ±1, (chains, d)."""
+        uniform = np.array([generator.random(theta.shape[1]) for generator in generators])
+        return np.where(uniform < 0.5, -1.0, 1.0)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         theta, d = state.theta, state.theta.shape[1]

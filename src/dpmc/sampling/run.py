@@ -34,7 +34,7 @@ class Run:
     thin: int  # every thin-th draw is kept
     ledger: Ledger
     start: np.ndarray  # (chains, d) θ_0
-    carried: np.ndarray  # (chains, e) what the algorithm carries into the first iteration
+    beginnings: list[np.random.Generator]  # per chain, of random numbers before the first iteration
     streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
     jitters: list[Any]  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
@@ -131,7 +131,7 @@ def begin(cell: Cell, seed: int) -> Run:
         thin=cell.kept_every(total),
         ledger=ledger,
         start=cell.problem.starts[first : first + cell.chains].copy(),
-        carried=np.stack([cell.algorithm.first_carried(d, stream(*names, c, "state")) for c in chains]),
+        beginnings=[stream(*names, c, "state") for c in chains],
         streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
         jitters=jitters,
     )

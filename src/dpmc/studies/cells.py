@@ -153,10 +153,11 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     n = about.n or (MANY if ":" in about.model else definition_of(study, model).n)
     try:
         given = pinned_hyperparameters(study, model, method)
-        once, each = build_algorithm(study, method, given, None, epsilon, n).releases(n)
-        versions = accountants.versions(spec.accountant, once + each)
+        releases = build_algorithm(study, method, given, None, epsilon, n).releases(n)
+        events = releases.run + releases.chain + releases.each
+        versions = accountants.versions(spec.accountant, events)
         if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
-            versions |= accountants.versions("tight", once + each)
+            versions |= accountants.versions("tight", events)
         return versions
     except DpmcError:
         return accountants.versions(spec.accountant)
