@@ -70,10 +70,11 @@ def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pyte
         found = {
             "proposal": draws.normal,
             "accept": stats.norm.ppf(np.exp(draws.log_uniform)),
-            "ratio noise": private._noise.centred(ones),
+            "ratio noise": private._noise.centred(0.0 * ones, 1.0, ones),
         }
         if method == "dp-hmc":
-            found["gradient noise"] = np.array([private._noise.vectors(1.0, stage) for stage in range(4)])
+            vectors = [private._noise.vectors(0.0, 1.0, 1.0, stage) for stage in range(4)]
+            found["gradient noise"] = np.array(vectors)
         if method in ladder.BATCHES:
             words = private._words
             assert words.dtype == np.uint64

@@ -14,7 +14,13 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 
 LONGEST = 1000  #: characters of an error's line
-AT_ONCE = ("fetch", "budget", "init")  #: short commands, which do not report time and memory
+AT_ONCE = (
+    "fetch",
+    "budget",
+    "init",
+    "ledger",
+    "check-release",
+)  #: short commands, which do not report time and memory
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 
@@ -50,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _execute(options: argparse.Namespace, began: float) -> None:
     """Run the command; report time and memory of this process and its children (benchmarks/ parses it)."""
     module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
-    getattr(module, options.command)(options)
+    getattr(module, options.command.replace("-", "_"))(options)
     if options.command in AT_ONCE:
         return
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

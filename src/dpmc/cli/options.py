@@ -68,7 +68,7 @@ def flag(name: str, about: str) -> Option:
 class Command(NamedTuple):
     """A command of the command line."""
 
-    module: str  # of dpmc.cli; the function has the command's name
+    module: str  # of dpmc.cli; the function has the command's name, with _ for -
     purpose: str
     example: str
     options: tuple[Option, ...]
@@ -307,6 +307,25 @@ COMMANDS = {
             ),
             TABLE,
         ),
+    ),
+    "ledger": Command(
+        "ledger",
+        "create, show or verify the ledger of a data set, from which all releases of its rows are taken",
+        "dpmc ledger init people.ledger --epsilon 3 --delta 1e-6",
+        (
+            option("action", "init, show or verify", choices=("init", "show", "verify")),
+            option("file", "file of the ledger; keep one for each data set", type=file, metavar="LEDGER"),
+            option("--epsilon", "init: total of all releases", type=number),
+            option("--delta", "init: total of all releases", type=number),
+            option("--name", "init: your name of the data set (default: the file's)"),
+            path("--against", "verify: releases whose entries must be in the ledger", nargs="+"),
+        ),
+    ),
+    "check-release": Command(
+        "ledger",
+        "say what a release contains, and refuse it if that is more than may be published",
+        "dpmc check-release release.nc",
+        (option("file", "file written by dpmc release", type=file, metavar="RELEASE"),),
     ),
 }
 

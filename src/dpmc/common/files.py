@@ -59,7 +59,7 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
             raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
 
 
-def lock(file: IO[str], waiting: str) -> None:
+def lock(file: IO[Any], waiting: str) -> None:
     """Lock an open file; print `waiting` and wait while another process holds the lock.
 
     Raises OSError if its file system has no locks.
@@ -72,6 +72,19 @@ def lock(file: IO[str], waiting: str) -> None:
     except BlockingIOError:
         print(f"dpmc: {waiting}", file=sys.stderr, flush=True)
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def sync(file: IO[Any], path: Path) -> None:
+    """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
+
+    Raises OSError if that fails.
+    """
+    os.fsync(file.fileno())
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextmanager

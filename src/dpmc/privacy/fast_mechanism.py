@@ -125,8 +125,8 @@ class FastTest(NamedTuple):
         # rejection would rule out data sets.
         free = barker_threshold(log_uniform) if self.rule.barker else log_uniform
         if self.rule.as_coded:
-            noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd
+            noisy = log_ratio + (sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd)
         else:
-            noise = self.noise.corrected(sd)
-        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < log_ratio + noise)
+            noisy = self.noise.corrected(log_ratio, 1.0, sd)
+        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < noisy)
         return accepted
