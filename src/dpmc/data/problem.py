@@ -182,9 +182,10 @@ def read_problem(path: str | Path) -> Problem:
         arrays = {name: files.values_of(file, name).astype(float, copy=False) for name in names}
         label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
         temperature, caveat = file.attrs["temperature"], file.attrs.get("caveat", "")
-    for text in (label, model_id, dataset, caveat):
-        if not isinstance(text, str) or (not text and text is not caveat):
-            raise DpmcError(f"{path}: label, model, dataset, caveat: {shown(text)} must be a text")
+    named = {"label": label, "model": model_id, "dataset": dataset, "caveat": caveat}
+    for name, text in named.items():
+        if not isinstance(text, str) or (not text and name != "caveat"):
+            raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
     try:
         temperature = real(temperature)
     except ValueError as error:
