@@ -107,8 +107,11 @@ class Problem:
             optional["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
         return ARRAYS | optional
 
-    def check(self, source: str) -> None:
-        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
+    def check(self, source: str, rows_are_zeros: bool = False) -> None:
+        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite.
+
+        `rows_are_zeros`: the rows are those of a release, which the model's `check_rows` does not get.
+        """
         model, d, own_model = self.model, self.dimension, ":" in self.model_id
         sizes: dict[str, int | None] = {"parameter": d, "parameter_": d}
         sizes |= {f"bin_{axis}": self.histogram_edges.shape[-1] - 1 for axis in range(d)}
@@ -136,7 +139,7 @@ class Problem:
             )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
-        if hasattr(model, "check_rows"):
+        if hasattr(model, "check_rows") and not rows_are_zeros:
             with without_warnings():
                 model.check_rows(self.rows)
         for index, start in enumerate(self.starts if own_model else ()):

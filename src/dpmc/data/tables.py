@@ -43,7 +43,7 @@ def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
-        source = _table_of(source, where)
+        source = table_of(source, where)
     elif kind != "pandas":
         if np.ma.isMaskedArray(source):
             source = np.ma.filled(source.astype(float), np.nan)
@@ -76,7 +76,7 @@ def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
         raise DpmcError(f"{path}: {reason}") from None
 
 
-def _table_of(data: Any, where: str) -> Any:
+def table_of(data: Any, where: str) -> Any:
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
@@ -91,7 +91,7 @@ def _table_of(data: Any, where: str) -> Any:
 def _rows_of(table: "DataFrame", columns: Sequence[str] | None, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
-    chosen = _chosen(list(map(str, table.columns)) if named else [], table.shape[1], columns, where)
+    chosen = chosen_columns(list(map(str, table.columns)) if named else [], table.shape[1], columns, where)
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     parts = []
@@ -143,7 +143,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
     header = first if _is_header(first, path) else []
-    chosen = list(_chosen(header, width, columns, str(path)))
+    chosen = list(chosen_columns(header, width, columns, str(path)))
     table = table.iloc[1 if header else 0 :, chosen]
     if table.empty:
         raise DpmcError(f"{path}: holds no rows")
@@ -174,7 +174,7 @@ def _is_header(items: list[str], path: Path) -> bool:
     return all(item and not number for item, number in zip(items, numbers, strict=True))
 
 
-def _chosen(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
+def chosen_columns(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
     """Return the indices of the requested columns, each with its name, or its number as text."""
     if not names:
         if columns is not None and len(columns) != width:

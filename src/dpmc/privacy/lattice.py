@@ -20,7 +20,14 @@ from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators.lattice import Lattice
-from dpmc.privacy.events import GaussianRelease, Release, SubsampledGaussianRelease
+from dpmc.privacy.events import (
+    BarkerRelease,
+    FastMetropolisRelease,
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    SubsampledGaussianRelease,
+)
 
 LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
 #: Rounding towards zero biases a sum by at most half a unit per row: less than a thousandth of the noise.
@@ -32,6 +39,13 @@ SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
 UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
 Noisy = GaussianRelease | SubsampledGaussianRelease
+
+#: Why a kind of release has no discrete noise.
+REFUSED: dict[type[Release], str] = {
+    BarkerRelease: "the scale of its noise depends on the rows of a batch",
+    FastMetropolisRelease: "tests without noise need exact random bits",
+    NonPrivateRelease: "has no noise, or not enough for any guarantee",
+}
 
 
 @dataclass(frozen=True)
@@ -75,13 +89,12 @@ def lattice_of(events: Iterable[Release], n: int) -> Lattice:
 
 
 def noisy(events: Iterable[Release]) -> list[Noisy]:
-    """Return events with Gaussian noise; raise DpmcError for any other."""
+    """Return events with Gaussian noise of a fixed multiplier; raise DpmcError for any other."""
     found: list[Noisy] = []
     for event in events:
         if not isinstance(event, GaussianRelease | SubsampledGaussianRelease):
-            raise DpmcError(
-                f"release {event.name!r}: has no Gaussian noise of a fixed scale to make discrete"
-            )
+            reason = REFUSED.get(type(event), "has no Gaussian noise of a fixed scale")
+            raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")
         found.append(event)
     return found
 

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
@@ -176,7 +176,7 @@ class Ledger:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Ledger:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
 
         Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
@@ -247,6 +247,28 @@ class Ledger:
                 f"at delta = {budget.delta:.6g} (accountant {self.accountant.name})"
             )
         self._fitting = total
+
+
+class ReleaseLedger(Ledger):
+    """The ledger of a release, whose budget is what prices leave of the run's ε and δ.
+
+    `prices` are JSON-compatible objects with `epsilon` and `delta`: what was reserved for the difference
+    between discrete and Gaussian noise (`privacy/lattice.py`).
+    """
+
+    mode = "release"
+    prices: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self, with_spent: bool = True) -> dict[str, Any]:
+        """Return the ledger with its prices."""
+        return {**super().to_json(with_spent), "prices": list(self.prices)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return a ledger with its prices from JSON."""
+        ledger = super().from_json(data)
+        ledger.prices = tuple(data.get("prices", ()))
+        return ledger
 
 
 def _finite_or_text(value: float | None) -> float | str | None:
