@@ -3,16 +3,15 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from dpmc.base import Array
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, lines, marks, style
-from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import number_of_rows
 
 reads = lines.reads
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
 
@@ -45,6 +44,6 @@ def draw(given: Given) -> Figure:
     return figure
 
 
-def _points(runs: dict[int, list[float]], at: tuple[float, ...] = (0.5, 0.25, 0.75)) -> Floats:
+def _points(runs: dict[int, list[float]], at: tuple[float, ...] = (0.5, 0.25, 0.75)) -> Array:
     """Return n and the quantiles `at` of the values of each n that has some, rows (1 + len(at), number)."""
     return np.array([(n, *np.quantile(values, at)) for n, values in runs.items() if values]).T
