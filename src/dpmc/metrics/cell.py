@@ -106,7 +106,7 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
                 f"metrics: draws of seed {seed} have dimension {chain.draws.shape[-1]}, "
                 f"the data file's reference draws have {dimension}"
             )
-        names = [str(chain.attrs[key]) for key in CELL_KEYS[:4]]
+        names = [str(chain.attrs.get(key, "")) for key in CELL_KEYS[:4]]  # a trial has no study
         rows += _rows(names, seed, *_seed_metrics(chain, problem))
     return rows
 
