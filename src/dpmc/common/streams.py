@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 
@@ -37,18 +36,9 @@ def stream(*names: str | int) -> np.random.Generator:
 
 def get_state(generator: np.random.Generator) -> str:
     """Return a generator's state as JSON, for a checkpoint."""
-
-    def plain(value: Any) -> Any:
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    state = generator.bit_generator.state
-    inner = {name: plain(value) for name, value in state["state"].items()}
-    return json.dumps({**{k: plain(v) for k, v in state.items()}, "state": inner})
+    return json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
 
 
 def set_state(generator: np.random.Generator, text: str) -> None:
     """Restore a generator's state from `get_state`."""
-    state = json.loads(text)
-    state["buffer"] = np.array(state["buffer"], dtype=np.uint64)
-    state["state"] = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}
-    generator.bit_generator.state = state
+    generator.bit_generator.state = json.loads(text)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.tables import NUMBER, SUFFIXES, chosen_columns, table_of
+from dpmc.common.values import DECIMAL
+from dpmc.data.tables import SUFFIXES, chosen_columns, table_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,7 +66,7 @@ def _of_csv(text: str, columns: Sequence[str] | None, path: Path) -> np.ndarray:
     """Return the rows of a CSV file; its first line has the names of the columns."""
     lines = text.removesuffix("\n").split("\n")
     names = [name.strip() for name in _fields(lines[0].removesuffix("\r"))]
-    if all(NUMBER.fullmatch(name) for name in names) or not any(names):
+    if all(DECIMAL.fullmatch(name) for name in names) or not any(names):
         raise DpmcError(f"{path}: line 1: must be the names of the columns; a release reads no other file")
     chosen = list(chosen_columns(names, len(names), columns, str(path)))
     if len(lines) < 2:
@@ -91,7 +92,7 @@ def _fields(line: str) -> list[str]:
 def number(value: object) -> float:
     """Return a number of Python, NumPy or text as a float; NaN for anything else."""
     if isinstance(value, str):
-        return float(value) if NUMBER.fullmatch(value := value.strip()) else np.nan
+        return float(value) if DECIMAL.fullmatch(value := value.strip()) else np.nan
     try:
         return float(value) if isinstance(value, numbers.Real | np.bool_) else np.nan
     except OverflowError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import DECIMAL, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -20,8 +20,6 @@ SUFFIXES = (".csv", ".parquet")  #: of files
 MISSING = re.compile(
     r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
 )
-#: Numbers of a CSV file; `float` would also accept 1_0, nan and the digits of other scripts.
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
@@ -147,7 +145,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     table = table.iloc[1 if header else 0 :, chosen]
     if table.empty:
         raise DpmcError(f"{path}: holds no rows")
-    numbers = table.apply(lambda column: column.str.fullmatch(NUMBER))
+    numbers = table.apply(lambda column: column.str.fullmatch(DECIMAL))
     rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
@@ -162,7 +160,9 @@ def _is_header(items: list[str], path: Path) -> bool:
     Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
     a missing value: it may be the value of the first row.
     """
-    numbers = [NUMBER.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items]
+    numbers = [
+        DECIMAL.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items
+    ]
     for item, number in zip(items, numbers, strict=True):
         if item and not number and not (item[0].isalpha() or item[0] == "_"):
             raise DpmcError(f"{path}: line 1: {shown(item)} is neither a number nor a column's name")

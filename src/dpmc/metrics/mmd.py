@@ -55,11 +55,6 @@ def _mean_within(sample: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float
     return (2.0 * pairs + repeats) / (count * (count - 1.0))
 
 
-def warm() -> None:
-    """Compile the kernel sum or load it from the cache, before evaluations need it."""
-    squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
-
-
 def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
     """Return the unbiased estimate of MMD^2 (it can be negative if the distributions agree).
 

@@ -34,7 +34,7 @@ def main() -> None:
         kernels.thinned_log_ratio(words[0, 0], ratios, np.ones(5), 0.5)
         kernels.poisson_counts(words[:, 0], bound, 10)
         kernels.uniforms(words[:, 0], kernels.NOISE)
-    mmd.warm()
+    mmd.squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
 
 
 if __name__ == "__main__":

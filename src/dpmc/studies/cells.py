@@ -70,7 +70,7 @@ def problem_of(
     study's.
     """
     spec = study.model(label)
-    if file is not None and file.suffix not in (".csv", ".parquet"):
+    if file is not None and file.suffix not in tables.SUFFIXES:
         problem = read_problem(file)
         for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
             if held != wanted:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc import studies
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
@@ -37,16 +38,7 @@ from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.metrics.statistics import median_error
 from dpmc.sampling.cell import Cell
-from dpmc.studies import (
-    Hyperparameters,
-    MissingSettings,
-    Study,
-    calibrated_values,
-    definition_of,
-    make_cell,
-    number_of_rows,
-    pinned_hyperparameters,
-)
+from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
 
@@ -99,15 +91,15 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
     Raises DpmcError if the study has no setting for the cell.
     """
-    spec, how, about = study.model(model), study.method(method), definition_of(study, model)
+    epsilon, how = study.model(model).tuning_epsilon, study.method(method)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
-    private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
-    if not names or not private or not hasattr(about.model, "posterior"):
+    exact = hasattr(studies.definition_of(study, model).model, "posterior")
+    if not names or not exact or epsilon == "inf" or how.epsilons == ("inf",):
         return ()
     pinned, _ = pinned_hyperparameters(study, model, method)
-    decided = calibrated_values(study, method, pinned, spec.tuning_epsilon, number_of_rows(study, model))
-    kept = {**pinned, **decided}
-    return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
+    n = studies.number_of_rows(study, model)
+    decided = {**pinned, **studies.calibrated_values(study, method, pinned, epsilon, n)}
+    return tuple(name for name in names if name in pinned and decided[name] == pinned[name])
 
 
 def searched_pairs(study: Study) -> list[tuple[str, str]]:
@@ -189,8 +181,6 @@ class Task:
                 break
             chains = sample(cell, list(part))
             runs += chains
-            for run in chains:
-                run.attrs["study"] = self.study
             rows += seed_metrics(chains, self.problem)
             medians = medians_of(rows)
             values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
@@ -234,7 +224,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
     how, epsilon = study.method(method), study.model(model).tuning_epsilon
 
     def make(values: dict[str, Any]) -> Cell:
-        return make_cell(study, problem, method, epsilon, given._replace(values=values))
+        return studies.make_cell(study, problem, method, epsilon, given._replace(values=values))
 
     try:
         given = pinned_hyperparameters(study, model, method)
@@ -244,18 +234,10 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        given = Hyperparameters({}, "hyperparameters")
+        given = Hyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in FREE[how.algorithm] if name in given.values)
-    return Task(
-        study=study.name,
-        model=model,
-        method=method,
-        algorithm=how.algorithm,
-        free=free,
-        pinned=given.values,
-        make=make,
-    )
+    return Task(study.name, model, method, how.algorithm, free, given.values, make)
 
 
 def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
@@ -269,16 +251,9 @@ def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
         algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
         return replace(cell, algorithm=algorithm)
 
-    pinned = first_setting(cell.method, cell.problem, given, make)
-    return Task(
-        study="",
-        model=cell.problem.label,
-        method=cell.method,
-        algorithm=cell.method,
-        free=tuple(name for name in FREE[cell.method] if name in pinned),
-        pinned=pinned,
-        make=make,
-    )
+    algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make)
+    free = tuple(name for name in FREE[algorithm] if name in pinned)
+    return Task("", cell.problem.label, algorithm, algorithm, free, pinned, make)
 
 
 def cost(cell: Cell) -> float:

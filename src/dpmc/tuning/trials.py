@@ -61,9 +61,8 @@ class Table:
         head = f"{BEGINNING}{key}\n{COLUMNS}"
         text = path.read_text(errors="replace") if path.exists() else ""
         if not text.startswith(head):
-            if not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
-                rule = "is no table of trials, and would be overwritten; name another file"
-                raise DpmcError(f"{path}: {rule}")
+            if not BEGINNING.startswith(text[: len(BEGINNING)]):
+                raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
             # A table without trials need not be kept.
             if text.count("\n") > 2:
                 self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(BEGINNING)))
@@ -126,6 +125,6 @@ def read(path: Path) -> list[Trial]:
             values: dict[str, Any] = {k: v if k in TEXTS else json.loads(v) for k, v in row.items()}
             trials.append(Trial(**values))
         except (TypeError, ValueError):
-            rule = f"line {number} is damaged; remove it and those after it, or the file"
-            raise DpmcError(f"{path}: {rule}") from None
+            rule = "is damaged; remove it and those after it, or the file"
+            raise DpmcError(f"{path}: line {number} {rule}") from None
     return trials
