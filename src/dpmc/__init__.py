@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
+    from dpmc.metrics.joint import joint_epsilon as joint_epsilon
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
@@ -30,6 +31,7 @@ _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
+    "joint_epsilon": "dpmc.metrics.joint",
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",
