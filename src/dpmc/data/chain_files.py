@@ -76,10 +76,16 @@ def tree(chains: Chains) -> "xarray.DataTree":
     private = {"releasable": 0} | {f"{name}_total": totals.pop(f"{name}_total") for name in CLIPPED}
     along = ("chain", "draw")
     root = {**chains.attrs, "schema": SCHEMA, "dpmc_version": __version__}
+    # Where the draws are shown without the root's attributes, as by ArviZ.
+    temperature = chains.attrs.get("temperature", 1.0)
+    note = (
+        f"likelihood to the power {temperature:.4g}: wider than the posterior of all rows; see dpmc.summary"
+    )
+    tempered = {"temperature": temperature} | ({"tempered": note} if temperature < 1.0 else {})
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     groups = {"/": xarray.Dataset(attrs=root)}
     for name, dims, arrays, attributes in (
-        ("posterior", (*along, "parameter"), {"theta": chains.draws}, {}),
+        ("posterior", (*along, "parameter"), {"theta": chains.draws}, tempered),
         ("sample_stats", along, statistics, totals),
         ("private_diagnostics", along, clipped, private),
         ("constant_data", ("chain", "parameter"), {"theta_0": chains.start}, {}),
