@@ -6,6 +6,7 @@ A field's name is its key in studies and hyperparameter files.
 """
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field
 from typing import Any, NamedTuple
@@ -134,8 +135,13 @@ def checked(
     def wrong(key: str, rule: str) -> DpmcError:
         return DpmcError(f"{(elsewhere or {}).get(key, source)}: {key}: {rule}")
 
-    left, ready = dict(values), dict[str, Any]()
-    for key, field in _fields(cls, calibrated).items():
+    left, ready, known = dict(values), dict[str, Any](), _fields(cls, calibrated)
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            words = f": did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
+            raise wrong(key, f"unknown hyperparameter for this algorithm{words}")
+    for key, field in known.items():
         rule: Rule = field.metadata["rule"]
         # `when` names a field declared earlier and with a default, so `ready` has it.
         if rule.when and ready[rule.when[0]] != rule.when[1]:

@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from dpmc.data.problem import Problem
 
 
+def summary(options: argparse.Namespace) -> None:
+    """Print what the chains of each cell spent, and a summary of each parameter."""
+    from dpmc.data import chain_files
+    from dpmc.metrics import parameters
+    from dpmc.metrics import summary as cells
+
+    by_cell: dict[str, list[tuple[Chains, Path]]] = {}
+    for file in map(Path, options.files):
+        run = chain_files.read_chain(file)
+        by_cell.setdefault(cells.name(run.attrs), []).append((run, file))
+    for runs in by_cell.values():
+        files = [file for _, file in runs]
+        print(*cells.lines([([run for run, _ in runs], files)]), sep="\n")
+        print(*parameters.lines(parameters.summary(*files, level=options.level)), sep="\n")
+
+
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, and of its exact samples, as CSV."""
     from dpmc.metrics import cell

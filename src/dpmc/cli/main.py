@@ -14,13 +14,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 
 LONGEST = 1000  #: characters of an error's line
-AT_ONCE = (
-    "fetch",
-    "budget",
-    "init",
-    "ledger",
-    "check-release",
-)  #: short commands, which do not report time and memory
+#: Short commands, which do not report time and memory.
+AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release")
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 

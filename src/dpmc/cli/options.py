@@ -89,7 +89,9 @@ STUDY = option("--study", "name in config/studies, or a file (default: thesis)",
 MODEL_HELP = "model of the study, or your own as module:Class"
 MODEL = option("--model", MODEL_HELP, required=True)
 CELL = (STUDY, MODEL, option("--method", "method of the study", required=True))
-DATA = path("--data", "NetCDF written by dpmc data, or rows as CSV or Parquet (default: generated)")
+DATA = path(
+    "--data", "NetCDF written by dpmc data, or a table: .csv, .csv.gz, .parquet, .xlsx (default: generated)"
+)
 HYPERPARAMETERS = path(
     "--hyperparameters", "YAML file, or a file written by dpmc tune (default: the study's published ones)"
 )
@@ -143,7 +145,7 @@ command(
         "data set: published, tuning, fresh-<number> or pictures (docs/explanation/data.md)",
         metavar="SET",
     ),
-    path("--rows", "your own rows instead (CSV, Parquet or NetCDF)"),
+    path("--rows", "your own rows instead (.csv, .csv.gz, .parquet, .xlsx or NetCDF)"),
     OUTPUT,
 )
 command(
@@ -201,6 +203,14 @@ command(
     flag("--no-summary", "leave out the table at the end"),
     path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
     option("--checkpoint-seconds", "seconds between checkpoints (default: 20)", type=number, default=20.0),
+)
+command(
+    "summary",
+    "evaluation",
+    "print what chains spent, how well they mixed, and mean and interval of each parameter",
+    "dpmc summary chain.nc",
+    option("files", "chain files; those of one model, method and epsilon are joined", nargs="+"),
+    option("--level", "posterior probability of the interval (default: 0.9)", type=number, default=0.9),
 )
 command(
     "evaluate",

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     import xarray
 
 
+TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of tables of rows
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table of rows, by its name."""
+    return path.name.endswith(TABLES)
+
+
+def stem(path: Path) -> str:
+    """Return a file's name without its suffix; of people.csv.gz people."""
+    return Path(path.name.removesuffix(".gz")).stem
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.

@@ -7,16 +7,20 @@ are public. `tables` reads rows for experiments, and says what is wrong with the
 """
 
 import csv
+import gzip
 import numbers
+import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL
-from dpmc.data.tables import SUFFIXES, chosen_columns, table_of
+from dpmc.data.tables import chosen_columns, table_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,21 +49,25 @@ def read_release_rows(source: Any, columns: Sequence[str] | None = None) -> np.n
 
 def _of_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     """Return the rows of a file, by its suffix."""
-    if path.suffix not in SUFFIXES:
-        raise DpmcError(f"{path}: must end in {', '.join(SUFFIXES)}, or be read by pandas and given as table")
+    if not files.is_table(path):
+        kinds = ", ".join(files.TABLES)
+        raise DpmcError(f"{path}: must end in {kinds}, or be read by pandas and given as table")
     try:
-        if path.suffix == ".csv":
-            return _of_csv(path.read_bytes().decode("utf-8-sig", errors="replace"), columns, path)
+        if path.name.endswith((".csv", ".csv.gz")):
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, path)
         import pandas
 
         path.open("rb").close()
-        return _of_frame(pandas.read_parquet(path), columns, str(path))
+        excel = path.suffix == ".xlsx"
+        table = pandas.read_excel(path, keep_default_na=False) if excel else pandas.read_parquet(path)
+        return _of_frame(table, columns, str(path))
     except ImportError:
-        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
-    except OSError as error:
-        raise DpmcError(f"{path}: {error.strerror or 'cannot be read'}") from None
-    except ValueError:
-        raise DpmcError(f"{path}: cannot be read") from None
+        package = "openpyxl" if path.suffix == ".xlsx" else "pyarrow"
+        raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
+    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or 'cannot be read'}") from None
 
 
 def _of_csv(text: str, columns: Sequence[str] | None, path: Path) -> np.ndarray:

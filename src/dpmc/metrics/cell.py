@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.histogram import accuracy, symmetric_kl
@@ -38,7 +39,6 @@ DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
 }
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
-MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
 
 
 class Convergence(NamedTuple):
@@ -273,22 +273,8 @@ def convergence(draws: np.ndarray) -> Convergence:
 
     Raises ValueError for too few draws, or when a diagnostic is not finite (chains that never moved).
     """
-    from arviz_stats.base import array_stats  # slow to import
-
-    count = draws.shape[1]
-    if count < MINIMUM_DRAWS:
-        raise ValueError(f"{count} kept draw{'s' * (count != 1)} per chain, needs at least {MINIMUM_DRAWS}")
-    if not np.all(np.isfinite(draws)):
-        raise ValueError("not defined for these chains (some draws are not finite)")
-    values = np.ascontiguousarray(np.moveaxis(draws, 2, 0))  # (parameters, chains, draws)
-    compared, half = values, count // 2
-    if len(draws) == 1:
-        compared = np.concatenate([values[..., :half], values[..., -half:]], axis=1)
-    with np.errstate(all="ignore"):
-        rhat = array_stats.rhat(compared, method="rank").max()
-        ess = array_stats.ess(values, method="bulk").min()
-        mcse = array_stats.mcse(values, method="mean").max()
-    result = Convergence(float(rhat), float(ess), float(mcse))
+    rhat, ess, mcse = diagnostics(draws)
+    result = Convergence(float(rhat.max()), float(ess.min()), float(mcse.max()))
     if not np.all(np.isfinite(result)):
         raise ValueError("not defined for these chains (some never moved)")
     return result

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import is_table, stem
 from dpmc.common.shipped import shipped
 from dpmc.common.values import MOST, shown
 from dpmc.models import MODELS, definition
@@ -14,7 +15,7 @@ from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
-from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, validated
+from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, validated
 from dpmc.studies.study import Study, StudyMethod, StudyModel
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
@@ -70,6 +71,8 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 
     Raises DpmcError naming file, line, key, value and rule.
     """
+    if not isinstance(name, str | Path):
+        raise DpmcError(f"study: {shown(name)} must be the name or the path of one study")
     path = find_study(name)
     if Path(name).suffix != ".yaml" and not path.is_file():
         known = ", ".join(sorted(_known_studies()))
@@ -137,7 +140,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         document.require(name, MODELS, *where, "model")
     if not spec.tuning_epsilon and (keys.tuning.mode != "none" or keys.tuning.methods):
         document.refuse(*where, rule="key 'tuning_epsilon' is missing")
-    own_rows = file.suffix in OWN_ROWS
+    own_rows = is_table(file)
     if own_rows and spec.n is not None:
         document.refuse(*where, "n", rule=f"{spec.n} must be left out with a file of rows")
     if spec.columns and not own_rows:
@@ -146,7 +149,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         "model": name,
         "settings_of": spec.settings_of or label,
         "tuning_epsilon": spec.tuning_epsilon or "inf",
-        "data": file.stem if own_rows else spec.data,
+        "data": stem(file) if own_rows else spec.data,
         "rows_file": document.path.parent / file if own_rows else None,
     }
     # Not validated again: `spec` has been, and defaults need not satisfy the rules of the file.
