@@ -32,7 +32,7 @@ def test_a_ledger_from_its_creation_to_its_verification(
     assert main(("ledger", "show", "people.ledger")) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("epsilon 2.0, delta 1e-06") and "'people', ledger " in lines[1]
-    assert "epsilon 0.5, delta 1e-06  (method 'dp-penalty', model 'Own')" in lines[2]
+    assert "epsilon 0.5, delta 1e-06  'dp-penalty, Own'" in lines[2]
     assert lines[3:6] == [
         "total  epsilon 3.0, delta 1e-05",
         "spent  epsilon 0.5, delta 1e-06",
@@ -62,6 +62,16 @@ def test_a_restored_copy_and_an_edit_are_found(
     capsys.readouterr()
     assert main(("ledger", "show", "people.ledger")) == 0
     assert "An incomplete last line is left out" in capsys.readouterr().out
+
+
+def test_two_releases_of_one_entry_are_found(released: Path, refused: Refused) -> None:
+    tree = release_tree(release_files.entry_of("release.nc"))
+    tree["posterior/theta"][:] = 1.0
+    release_files.write(Path("twin.nc"), tree)
+    shutil.copy("release.nc", "copy.nc")
+    verify = ("ledger", "verify", "people.ledger", "--against", "release.nc")
+    assert main((*verify, "copy.nc")) == main((*verify[:-1], "twin.nc")) == 0
+    assert "twin.nc: has the entry of release.nc and other content" in refused(*verify, "copy.nc", "twin.nc")
 
 
 @pytest.mark.parametrize(

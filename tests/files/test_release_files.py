@@ -13,6 +13,7 @@ import xarray
 import dpmc
 from dpmc.common.errors import DpmcError
 from dpmc.data import release_files
+from dpmc.privacy import data_ledger
 from files.release_tree import entry, release_tree
 
 
@@ -100,7 +101,10 @@ def fill(place: str, value: Any) -> Change:
 
 def entry_with(**changed: Any) -> Change:
     def change(file: netCDF4.Dataset) -> None:
-        file.data_ledger = json.dumps({**json.loads(file.data_ledger), **changed})
+        entry = {**json.loads(file.data_ledger), **changed}
+        if "about" in changed:
+            entry = data_ledger._sealed({key: entry[key] for key in entry if key != "hash"})
+        file.data_ledger = json.dumps(entry)
 
     return change
 
@@ -137,6 +141,8 @@ CHANGES: list[tuple[Change, str]] = [
     (put("", ledger='{"mode": "release", "clipped": 7}'), 'ledger: \'{"mode"'),
     (entry_with(epsilon=0.25), "attribute data_ledger"),
     (entry_with(rows=0.25), "attribute data_ledger"),
+    (entry_with(about={"clipped": 7}), "about: clipped: not allowed"),
+    (entry_with(about={"method": "dp-hmc", "n": 100}), "/: method: not as in the entry"),
     (put("sample_stats", accepted_total=[1]), "accepted_total: must have one number for each chain"),
     (put("sample_stats", accepted_total=[1.5, 2]), "attribute accepted_total"),
     (fill("posterior/chain", [0, 5]), "chain: labels"),

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
@@ -38,24 +39,32 @@ def _show(options: argparse.Namespace) -> None:
         f"{options.file}: {shown(header['name'])}, ledger {header['id']}, neighbours {header['neighbours']}"
     )
     for entry in opened.entries:
-        about = ", ".join(f"{key} {shown(value)}" for key, value in entry["about"].items())
+        about = ", ".join(str(entry["about"][key]) for key in ("method", "model") if key in entry["about"])
         share = f"epsilon {entry['epsilon']!r}, delta {entry['delta']!r}"
-        print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  ({about})" * bool(about))
+        print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  {shown(about)}" * bool(about))
     for word, (epsilon, delta) in (("total", opened.total), ("spent", opened.spent), ("left", opened.left)):
         print(f"{word:5}  epsilon {epsilon!r}, delta {delta!r}")
     print(f"head   {opened.head}")
     if opened.torn:
-        print("An incomplete last line is left out: its run was stopped before it could read rows.")
+        print("An incomplete last line is left out: its run was stopped before it could use rows.")
 
 
 def _verify(options: argparse.Namespace) -> None:
+    """Verify a ledger, that it has the entries of releases, and that no entry is in two of them."""
     from dpmc.data import release_files
     from dpmc.privacy.data_ledger import DataLedger
 
     opened = DataLedger.open(options.file)
+    holders: dict[str, Path] = {}
     for file in options.against or ():
         entry = release_files.entry_of(file)
         opened.verify(entry)
+        other = holders.setdefault(entry["id"], file)
+        if other.read_bytes() != file.read_bytes():
+            raise DpmcError(
+                f"{file}: has the entry of {other} and other content: an unfinished release was copied and "
+                "finished twice, which spends its epsilon twice, or one of the two was changed"
+            )
         if not options.quiet:
             print(f"{file}: entry {entry['number']} of this ledger, {entry['id']}")
     if not options.quiet:

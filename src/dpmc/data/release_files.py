@@ -55,9 +55,17 @@ def _ledger(value: str) -> None:
         raise ValueError(f"{', '.join(sorted(unknown))}: not allowed")
 
 
+#: Facts of a run in its entry, those that attributes of the root repeat, and others.
+REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
+FACTS = {*REPEATED, "model", "columns", "iterations", "start"}
+
+
 def _entry(value: str) -> None:
-    if not is_entry(_object(value)):
+    entry = _object(value)
+    if not is_entry(entry):
         raise ValueError("is not an entry of a ledger of a data set, or was changed")
+    if unknown := entry["about"].keys() - FACTS:
+        raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
 
 
 def _release(value: object) -> None:
@@ -194,6 +202,10 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     entry, ledger = json.loads(attrs["data_ledger"]), json.loads(attrs["ledger"])
     if (entry["epsilon"], entry["delta"]) != (float(attrs["epsilon"]), float(attrs["delta"])):
         problems.append("/: epsilon, delta: are not those of the entry in data_ledger")
+    plain = {name: np.asarray(attrs[name]).tolist() for name in REPEATED}
+    plain["hyperparameters"] = json.loads(attrs["hyperparameters"])
+    if different := [name for name in REPEATED if entry["about"].get(name, plain[name]) != plain[name]]:
+        problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
     if ledger.get("mode") != "release":
         problems.append("/: ledger: its mode must be release")
     return problems

@@ -1,4 +1,4 @@
-"""The ledger of a data set: a file from which a release takes its (epsilon, delta) before it reads rows.
+"""The ledger of a data set: a file from which a release takes its (epsilon, delta) before it uses rows.
 
 A file of JSON lines. The first line has the totals; each further line is an entry, what one run took. Each
 line has the SHA-256 hash of its content, which contains the hash of the line before. The file only grows.
@@ -6,7 +6,7 @@ line has the SHA-256 hash of its content, which contains the hash of the line be
 Totals compose by sums of epsilon and of delta, which stay valid if a run's share is chosen by earlier answers
 (Rogers et al. 2016). Nothing is returned: a run that fails has spent its entry.
 
-After a kill: `take` returns when its line is on the disk, and rows are read after that. So a last line that
+After a kill: `take` returns when its line is on the disk, and rows are used after that. So a last line that
 is incomplete was used by nobody: it is left out, and overwritten by the next entry. A complete last line
 counts, whether or not `take` returned.
 """
@@ -113,7 +113,7 @@ class DataLedger:
         return _rounded(Fraction(epsilon) - sums[0], 0.0), _rounded(Fraction(delta) - sums[1], 0.0)
 
     def take(self, epsilon: float, delta: float, about: Mapping[str, Any]) -> Record:
-        """Append an entry and return it when it is on the disk; after that a run may read rows.
+        """Append an entry and return it when it is on the disk; after that a run may use rows.
 
         `about` has public facts of the run, as for JSON. Other processes wait. Raises BudgetExceeded, and
         writes nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or

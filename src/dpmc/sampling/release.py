@@ -166,7 +166,7 @@ def begin_release(cell: Cell, price: Price) -> Run:
         thin=cell.kept_every(total),
         ledger=ledger,
         start=cell.problem.starts[: cell.chains].copy(),
-        carried=np.stack([cell.algorithm.first_carried(d, fresh_generator()) for _ in chains]),
+        beginnings=[fresh_generator() for _ in chains],
         streams=[{purpose: fresh_generator() for purpose in PUBLIC} for _ in chains],
         jitters=jitters,
     )
@@ -240,7 +240,7 @@ class ReleaseLoop(Loop):
         run.ledger = ReleaseLedger.from_json(about["ledger"])
         run.ledger.forfeit()
         self.done, no = about["done"], np.zeros(len(about["theta"]), np.bool_)
-        self.state = State(about["theta"], about["carried"], no, no)
+        self.state, self.prepared = State(about["theta"], about["carried"], no, no), self.done > 0
         if "draws" in about:
             run.draws, run.counts = [about["draws"]], [about["counts"]]
         lost = about["reserved"]
