@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
+    from dpmc.metrics.joint import joint_epsilon as joint_epsilon
+    from dpmc.metrics.parameters import summary as summary
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
@@ -32,6 +34,8 @@ _PUBLIC = {
     "budget": "dpmc.api",
     "tune": "dpmc.api",
     "release": "dpmc.releasing",
+    "joint_epsilon": "dpmc.metrics.joint",
+    "summary": "dpmc.metrics.parameters",
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",

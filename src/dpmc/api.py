@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms import hyperparameters as declared
 from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common.errors import DpmcError
@@ -64,9 +65,9 @@ def sample(
         An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
         `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv or
-        .parquet file. If the model names columns, they are selected by name. Or "tuning", "fresh-0", …:
-        simulated rows, as many as the model's `n`.
+        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv, .csv.gz,
+        .parquet or .xlsx file. If the model names columns, they are selected by name. Or "tuning",
+        "fresh-0", …: simulated rows, as many as the model's `n`.
     algorithm
         The algorithm's name; see `dpmc.algorithms()`.
     epsilon
@@ -304,15 +305,17 @@ def named_model(model: object) -> tuple[str, str, Definition]:
 
 def _problem(model: object, data: object, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
+    from dpmc.common import files
     from dpmc.data import datasets, tables
 
     label, name, definition = named_model(model)
     starts = max(starts, STARTS)
     if isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
-    rows = tables.read_rows(data, getattr(definition.model, "column_names", None))
+    columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+    rows = tables.read_rows(data, columns, coding)
     source = str(data) if isinstance(data, str | Path) else "data"
-    return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
+    return datasets.from_rows(label, name, files.stem(Path(source)), rows, starts, source, definition)
 
 
 def _public_problem(model: object, data: object, data_are_public: bool, starts: int) -> Problem:
@@ -343,6 +346,9 @@ def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
+    declared.checked(
+        cls, values, "hyperparameters", dimension, partial=True
+    )  # a misspelt one is not a missing one
     if needed := missing(cls, values):
         raise DpmcError(
             f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "

@@ -9,6 +9,7 @@ import numpy as np
 from dpmc import evaluators
 from dpmc.privacy import noise
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.runs import RunReleases
 from kernels.ladder import Kernel, Numbers, Probe, Spy, numbers, private_data, run, steps
 
 
@@ -36,7 +37,7 @@ def watched(kernel: Kernel, chains: int, m: int) -> Iterator[tuple[int, Numbers,
 
 def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float | None]:
     """Releases of this name that an iteration declares, and their multiplier (None: exact)."""
-    once, each = algorithm.releases(n)
+    once, each = RunReleases.of(algorithm, n)
     events = [e for e in (once if first else ()) + tuple(each) if e.name == name]
     multipliers = {e.noise_multiplier if isinstance(e, GaussianRelease) else None for e in events}
     assert len(multipliers) <= 1, f"several multipliers for {name}"
@@ -90,7 +91,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
     clip/T with noise sd multiplier · 2n clip/b, the declared sensitivity.
     """
     algorithm, n, faults = kernel.algorithm, kernel.setting.n, Complaints()
-    once, each = algorithm.releases(n)
+    once, each = RunReleases.of(algorithm, n)
     kind = BarkerRelease if kernel.is_barker else SubsampledGaussianRelease
     wanted = [(kind, algorithm.batch_size, n, 1, "substitute")]
     if once or [(type(e), e.batch_size, e.n, e.count, e.neighbours) for e in each] != wanted:
@@ -161,7 +162,7 @@ def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
             for side, rows in zip((1.0, -1.0), ends, strict=True)
         )
         sd = 0.5 * (answers(ends[0], 1.0)[0] - answers(ends[0], -1.0)[0])
-        return {"batch log-ratio": (sd / change, algorithm.releases(setting.n)[1][0].noise_multiplier)}
+        return {"batch log-ratio": (sd / change, algorithm.releases(setting.n).each[0].noise_multiplier)}
 
     (low, low_gradient), (high, high_gradient) = (answers(moved(s, setting.rows), 0.0) for s in (1.0, -1.0))
     (minus, minus_gradient), (plus, plus_gradient) = (

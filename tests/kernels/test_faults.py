@@ -188,7 +188,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (DP_HMC, "private.gradient(theta, self.clip_g, self.tau_g, stage)"): {
         "one noise vector for all gradients": ("dp-hmc", "stage", "0", release),
     },
-    (DP_HMC, 'GaussianRelease("gradient", self.tau_g * root, self.steps + 1)'): {
+    (DP_HMC, 'GaussianRelease("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)'): {
         "one gradient declared too few": ("dp-hmc", " + 1", "", release),
     },
     # Batches and their variance.

@@ -70,7 +70,7 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    once, each = made.releases(20_000)
+    once, each = RunReleases.of(made, 20_000)
     if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
         assert named == "none, ε = ∞"
     else:

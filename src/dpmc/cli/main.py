@@ -14,14 +14,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 
 LONGEST = 1000  #: characters of an error's line
-AT_ONCE = (
-    "fetch",
-    "budget",
-    "init",
-    "ledger",
-    "check-release",
-    "release",
-)  #: do not report time and memory: short commands, and a release, where they may depend on the rows
+#: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
+AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release", "release")
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 
@@ -42,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _execute(options, began)
     except BrokenPipeError:
-        return 141
+        return 141  # as a shell reports SIGPIPE: the reader of the output has left
     except (DpmcError, OSError, MemoryError) as error:
         if options.verbose:
             traceback.print_exception(error)
@@ -50,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("dpmc: interrupted", file=sys.stderr)
-        return 130
+        return 130  # as a shell reports SIGINT
     return 0
 
 

@@ -30,7 +30,8 @@ def release(options: argparse.Namespace) -> None:
     inputs = [("--data", file), ("--hyperparameters", options.hyperparameters), ("--ledger", options.ledger)]
     outputs.check(options, inputs)
     ledger = DataLedger.open(options.ledger)
-    rows = read_release_rows(file, spec.columns or getattr(definition.model, "column_names", None))
+    columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+    rows = read_release_rows(file, spec.columns or columns, coding)
     chains = max(study.chains, STARTS)
     problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition)
     if spec.start == "true":

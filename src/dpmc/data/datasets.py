@@ -74,6 +74,7 @@ def build(
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
         problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
+        # Again, now with the test rows.
         problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
@@ -133,7 +134,7 @@ def _generated_rows(model_id: str, definition: Definition, n: int, label: str, d
     """Return published rows, or rows that are simulated for this data set."""
     model, theta = definition.model, definition.true_theta
     if dataset == "published" and isinstance(model, Banana):
-        return published.banana_rows(n, model.variance, theta, model.a)
+        return model.simulate(published.normals(threefry.key(published.BANANA_SEED)), np.array(theta), n)
     if dataset == "published" and isinstance(model, Circle):
         return published.circle_rows(n)
     if dataset == "published" and isinstance(model, Gaussian):
@@ -267,11 +268,8 @@ def _starts(
 def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
     """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
     if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
-        shape = (posterior.model.a, posterior.model.b, posterior.model.m)
-        return [
-            published.banana_posterior_draws(key, REFERENCE_DRAWS, posterior.mu, posterior.variance, *shape)
-            for key in published.posterior_keys("banana")
-        ]
+        keys = published.posterior_keys("banana")
+        return [posterior.draws(published.normals(key), REFERENCE_DRAWS) for key in keys]
     if problem.dataset == "published" and isinstance(posterior, GaussianPosterior):
         return [
             threefry.multivariate_normal(key, posterior.centre, posterior.spread, REFERENCE_DRAWS)

@@ -146,6 +146,7 @@ def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
     """
     norm = np.sqrt((gradient**2).sum(axis=1))
     inside = norm <= bound
+    # A divisor of 1 where nothing is clipped, since the norm may be 0 there.
     scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))
     usable = np.isfinite(norm)[:, None]
     total = np.where(usable, gradient * scale[:, None], 0.0).sum(axis=0)

@@ -43,6 +43,7 @@ class PrivateData:
         self._noise.begin(i)
         self._words = self._all_words[i]
         zeros = np.zeros(len(self._words), np.int64)
+        # Two arrays, because counts are added in place.
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
     def diagnostics(self) -> dict[str, np.ndarray]:
@@ -146,6 +147,7 @@ class PrivateData:
         NaN where θ has diverged.
         """
         diverged = has_diverged(theta)
+        # ‖T g‖ ≤ C if and only if ‖g‖ ≤ C/T: evaluators clip untempered gradients.
         bound = clip / self._temperature
         total, counts = self._evaluator.batch_gradient_sums(
             replaced(theta, diverged, 0.0), bound, self._words
@@ -173,6 +175,7 @@ class PrivateData:
         """
         assert self._bounded_rows is not None
         test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)
+        # Not `<=`, so that NaN is rejected unseen, too.
         unseen = has_diverged(proposal) | ~(prior_ratio > -np.inf)
         words = self._words[:, 0] if self._words.shape[1] else np.zeros(len(theta), np.uint64)
         self.tests, clipped = test.verdict(

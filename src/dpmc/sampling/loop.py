@@ -98,7 +98,8 @@ class Loop:
         self.runs = self.all_runs = runs
         theta = np.concatenate([run.start for run in self.runs])
         no = np.zeros(len(theta), np.bool_)
-        self.state = State(theta, np.concatenate([run.carried for run in self.runs]), no, no)
+        self.state = State(theta, np.zeros((len(theta), 0)), no, no)
+        self.prepared = False  # whether `Algorithm.prepare` has been called
         self.done = self.reserved = 0  # iterations; those of the block under way
         self.problem.try_out(gradients=self.needs.gradients > 0)
         self.evaluator = self.problem.evaluator if evaluator is None else evaluator
@@ -138,7 +139,7 @@ class Loop:
                 about = json.loads(str(saved["about"]))
                 self.done, self.reserved = about["done"], about["reserved"]
                 no = np.zeros(len(saved["theta"]), np.bool_)
-                self.state = State(saved["theta"], saved["carried"], no, no)
+                self.state, self.prepared = State(saved["theta"], saved["carried"], no, no), self.done > 0
                 self.runs = [named[tuple(known["name"])] for known in about["runs"]]
                 for r, (run, known) in enumerate(zip(self.runs, about["runs"], strict=True)):
                     run.ledger = Ledger.from_json(known["ledger"])
@@ -166,6 +167,7 @@ class Loop:
         size, saved = FIRST_BLOCK, time.monotonic()
         self._leave(finished)
         while self.runs:
+            # A resumed block is as long as its reservation: the ledgers hold no more and no less.
             m = self.reserved or min(
                 size, self._longest_block(), min(run.total for run in self.runs) - self.done
             )
@@ -212,9 +214,11 @@ class Loop:
         names, model = counted(self.algorithm), self.problem.model
         theta = np.empty((m, *self.state.theta.shape))
         counts = np.empty((m, len(names), len(self.state.theta)), np.int64)
+        before = 0 if self.prepared else self._prepare(private, names)
         for i, state in enumerate(iterate(self.algorithm, model, private, self.state, draws)):
             happened = {**private.diagnostics(), **state._asdict()}
             theta[i], counts[i] = state.theta, [happened[name] for name in names]
+        counts[0] += before
         self.state = state
 
         width = self.runs[0].cell.chains
@@ -223,6 +227,15 @@ class Loop:
             run.keep(theta[:, own], counts[:, :, own], self.done)
             run.ledger.perform(self.releases.total(m, first=self.done == 0))
         self.done, self.reserved = self.done + m, 0
+
+    def _prepare(self, private: PrivateData, names: tuple[str, ...]) -> np.ndarray:
+        """Let the algorithm prepare; return its counts (kinds, chains), for the first iteration."""
+        generators = [generator for run in self.runs for generator in run.beginnings]
+        with np.errstate(over="ignore", invalid="ignore"):
+            carried = self.algorithm.prepare(self.state.theta, self.problem.model, private, generators)
+        self.state, self.prepared = self.state._replace(carried=carried), True
+        none = np.zeros(len(carried), np.int64)
+        return np.array([private.diagnostics().get(name, none) for name in names])
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""

@@ -74,14 +74,15 @@ def release(
     asked, (cell, price) = cell, priced(cell)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values)
+    wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
     with one_blas_thread(), alone(output):
         run, partial, unfinished = begin_release(cell, price), None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
             partial = output.with_name(f"{output.name}.partial")
-            unfinished = read_partial(partial, about)
+            unfinished = read_partial(partial, wanted)
             if unfinished is None:
-                write_partial(partial, {}, {"facts": about, "run": name})
+                write_partial(partial, {}, {"facts": wanted, "run": name})
             else:
                 name = unfinished["run"]
         entry = entry_of(name, ledger, unfinished)
@@ -130,7 +131,6 @@ def facts(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
     about = {
         "model": problem.model_id,
         "method": cell.method,
-        "budget": [float(cell.epsilon), cell.delta],
         "hyperparameters": dict(values),
         "n": problem.n,
         "columns": problem.rows.shape[1],
@@ -166,7 +166,7 @@ def begin_release(cell: Cell, price: Price) -> Run:
         thin=cell.kept_every(total),
         ledger=ledger,
         start=cell.problem.starts[: cell.chains].copy(),
-        carried=np.stack([cell.algorithm.first_carried(d, fresh_generator()) for _ in chains]),
+        beginnings=[fresh_generator() for _ in chains],
         streams=[{purpose: fresh_generator() for purpose in PUBLIC} for _ in chains],
         jitters=jitters,
     )
@@ -218,8 +218,9 @@ class ReleaseLoop(Loop):
             run.draws = [np.concatenate(run.draws, axis=1)]
             run.counts = [np.concatenate(run.counts, axis=2)]
             arrays |= {"draws": run.draws[0], "counts": run.counts[0]}
+        told = {key: value for key, value in self.entry["about"].items() if key != "run"}
         about = {
-            "facts": {key: value for key, value in self.entry["about"].items() if key != "run"},
+            "facts": {**told, "budget": [self.entry["epsilon"], self.entry["delta"]]},
             "run": self.entry["about"]["run"],
             "entry": self.entry,
             "ledger": run.ledger.to_json(with_spent=False),
@@ -240,7 +241,7 @@ class ReleaseLoop(Loop):
         run.ledger = ReleaseLedger.from_json(about["ledger"])
         run.ledger.forfeit()
         self.done, no = about["done"], np.zeros(len(about["theta"]), np.bool_)
-        self.state = State(about["theta"], about["carried"], no, no)
+        self.state, self.prepared = State(about["theta"], about["carried"], no, no), self.done > 0
         if "draws" in about:
             run.draws, run.counts = [about["draws"]], [about["counts"]]
         lost = about["reserved"]

@@ -30,7 +30,6 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return [], [results / study.name / "published_comparison.csv"]
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
     path = reads(given.study, given.declared, given.results)[1][0]
