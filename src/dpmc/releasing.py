@@ -93,7 +93,8 @@ def release(
     if isinstance(data, str) and datasets.is_public(data):
         rows = datasets.build(label, name, data, definition=definition).rows
     else:
-        rows = read_release_rows(data, getattr(definition.model, "column_names", None))
+        columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+        rows = read_release_rows(data, columns, coding)
     problem = datasets.without_rows(label, name, rows.shape, max(chains, STARTS), definition)
     if start is not None:
         problem.starts = given_start(start, chains, problem.dimension)

@@ -14,8 +14,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 
 LONGEST = 1000  #: characters of an error's line
-#: Short commands, which do not report time and memory.
-AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release")
+#: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
+AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release", "release")
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 

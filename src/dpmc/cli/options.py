@@ -308,6 +308,22 @@ command(
     path("--against", "verify: releases whose entries must be in the ledger", nargs="+"),
 )
 command(
+    "release",
+    "releasing",
+    "run private chains that may be published, paid from the ledger of their data set",
+    "dpmc release --study my.yaml --model people --method dp-penalty --epsilon 1 --data people.csv "
+    "--ledger people.ledger --output release.nc",
+    *CELL,
+    option("--epsilon", "total budget of all chains together", required=True),
+    path("--ledger", "file of the data set's ledger", required=True),
+    path("--output", "file to write; if OUTPUT.partial exists, it is continued", required=True),
+    path("--data", "private rows: .csv or .csv.gz with a line of names, or .parquet (default: the study's)"),
+    HYPERPARAMETERS,
+    option("--iterations", "iterations of each chain (default: all that the budget allows)", type=positive),
+    option("--thin", "keep every THIN-th draw", type=positive),
+    *BUDGET,
+)
+command(
     "check-release",
     "ledger",
     "say what a release contains, and refuse it if that is more than may be published",

@@ -57,7 +57,7 @@ def _ledger(value: str) -> None:
 
 #: Facts of a run in its entry, those that attributes of the root repeat, and others.
 REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
-FACTS = {*REPEATED, "model", "columns", "iterations", "start"}
+FACTS = {*REPEATED, "model", "columns", "iterations", "start", "run"}
 
 
 def _entry(value: str) -> None:

@@ -9,81 +9,106 @@ are public. `tables` reads rows for experiments, and says what is wrong with the
 import csv
 import gzip
 import numbers
-import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL
 from dpmc.data.tables import chosen_columns, table_of
+from dpmc.models.columns import MISSING, Coding, text_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+FILES = (".csv", ".csv.gz", ".parquet")  #: ends of their names
 
-def read_release_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+
+class Rule(NamedTuple):
+    """How the entries of a column become numbers; public, and the same for every row."""
+
+    levels: dict[str, int]  # of a category; {}: numbers
+    fill: Any = None  # what stands for a missing value; None: NaN
+
+    def number(self, value: object) -> float:
+        """Return an entry as a number; NaN for what is none and no level."""
+        if self.fill is not None and is_missing(value):
+            value = self.fill
+        return float(self.levels.get(text_of(value), np.nan)) if self.levels else number(value)
+
+
+def read_release_rows(
+    source: Any, columns: Sequence[str] | None = None, coding: Coding | None = None
+) -> np.ndarray:
     """Return the rows (n, k) of a table, with NaN for what is no number.
 
     Parameters
     ----------
-    source : as in `tables.read_rows`; a CSV file must begin with a line of names.
+    source : an array, a table of pandas or xarray, or the path of a .csv, .csv.gz or .parquet file. A CSV
+        file must begin with a line of names.
     columns : names of the columns to read, in this order; None: all.
+    coding : public levels of categories and fills of missing values; a value that is no level is NaN.
 
     Raises DpmcError for a file that is missing or of another kind, for missing columns, and for no rows.
     """
+
+    def rules(names: Iterable[str]) -> list[Rule]:
+        known = coding or Coding()
+        levels = {name: {text: i for i, text in enumerate(texts)} for name, texts in known.levels.items()}
+        return [Rule(levels.get(name, {}), known.fills.get(name)) for name in names]
+
     if isinstance(source, str | Path):
-        return _of_file(Path(source), columns)
+        return _of_file(Path(source), columns, rules)
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
         source = table_of(source, where)
     elif kind != "pandas":
         source = _frame(source, where)
-    return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, where)
+    return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, rules, where)
 
 
-def _of_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
+Rules = Callable[[Iterable[str]], list[Rule]]  # of columns by their names
+
+
+def _of_file(path: Path, columns: Sequence[str] | None, rules: Rules) -> np.ndarray:
     """Return the rows of a file, by its suffix."""
-    if not files.is_table(path):
-        kinds = ", ".join(files.TABLES)
-        raise DpmcError(f"{path}: must end in {kinds}, or be read by pandas and given as table")
+    if not path.name.endswith(FILES):
+        raise DpmcError(f"{path}: must end in {', '.join(FILES)}, or be read by pandas and given as table")
     try:
-        if path.name.endswith((".csv", ".csv.gz")):
-            content = path.read_bytes()
+        content = path.read_bytes()
+        if path.suffix != ".parquet":
             content = gzip.decompress(content) if path.suffix == ".gz" else content
-            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, path)
+            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, rules, path)
         import pandas
 
-        path.open("rb").close()
-        excel = path.suffix == ".xlsx"
-        table = pandas.read_excel(path, keep_default_na=False) if excel else pandas.read_parquet(path)
-        return _of_frame(table, columns, str(path))
+        return _of_frame(pandas.read_parquet(path), columns, rules, str(path))
     except ImportError:
-        package = "openpyxl" if path.suffix == ".xlsx" else "pyarrow"
-        raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
-    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or 'cannot be read'}") from None
+        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
+    except OSError as error:
+        raise DpmcError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except (ValueError, EOFError, zlib.error):
+        raise DpmcError(f"{path}: cannot be read") from None
 
 
-def _of_csv(text: str, columns: Sequence[str] | None, path: Path) -> np.ndarray:
+def _of_csv(text: str, columns: Sequence[str] | None, rules: Rules, path: Path) -> np.ndarray:
     """Return the rows of a CSV file; its first line has the names of the columns."""
     lines = text.removesuffix("\n").split("\n")
     names = [name.strip() for name in _fields(lines[0].removesuffix("\r"))]
     if all(DECIMAL.fullmatch(name) for name in names) or not any(names):
         raise DpmcError(f"{path}: line 1: must be the names of the columns; a release reads no other file")
-    chosen = list(chosen_columns(names, len(names), columns, str(path)))
+    chosen = chosen_columns(names, len(names), columns, str(path))
     if len(lines) < 2:
         raise DpmcError(f"{path}: holds no rows")
+    how = list(zip(chosen, rules(chosen.values()), strict=True))
     rows = np.full((len(lines) - 1, len(chosen)), np.nan)
     for row, line in zip(rows, lines[1:], strict=True):
         fields = _fields(line.removesuffix("\r"))
         if len(fields) == len(names):
-            row[:] = [number(fields[i]) for i in chosen]
+            row[:] = [rule.number(fields[i]) for i, rule in how]
     return rows
 
 
@@ -95,6 +120,13 @@ def _fields(line: str) -> list[str]:
         return next(csv.reader([line], skipinitialspace=True))
     except (csv.Error, StopIteration):
         return []
+
+
+def is_missing(value: object) -> bool:
+    """Return whether an entry is empty, None, NaN or one of the usual words for a missing value."""
+    if isinstance(value, str):
+        return not value.strip() or bool(MISSING.fullmatch(value.strip()))
+    return value is None or np.isnan(number(value))
 
 
 def number(value: object) -> float:
@@ -122,7 +154,7 @@ def _frame(source: Any, where: str) -> "DataFrame":
     return pandas.DataFrame(source)
 
 
-def _of_frame(table: "DataFrame", columns: Sequence[str] | None, where: str) -> np.ndarray:
+def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
     names = list(map(str, table.columns)) if named else []
@@ -130,13 +162,14 @@ def _of_frame(table: "DataFrame", columns: Sequence[str] | None, where: str) -> 
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     with np.errstate(all="ignore"):
-        return np.column_stack([_numbers(table.iloc[:, i]) for i in chosen])
+        how = zip(chosen, rules(chosen.values()), strict=True)
+        return np.column_stack([_numbers(table.iloc[:, i], rule) for i, rule in how])
 
 
-def _numbers(column: Any) -> np.ndarray:
+def _numbers(column: Any, rule: Rule) -> np.ndarray:
     """Return a column of a data frame as floats."""
-    if getattr(column.dtype, "kind", "O") in "fiub":
+    if rule == Rule({}) and getattr(column.dtype, "kind", "O") in "fiub":
         floats: np.ndarray = column.to_numpy(dtype=float, na_value=np.nan)
         return floats
     values: Iterable[object] = column
-    return np.array([number(value) for value in values])
+    return np.array([rule.number(value) for value in values])

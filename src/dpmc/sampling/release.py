@@ -74,17 +74,24 @@ def release(
     asked, (cell, price) = cell, priced(cell)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values)
+    wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
     with one_blas_thread(), alone(output):
-        partial = None if output is None else output.with_name(f"{output.name}.partial")
-        unfinished = None if partial is None else read_partial(partial, about, ledger)
-        run = begin_release(cell, price)
-        if unfinished is None:
-            entry = ledger.take(float(asked.epsilon), asked.delta, about)
-        else:
-            entry = unfinished["entry"]
+        run, partial, unfinished = begin_release(cell, price), None, None
+        name = secrets.token_hex(16)  # by which the entry of a killed run is found again
+        if output is not None:
+            partial = output.with_name(f"{output.name}.partial")
+            unfinished = read_partial(partial, wanted)
+            if unfinished is None:
+                write_partial(partial, {}, {"facts": wanted, "run": name})
+            else:
+                name = unfinished["run"]
+        entry = entry_of(name, ledger, unfinished)
+        if entry is None:
+            entry = ledger.take(float(asked.epsilon), asked.delta, {**about, "run": name})
         with silent():
             loop = ReleaseLoop(run, rows, entry, partial)
-            loop.resume_from(unfinished)
+            if unfinished is not None and "theta" in unfinished:
+                loop.resume_from(unfinished)
         loop.make(report)
         tree = tree_of(asked, run, loop, values)
         if output is not None and partial is not None:
@@ -211,8 +218,10 @@ class ReleaseLoop(Loop):
             run.draws = [np.concatenate(run.draws, axis=1)]
             run.counts = [np.concatenate(run.counts, axis=2)]
             arrays |= {"draws": run.draws[0], "counts": run.counts[0]}
+        told = {key: value for key, value in self.entry["about"].items() if key != "run"}
         about = {
-            "format": FORMAT,
+            "facts": {**told, "budget": [self.entry["epsilon"], self.entry["delta"]]},
+            "run": self.entry["about"]["run"],
             "entry": self.entry,
             "ledger": run.ledger.to_json(with_spent=False),
             "done": self.done,
@@ -220,22 +229,14 @@ class ReleaseLoop(Loop):
             "lost": self.lost,
             "total": run.total,
         }
-        arrays["about"] = np.array(json.dumps(about))
-        with files.replacing(self.partial) as temporary, open(temporary, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            files.sync(file, temporary)
-        with open(self.partial, "rb") as file:
-            files.sync(file, self.partial)  # its new name
+        write_partial(self.partial, arrays, about)
 
-    def resume_from(self, unfinished: Mapping[str, Any] | None) -> None:
+    def resume_from(self, unfinished: Mapping[str, Any]) -> None:
         """Restore what a killed release had released; forfeit its block under way.
 
         Without that block, there are as many iterations fewer. If it was the first one, and releases before
         the first iteration were in it, one iteration more is lost: it pays for these.
         """
-        if unfinished is None:
-            return
         run, about = self.run, unfinished
         run.ledger = ReleaseLedger.from_json(about["ledger"])
         run.ledger.forfeit()
@@ -250,10 +251,21 @@ class ReleaseLoop(Loop):
         run.total = max(self.done, about["total"] - lost)
 
 
-def read_partial(partial: Path, about: Mapping[str, Any], ledger: DataLedger) -> dict[str, Any] | None:
+def write_partial(partial: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """Write an unfinished release; wait until it is on the disk."""
+    text = np.array(json.dumps({"format": FORMAT, **about}))
+    with files.replacing(partial) as temporary, open(temporary, "wb") as file:
+        np.savez(file, about=text, **arrays)  # type: ignore[arg-type]
+        file.flush()
+        files.sync(file, temporary)
+    with open(partial, "rb") as file:
+        files.sync(file, partial)  # its new name
+
+
+def read_partial(partial: Path, facts: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the content of an unfinished release; None if there is none.
 
-    Raises DpmcError for a broken file, one of another run, and one whose entry is not in the ledger.
+    Raises DpmcError for a broken file and for one of a run with other facts.
     """
     if not partial.exists():
         return None
@@ -263,20 +275,31 @@ def read_partial(partial: Path, about: Mapping[str, Any], ledger: DataLedger) ->
             content |= json.loads(str(saved["about"]))
         if content["format"] != FORMAT:
             raise ValueError("another format")
-        entry = content["entry"]
+        theirs = content["facts"]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DpmcError(
             f"{partial}: cannot be read as an unfinished release ({error}); what it took from the ledger is "
             "spent. Remove it to start anew"
         ) from None
-    if entry["about"] != about:
-        changed = sorted(key for key in about if entry["about"].get(key) != about[key])
+    if theirs != facts:
+        changed = ", ".join(sorted(key for key in facts if theirs.get(key) != facts[key]))
         raise DpmcError(
-            f"{partial}: is of a run with other arguments ({', '.join(changed)}); name another output, or "
-            "remove it: what it took from the ledger is spent"
+            f"{partial}: is of a run with other arguments ({changed}); name another output, or remove it: "
+            "what it took from the ledger is spent"
         )
-    ledger.verify(entry)
     return content
+
+
+def entry_of(name: str, ledger: DataLedger, unfinished: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the entry that a killed run took from the ledger; None if it was killed before.
+
+    Raises DpmcError if its unfinished release has an entry that is not in this ledger.
+    """
+    if unfinished is not None and "entry" in unfinished:
+        ledger.verify(unfinished["entry"])
+        return dict(unfinished["entry"])
+    entries = DataLedger.open(ledger.path).entries
+    return next((entry for entry in entries if entry["about"].get("run") == name), None)
 
 
 @contextmanager
