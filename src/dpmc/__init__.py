@@ -1,7 +1,7 @@
 """Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
 
-`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md). Modules are
-imported on first use, since numba and xarray are slow to load.
+`sample`, `release`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md).
+Modules are imported on first use, since numba and xarray are slow to load.
 """
 
 from importlib import import_module
@@ -18,18 +18,24 @@ if TYPE_CHECKING:
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
+    from dpmc.metrics.joint import joint_epsilon as joint_epsilon
+    from dpmc.metrics.parameters import summary as summary
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
     from dpmc.models.regression import LinearRegression as LinearRegression
     from dpmc.models.regression import LogisticRegression as LogisticRegression
     from dpmc.models.regression import PoissonRegression as PoissonRegression
+    from dpmc.releasing import release as release
 
 
 _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
+    "release": "dpmc.releasing",
+    "joint_epsilon": "dpmc.metrics.joint",
+    "summary": "dpmc.metrics.parameters",
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms import hyperparameters as declared
 from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common.errors import DpmcError
@@ -64,9 +65,9 @@ def sample(
         An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
         `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv or
-        .parquet file. If the model names columns, they are selected by name. Or "tuning", "fresh-0", …:
-        simulated rows, as many as the model's `n`.
+        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv, .csv.gz,
+        .parquet or .xlsx file. If the model names columns, they are selected by name. Or "tuning",
+        "fresh-0", …: simulated rows, as many as the model's `n`.
     algorithm
         The algorithm's name; see `dpmc.algorithms()`.
     epsilon
@@ -111,28 +112,23 @@ def sample(
     from dpmc.sampling import loop
     from dpmc.sampling.cell import Cell, described
 
-    chains, thin = _checked("chains", count, chains, 1, MOST_CHAINS), _checked("thin", count, thin)
-    seed = _checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
-    values = _hyperparameters(hyperparameters)
+    chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
+    seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
+    values = plain_hyperparameters(hyperparameters)
     problem = _problem(model, data, starts=(seed + 1) * chains)
     if start is not None:
-        if np.ndim(start) <= 1:
-            start = np.tile(array(start, (problem.dimension,), "start"), (chains, 1))
-        points = array(start, (chains, problem.dimension), "start")
-        if has_diverged(points).any():
-            raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
-        problem.starts = np.tile(points, (seed + 1, 1))
+        problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
-    values = _calibrated(algorithm, values, epsilon, _delta(delta, problem.n), problem.n)
+    values = calibrated(algorithm, values, epsilon, delta_for(delta, problem.n), problem.n)
     cell = Cell(
         problem=problem,
         method=algorithm,
-        algorithm=_algorithm(algorithm, values, problem.dimension),
+        algorithm=made_algorithm(algorithm, values, problem.dimension),
         epsilon=canonical_epsilon(epsilon),
-        delta=_delta(delta, problem.n),
+        delta=delta_for(delta, problem.n),
         accountant=accountant,
         chains=chains,
-        iterations=None if iterations is None else _checked("iterations", count, iterations),
+        iterations=None if iterations is None else checked("iterations", count, iterations),
         thin=thin,
         streams="content",
     )
@@ -188,18 +184,18 @@ def budget(
         raise DpmcError("epsilon, iterations: give one of them")
     d = None
     if not isinstance(n, Number):
-        _, name, definition = _model(n)
+        _, name, definition = named_model(n)
         n, d = definition.n, len(definition.true_theta)
         if not n:
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
-    n, chains = _checked("n", count, n), _checked("chains", count, chains, 1, MOST_CHAINS)
-    k = None if iterations is None else _checked("iterations", count, iterations)
+    n, chains = checked("n", count, n), checked("chains", count, chains, 1, MOST_CHAINS)
+    k = None if iterations is None else checked("iterations", count, iterations)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
-    values = _hyperparameters(hyperparameters)
+    values = plain_hyperparameters(hyperparameters)
     if total is not None:
-        values = _calibrated(algorithm, values, total, _delta(delta, n), n)
-    releases = RunReleases.of(_algorithm(algorithm, values, d), n, chains)
-    return releases.by_accountant(_delta(delta, n), epsilon=total, iterations=k)
+        values = calibrated(algorithm, values, total, delta_for(delta, n), n)
+    releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
+    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k)
 
 
 def tune(
@@ -265,21 +261,21 @@ def tune(
     algorithm_class(algorithm)  # raises for an unknown one
     if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search")
-    chains = _checked("chains", count, chains, 1, MOST_CHAINS)
-    trials, seeds = _checked("trials", count, trials), _checked("seeds", count, seeds)
+    chains = checked("chains", count, chains, 1, MOST_CHAINS)
+    trials, seeds = checked("trials", count, trials), checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
     cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=canonical_epsilon(epsilon),
-        delta=_delta(delta, problem.n),
+        delta=delta_for(delta, problem.n),
         accountant="tight",
         chains=chains,
     )
-    given = _hyperparameters(hyperparameters)
+    given = plain_hyperparameters(hyperparameters)
     if given:
-        _algorithm(algorithm, given, problem.dimension)
+        made_algorithm(algorithm, given, problem.dimension)
     task = search.task_of_cell(cell, given)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
@@ -290,7 +286,17 @@ def tune(
     return result
 
 
-def _model(model: object) -> tuple[str, str, Definition]:
+def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
+    """Return start points (chains, d), given as such or as one (d,); raise DpmcError for wrong ones."""
+    if np.ndim(start) <= 1:
+        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
+    points = array(start, (chains, dimension), "start")
+    if has_diverged(points).any():
+        raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
+    return points
+
+
+def named_model(model: object) -> tuple[str, str, Definition]:
     """Return label, name and definition of a model given by name, class or instance.
 
     The label of an instance is the name of its class.
@@ -303,15 +309,17 @@ def _model(model: object) -> tuple[str, str, Definition]:
 
 def _problem(model: object, data: object, starts: int) -> Problem:
     """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
+    from dpmc.common import files
     from dpmc.data import datasets, tables
 
-    label, name, definition = _model(model)
+    label, name, definition = named_model(model)
     starts = max(starts, STARTS)
     if isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
-    rows = tables.read_rows(data, getattr(definition.model, "column_names", None))
+    columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+    rows = tables.read_rows(data, columns, coding)
     source = str(data) if isinstance(data, str | Path) else "data"
-    return datasets.from_rows(label, name, Path(source).stem, rows, starts, source, definition)
+    return datasets.from_rows(label, name, files.stem(Path(source)), rows, starts, source, definition)
 
 
 def _public_problem(model: object, data: object, data_are_public: bool, starts: int) -> Problem:
@@ -322,12 +330,12 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
         if not data_are_public:
             raise DpmcError(f"data: {LEAK}: give the number of rows to simulate, or set data_are_public=True")
         return datasets.with_exact_posterior(_problem(model, data, starts))
-    label, name, definition = _model(model)
-    n = definition.n if data is None else _checked("data", count, data)
+    label, name, definition = named_model(model)
+    n = definition.n if data is None else checked("data", count, data)
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
-def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
+def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     """Return hyperparameters as plain values, from a mapping, a file or the result of a search."""
     from dpmc.studies import read_yaml
 
@@ -339,20 +347,23 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     return values
 
 
-def _calibrated(
+def calibrated(
     name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int
 ) -> dict[str, Any]:
     """Return hyperparameters with the noise that follows from the budget, if the algorithm is such."""
     cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
     if not cls.calibrates_run or total == np.inf:
         return values
-    calibrated: dict[str, Any] = cls.calibrate(values, total, delta, n)  # type: ignore[attr-defined]
-    return calibrated
+    made: dict[str, Any] = cls.calibrate(values, total, delta, n)  # type: ignore[attr-defined]
+    return made
 
 
-def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
+def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
+    declared.checked(
+        cls, values, "hyperparameters", dimension, partial=True
+    )  # a misspelt one is not a missing one
     if needed := missing(cls, values):
         raise DpmcError(
             f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
@@ -361,7 +372,7 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algo
     return read(cls, values, "hyperparameters", dimension)
 
 
-def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
+def checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
     """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
     try:
         return check(*arguments)
@@ -369,6 +380,6 @@ def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Valu
         raise DpmcError(f"{name}: {error}") from None
 
 
-def _delta(delta: float | None, n: int) -> float:
+def delta_for(delta: float | None, n: int) -> float:
     """Return δ as given, else 0.1/n."""
-    return _checked("delta", delta_below, 0.1 / n if delta is None else delta, n)
+    return checked("delta", delta_below, 0.1 / n if delta is None else delta, n)

@@ -122,22 +122,25 @@ class SummaryModel(Model, Protocol):
 
 
 class NoiseSource(Protocol):
-    """Noise for mechanisms, for one iteration at a time (`privacy/noise.py`)."""
+    """Noisy sums for mechanisms, for one iteration at a time (`privacy/noise.py`).
+
+    A sum `total` counts in `unit`: floats in the lab, integers in a release.
+    """
 
     def begin(self, i: int) -> None:
         """Go to iteration i of the block."""
 
-    def corrected(self, sd: Array) -> Array:
-        """Draw (chains,) from N(−sd²/2, sd²), sd (chains,)."""
+    def corrected(self, total: Array, unit: Any, sd: Array) -> Array:
+        """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
 
-    def centred(self, sd: Array) -> Array:
-        """Draw (chains,) from N(0, sd²), sd (chains,)."""
+    def centred(self, total: Array, unit: Any, sd: Array) -> Array:
+        """Return unit · total + N(0, sd²), all (chains,)."""
 
-    def vectors(self, sd: float, stage: int) -> Array:
-        """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
+    def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
+        """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
 
-    def shared(self, sd: float, size: int) -> Array:
-        """Draw (chains, size) from N(0, sd²), the same for all chains of a run."""
+    def shared(self, total: Array, unit: float, sd: float) -> Array:
+        """Return unit · total (k,) + N(0, sd²) (chains, k), the same for all chains of a run."""
 
 
 class FastRule(NamedTuple):
@@ -292,5 +295,6 @@ DIVERGED = 1e30
 
 def has_diverged(theta: Array) -> Array:
     """Return whether positions (..., d) are not finite or beyond `DIVERGED`, (...); public."""
+    # Not `>=`, so that NaN counts as diverged.
     diverged: Array = ~(np.abs(theta) < DIVERGED).all(axis=-1)
     return diverged

@@ -10,7 +10,7 @@ import pytest
 import xarray
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.tables import read_rows
+from dpmc.data.tables import Persons, read_rows
 
 FRAME = pandas.DataFrame({"y": [1.0, 2.0], "name": ["a", "b"], "x": [3, 4]})
 WANTED = [[3.0, 1.0], [4.0, 2.0]]
@@ -20,18 +20,21 @@ def dataset() -> xarray.Dataset:
     return xarray.Dataset({"y": ("row", [1.0, 2.0]), "x": ("row", [3, 4])})
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "xlsx"])
 def test_columns_are_taken_by_name_in_the_order_asked_for(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"table.{suffix}"
-    if suffix == "csv":
+    if suffix.startswith("csv"):
         FRAME.to_csv(path, index=False)
+    elif suffix == "xlsx":
+        pytest.importorskip("openpyxl")
+        FRAME.to_excel(path, index=False)
     else:
         pytest.importorskip("pyarrow")
         FRAME.to_parquet(path)
     for source in (path, str(path), FRAME, dataset()):
         rows = read_rows(source, ("x", "y"))
         assert rows.tolist() == WANTED and rows.dtype == float
-    with pytest.raises(DpmcError, match=r"table\.\w+: has no column 'z'; it has y, "):
+    with pytest.raises(DpmcError, match=r"table\.[\w.]+: has no column 'z'; it has y, "):
         read_rows(path, ("z",))
 
 
@@ -79,7 +82,9 @@ def test_refused_tables_are_reported_with_line_and_column(source: Any, words: st
         read_rows(source)
 
 
-@pytest.mark.parametrize(("name", "words"), [("a.nc", "must end in"), ("a.parquet", "")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("a.nc", "must end in"), ("a.parquet", ""), ("a.xlsx", ""), ("a.csv.gz", "")]
+)
 def test_files_that_are_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).write_text("1\n")
     with pytest.raises(DpmcError, match=re.escape(f"{name}: {words}")):
@@ -118,7 +123,11 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(tmp_path: Path, value: 
         ("x,y\n1,2\n3,4\n\n", "line 4: "),
         ("\ufeff\n1\n2\n", "line 1: is blank"),
         ("1.2.3\n1\n", "line 1: '1.2.3' is neither a number nor a column's name"),
-        ("x,y,x\n1,2,3\n", "two columns have the same name, x"),
+        ("x,y,x\n1,2,3\n", "two columns have the same name, x: rename one"),
+        (
+            ",x,y\n0,1,2\n",
+            "line 1: column 1 has no name; if it only numbers the rows, write the table without",
+        ),
         ("x;y\n1;2\n", "line 1: 'x;y'"),
         ("x,y\n1\n", "line 2: column y is missing"),
         ("x,y\n1,2\n3,\n", "line 3: column y is missing"),
@@ -142,3 +151,53 @@ def test_masked_values_are_missing() -> None:
     masked = np.ma.masked_array(np.array([1.0, 2.0, 3.0]), mask=[False, True, False])
     with pytest.raises(DpmcError, match="row 1, column 0: is NaN or infinite"):
         read_rows(masked)
+
+
+@pytest.mark.parametrize(("suffix", "package"), [("xlsx", "openpyxl"), ("parquet", "pyarrow")])
+def test_a_package_that_is_missing_is_named(
+    tmp_path: Path, suffix: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any, **__: Any) -> None:
+        raise ImportError(package)
+
+    monkeypatch.setattr(pandas, "read_excel", missing)
+    monkeypatch.setattr(pandas, "read_parquet", missing)
+    (tmp_path / f"a.{suffix}").write_bytes(b"x")
+    with pytest.raises(DpmcError, match=f"needs {package}: pip install {package}"):
+        read_rows(tmp_path / f"a.{suffix}")
+
+
+PEOPLE = pandas.DataFrame({"who": ["a", "b", "a", "a", "c", "b"], "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+
+
+@pytest.mark.parametrize(("most", "kept"), [(1, [1, 2, 5]), (2, [1, 2, 3, 5, 6]), (3, [1, 2, 3, 4, 5, 6])])
+def test_the_first_rows_of_each_person_are_kept(tmp_path: Path, most: int, kept: list[float]) -> None:
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    for source in (PEOPLE, PEOPLE.to_xarray(), tmp_path / "people.csv"):
+        assert read_rows(source, ["x"], persons=Persons("who", most))[:, 0].tolist() == kept
+
+
+def test_whether_a_row_is_kept_depends_on_the_rows_of_its_person_alone() -> None:
+    """And not on their values: all rows of "a" are replaced, those of the others stay as they are."""
+    other = PEOPLE.assign(x=np.where(PEOPLE["who"] == "a", -PEOPLE["x"] * 7.0, PEOPLE["x"]))
+    before, after = (read_rows(table, ["x"], persons=Persons("who", 2))[:, 0] for table in (PEOPLE, other))
+    assert (np.abs(before) != np.abs(after)).tolist() == [True, False, True, False, False]
+
+
+def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
+    for source, words in (
+        (PEOPLE.rename(columns={"who": "name"}), "has no column 'who'; it has name, x"),
+        (PEOPLE.assign(who=["a", None, "a", "a", "c", "b"]), "row 1, column who: says not whose the row is"),
+        (np.zeros((2, 2)), "has no names of columns, so no column 'who'"),
+    ):
+        with pytest.raises(DpmcError, match=re.escape(words)):
+            read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
+
+
+def test_lines_of_errors_are_those_of_the_file_also_after_rows_were_dropped(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("who,x\na,1\na,2\nb,oops\n")
+    with pytest.raises(DpmcError, match="line 4: column x: 'oops' is not a number"):
+        read_rows(tmp_path / "people.csv", ["x"], persons=Persons("who", 1))
+    table = pandas.DataFrame({"who": ["a", "a", "b"], "x": [1.0, 2.0, np.nan]})
+    with pytest.raises(DpmcError, match="row 2, column x: is NaN"):
+        read_rows(table, ["x"], persons=Persons("who", 1))

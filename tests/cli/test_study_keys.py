@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from dpmc.common.errors import DpmcError
-from dpmc.data import tables as files
 from dpmc.data.datasets import DATASET_PATTERN
 from dpmc.studies import load_study, read_yaml
-from dpmc.studies.keys import DATA_SETS, OWN_ROWS
+from dpmc.studies.keys import DATA_SETS
 
 STUDY = """\
 # a comment
@@ -109,7 +108,17 @@ def test_methods_where_epsilon_is_per_iteration(tmp_path, method, message) -> No
     assert "methods: dp-penalty: " in str(caught.value) and message in str(caught.value)
 
 
-def test_data_sets_and_files_of_rows_are_those_that_can_be_made_and_read() -> None:
+def test_data_sets_are_those_that_can_be_made() -> None:
     for name in ("published", "tuning", "fresh-12", "fashion-79", "mnist-79-own", "fresh-", "x"):
         assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
-    assert OWN_ROWS == files.SUFFIXES
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("- a\n- b\n", "is a list"), ("hello\n", "is a single value"), ("", "is empty")]
+)
+def test_a_file_without_keys_is_not_a_study(tmp_path, text, words) -> None:
+    (tmp_path / "list.yaml").write_text(text)
+    with pytest.raises(DpmcError, match=f"list.yaml: {words}; must be keys with values, such as title: "):
+        load_study(tmp_path / "list.yaml")
+    with pytest.raises(DpmcError, match=r"study: \['thesis'\] must be the name or the path of one study"):
+        load_study(["thesis"])

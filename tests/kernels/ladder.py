@@ -30,6 +30,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpmc import evaluators
 from dpmc.base import Algorithm, Draws, State
 from dpmc.evaluators import kernels, poisson
+from dpmc.evaluators.generic import Evaluator
 from dpmc.privacy import mechanisms, noise
 from dpmc.sampling.loop import iterate
 from kernels import cells
@@ -562,7 +563,7 @@ def invariance(kernel: Kernel, chains: int = 1000, iterations: int = 20, seed: i
     return smallest_p(kernel.setting.uniforms(path.theta[-1]))
 
 
-class ManyDataSets:
+class ManyDataSets(Evaluator):
     """An evaluator with a data set of its own for each chain, straight from the model's affine form."""
 
     def __init__(self, model: Any, rows: np.ndarray) -> None:

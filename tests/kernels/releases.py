@@ -67,7 +67,7 @@ def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
             faults.compare("log-ratio bound", bound, wanted)
             if multiplier is not None:
                 sds.append(setting.temperature * multiplier * 2.0 * wanted)
-        faults.compare("sd of a log ratio", [sd for sd, _ in source.of("corrected", "centred")], sds)
+        faults.compare("sd of a log ratio", [sd for _, _, sd, _ in source.of("corrected", "centred")], sds)
 
         gradients, multiplier = declared(algorithm, setting.n, "gradient", i == 0)
         bounds = [bound for _, bound, _ in evaluator.of("gradient_sums")]
@@ -76,8 +76,8 @@ def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
         if multiplier is not None:
             sds = [setting.temperature * multiplier * 2.0 * algorithm.clip_g] * gradients
         vectors = source.of("vectors")
-        faults.compare("sd of a gradient", [sd for sd, _, _ in vectors], sds)
-        if len({int(stage) for _, stage, _ in vectors}) < len(vectors):
+        faults.compare("sd of a gradient", [sd for _, _, sd, _, _ in vectors], sds)
+        if len({int(stage) for *_, stage, _ in vectors}) < len(vectors):
             faults.append(f"iteration {i}: noise used more than once")
     return faults
 
@@ -107,7 +107,10 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
             faults.compare("words", words, given.words[i])
             faults.compare("bound of a row", bound, algorithm.clip / kernel.setting.temperature)
             faults.compare("sensitivity", each[0].sensitivity, sensitivity)
-            faults.compare("noise", [answer for _, _, answer in source.of("vectors")], [noise])
+            answers = [answer - unit * total for total, unit, _, _, answer in source.of("vectors")]
+            near = 1e-9 * np.abs(noise).max()
+            if len(answers) != 1 or not np.allclose(answers, [noise], rtol=1e-9, atol=near):
+                faults.append(f"noise: {answers}, declared {noise}")
             faults.compare("log ratios' noise", len(source.of("corrected", "centred")), 0)
         for theta, proposal, bound, words, (_, squares, _) in asked:
             faults.compare("words", words, given.words[i])
@@ -120,7 +123,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
                 variance_part = factor * (1.0 - 1.0 / b) * (scale * c) ** 2
                 sds = each[0].noise_multiplier * (2.0 * scale * c + variance_part)
             faults.compare("bound of a row", bound, c)
-            faults.compare("sd", [sd for sd, _ in source.of("corrected", "centred")], [sds])
+            faults.compare("sd", [sd for _, _, sd, _ in source.of("corrected", "centred")], [sds])
     return faults
 
 

@@ -164,7 +164,7 @@ def bit_release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str
     private = ladder.private_data(kernel, given, source=source)
     faults: list[str] = []
     for i, _ in enumerate(ladder.steps(kernel, start, given, MANY.model, private)):
-        ((sd, _),) = source.of("corrected", "centred")
+        ((_, _, sd, _),) = source.of("corrected", "centred")
         move = np.sqrt(((given.normal[i] * algorithm.proposal_sd) ** 2).sum(axis=1))
         reach = MANY.temperature * MANY.n * algorithm.public_clip * move
         if event.most_rows == 0:

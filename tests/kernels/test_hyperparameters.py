@@ -22,6 +22,8 @@ PENALTY, BARKER, FAST = "minibatch-penalty", "dp-barker", "dp-fast-mh published"
         (PENALTY, {"sensitivity": "tigth"}, "sensitivity: 'tigth' must be one of thesis, tight"),
         (PENALTY, {"clip": np.inf}, "clip: inf must be greater than 0 .*to 1e"),
         (FAST, {"clip": 1.0}, "clip: unknown hyperparameter"),
+        (BARKER, {"clip_fctor": 1.0}, "clip_fctor: unknown .* algorithm: did you mean clip_factor\\?"),
+        (BARKER, {"zzz": 1.0}, "zzz: unknown hyperparameter for this algorithm; it has .*batch_size"),
         (FAST, {"variant": "corrected"}, "clip: missing"),
     ],
 )

@@ -26,7 +26,8 @@ PRIVATE |= set(
     """
     evaluator evaluators kernels rows statistics summaries summary_sum ratio_sums gradient_sums
     batch_ratio_sums batch_gradient_sums row_ratios row_bounds ratio_form gradient_form bounded_rows
-    draw_batches log_likelihood log_likelihood_gradient problem Problem __dict__ asdict _evaluator _rows _statistics
+    draw_batches log_likelihood log_likelihood_gradient problem Problem __dict__ asdict _evaluator _rows
+    _statistics
     _bounded_rows _noise _words ratio_clipped gradient_clipped tests
     """.split()
 )
@@ -70,10 +71,11 @@ def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pyte
         found = {
             "proposal": draws.normal,
             "accept": stats.norm.ppf(np.exp(draws.log_uniform)),
-            "ratio noise": private._noise.centred(ones),
+            "ratio noise": private._noise.centred(0.0 * ones, 1.0, ones),
         }
         if method == "dp-hmc":
-            found["gradient noise"] = np.array([private._noise.vectors(1.0, stage) for stage in range(4)])
+            vectors = [private._noise.vectors(0.0, 1.0, 1.0, stage) for stage in range(4)]
+            found["gradient noise"] = np.array(vectors)
         if method in ladder.BATCHES:
             words = private._words
             assert words.dtype == np.uint64

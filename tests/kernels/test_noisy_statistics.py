@@ -260,6 +260,10 @@ REGRESSIONS: dict[str, tuple[Any, int, float]] = {
         dpmc.LogisticRegression("y", ["a", "b"], prior_sd=0.7, binary={"b": 0.3}, intercept=False),
         *(3000, 5.0),
     ),
+    "logistic, a category": (
+        dpmc.LogisticRegression("y", ["a"], prior_sd=0.7, levels={"c": {"u": 0.5, "v": 0.3, "w": 0.2}}),
+        *(3000, 5.0),
+    ),
     "Poisson": (dpmc.PoissonRegression("y", ["a", "b"], prior_sd=0.2), 3000, 20.0),
     "Gaussian": (SLANTED, 300, 8.0),
     "gamma": (Rates(), 400, 40.0),

@@ -46,7 +46,7 @@ class DPFastMHFull(PoissonWalk):
         return FastRule(
             epsilon=self.epsilon,
             delta=self.delta,
-            batch_mean=1.0,
+            batch_mean=1.0,  # without effect: K = 0 leaves no minibatch
             most_rows=0,
             clip=self.public_clip,
             branch_on_mean=self.variant != "published",

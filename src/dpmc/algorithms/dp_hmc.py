@@ -47,8 +47,10 @@ class DPHMC(Hamiltonian):
 
     def releases(self, n: int) -> Releases:
         root = np.sqrt(n)
+        # Clip bound and noise scale together, so the multiplier is the same wherever the chain goes.
         ratio = GaussianRelease("log-ratio", self.tau_l * root)
         gradients = GaussianRelease("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)
+        # The gradient at θ_0; every later trajectory starts with one that was released before.
         first = (GaussianRelease("gradient", self.tau_g * root),) if self.reuse_gradients else ()
         return Releases(chain=first, each=(ratio, gradients))
 

@@ -44,6 +44,7 @@ class DPPenalty(RandomWalk):
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
     def releases(self, n: int) -> Releases:
+        # The sensitivity varies with ‖θ − θ'‖, the multiplier does not: the noise grows with the clip bound.
         return Releases(each=(GaussianRelease("log-ratio", self.tau * np.sqrt(n)),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
@@ -58,6 +59,7 @@ def exact_multiplier(epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while accountant.delta([GaussianRelease("log-ratio", high)], epsilon) > delta:
         low, high = high, 2.0 * high
+    # Down to neighbouring doubles, so that τ depends on no tolerance; `high` fits in every step.
     while low < 0.5 * (low + high) < high:
         middle = 0.5 * (low + high)
         fits = accountant.delta([GaussianRelease("log-ratio", middle)], epsilon) <= delta

@@ -49,6 +49,7 @@ class DPSGNHT(Langevin):
 
     def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient with which h times its noise is N(0, 2hA)."""
+        # s from: h times the noise sd 2nCs/b of the sum is √(2hA).
         return self.batch_size * math.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

@@ -6,6 +6,7 @@ A field's name is its key in studies and hyperparameter files.
 """
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field
 from typing import Any, NamedTuple
@@ -55,6 +56,7 @@ def positive(
 def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
     """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
     words = "in (0, 1)" if below_one else "in (0, 1]"
+    # The largest double below 1: one comparison, <=, serves both intervals.
     most = np.nextafter(1.0, 0.0) if below_one else 1.0
     return _declared(Rule(meaning, words, lambda value: _number(value, most, words)), default)
 
@@ -64,6 +66,7 @@ def whole(meaning: str) -> Any:
 
     def check(value: object) -> int:
         number = real(value)
+        # What is not whole goes on unchanged: `count` shows it in its error.
         return count(int(number) if number.is_integer() else value)
 
     return _declared(Rule(meaning, "whole, at least 1", check))
@@ -145,9 +148,15 @@ def checked(
     def wrong(key: str, rule: str) -> DpmcError:
         return DpmcError(f"{(elsewhere or {}).get(key, source)}: {key}: {rule}")
 
-    left, ready = dict(values), dict[str, Any]()
-    for key, field in _fields(cls, calibrated).items():
+    left, ready, known = dict(values), dict[str, Any](), _fields(cls, calibrated)
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            words = f": did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
+            raise wrong(key, f"unknown hyperparameter for this algorithm{words}")
+    for key, field in known.items():
         rule: Rule = field.metadata["rule"]
+        # `when` names a field declared earlier and with a default, so `ready` has it.
         if rule.when and ready[rule.when[0]] != rule.when[1]:
             continue
         if key in left:

@@ -70,6 +70,7 @@ class Hamiltonian(Algorithm):
             q = q + half * gradient
 
         log_ratio = self.log_ratio(state.theta, proposal, private)
+        # The momentum is not reversed: its energy is even, and the next iteration draws a new one.
         log_ratio = log_ratio + self.kinetic_energy(momentum) - self.kinetic_energy(q * pace)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = metropolis(state, proposal, log_ratio, draws)
@@ -80,5 +81,6 @@ class Hamiltonian(Algorithm):
 
     def kinetic_energy(self, momentum: np.ndarray) -> np.ndarray:
         """Return ½ pᵀM⁻¹p (chains,)."""
+        # Along the last axis, so that the order of additions does not depend on the number of chains.
         energy: np.ndarray = 0.5 * (momentum**2 / self.mass).sum(axis=1)
         return energy

@@ -80,11 +80,12 @@ class PoissonWalk(Algorithm):
         """Return the rule that chooses the test on n rows and its noise."""
 
     def needs(self, dimension: int) -> Needs:
-        return Needs(normals=dimension, words=1)
+        return Needs(normals=dimension, words=1)  # a key: kernels derive as many numbers as a minibatch needs
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         proposal = state.theta + self.proposal_sd * draws.normal
         ratio = prior_ratio(model, state.theta, proposal)
         rule = self.rule(private.n)
+        # Only the bit is released, so the mechanism makes the whole test and must be given the prior's part.
         accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
         return settle(state, proposal, accepted)

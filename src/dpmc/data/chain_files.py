@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,9 @@ CLIPPED = ("ratio_clipped", "gradient_clipped")  #: rows clipped: exact function
 RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 #: All counts. `accepted`: proposals accepted. `diverging`: proposals not finite or beyond 1e30.
 TOTALS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
+
+
+Run: TypeAlias = "xarray.DataTree | str | Path"  #: a result of `dpmc.sample`, or a chain file
 
 
 @dataclass
@@ -70,13 +73,20 @@ def tree(chains: Chains) -> "xarray.DataTree":
     }
     clipped = {name: chains.counts[name] for name in CLIPPED}
     totals = {f"{name}_total": total for name, total in chains.totals.items()}
+    # Totals of clipped rows are functions of the rows like the counts, and go with them.
     private = {"releasable": 0} | {f"{name}_total": totals.pop(f"{name}_total") for name in CLIPPED}
     along = ("chain", "draw")
     root = {**chains.attrs, "schema": SCHEMA, "dpmc_version": __version__}
+    # Where the draws are shown without the root's attributes, as by ArviZ.
+    temperature = chains.attrs.get("temperature", 1.0)
+    note = (
+        f"likelihood to the power {temperature:.4g}: wider than the posterior of all rows; see dpmc.summary"
+    )
+    tempered = {"temperature": temperature} | ({"tempered": note} if temperature < 1.0 else {})
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     groups = {"/": xarray.Dataset(attrs=root)}
     for name, dims, arrays, attributes in (
-        ("posterior", (*along, "parameter"), {"theta": chains.draws}, {}),
+        ("posterior", (*along, "parameter"), {"theta": chains.draws}, tempered),
         ("sample_stats", along, statistics, totals),
         ("private_diagnostics", along, clipped, private),
         ("constant_data", ("chain", "parameter"), {"theta_0": chains.start}, {}),
@@ -94,6 +104,7 @@ def write_chains(path: Path, chains: Chains) -> None:
     them would take longer than everything else.
     """
     content = tree(chains)
+    # Otherwise xarray would declare NaN to be a missing value.
     small = {"_FillValue": None}
     large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
     encoding = {
@@ -131,6 +142,27 @@ def read_chain(path: str | Path) -> Chains:
         )
         _check(chains)  # here, so that `reading` names the file
     return chains
+
+
+def as_tree(run: Run) -> "xarray.DataTree":
+    """Return a run as a tree in memory; a file is read and checked as by `read_chain`."""
+    import xarray
+
+    if not isinstance(run, str | Path):
+        if not isinstance(run, xarray.DataTree) or "ledger" not in run.attrs:
+            raise DpmcError(f"{shown(type(run).__name__)} must be a chain file or a result of dpmc.sample")
+        return run
+    read_chain(run)
+    return xarray.load_datatree(run, engine="netcdf4")
+
+
+def attributes(run: Run) -> dict[str, Any]:
+    """Return the attributes of a run; of a file, checked as by `read_chain`."""
+    return (
+        read_chain(run).attrs
+        if isinstance(run, str | Path)
+        else {str(k): v for k, v in as_tree(run).attrs.items()}
+    )
 
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:

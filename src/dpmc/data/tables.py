@@ -1,49 +1,65 @@
 """Rows from a user's table: an array, a data frame, an xarray data set, or a file."""
 
+import gzip
 import io
 import re
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import DECIMAL, shown
+from dpmc.models.columns import MISSING, Coding, translated
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SUFFIXES = (".csv", ".parquet")  #: of files
 
-#: Usual words for a missing value. As names of columns they are refused: the first row may lack a value.
-MISSING = re.compile(
-    r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
-)
-#: Numbers of a CSV file; `float` would also accept 1_0, nan and the digits of other scripts.
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+class Persons(NamedTuple):
+    """The column that says whose a row is; of each person the first `most` rows of the table are kept.
+
+    Whether a row is kept depends on the rows of the same person alone, and on no value of them.
+    """
+
+    column: str
+    most: int
 
 
-def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+def read_rows(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    coding: Coding | None = None,
+    persons: Persons | None = None,
+) -> np.ndarray:
     """Return the rows (n, k) of a table.
 
     Parameters
     ----------
     source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
-        one dimension shared by its variables, or the path of a .csv or .parquet file (needs pyarrow).
+        one dimension shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or
+        .xlsx file (needs openpyxl; its first sheet).
     columns : names of the columns to read, in this order; None: all. Other columns may hold anything. If the
         table has no names, these are the names of its columns, which must be as many.
+    coding : public levels of categories and fills of missing values, in tables with names; without names
+        a category is the place of its level.
+    persons : drops rows beyond the first of each person.
 
     Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
     import pandas  # slow to import
 
+    how = Reading(columns, coding or Coding(), persons)
     if isinstance(source, str | Path):
-        return _read_file(Path(source), columns)
+        return _read_file(Path(source), how)
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
-        source = _table_of(source, where)
+        source = table_of(source, where)
     elif kind != "pandas":
         if np.ma.isMaskedArray(source):
             source = np.ma.filled(source.astype(float), np.nan)
@@ -54,28 +70,54 @@ def read_rows(source: Any, columns: Sequence[str] | None = None) -> np.ndarray:
         if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
             raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
         source = pandas.DataFrame(source)
-    return _rows_of(source.to_frame() if source.ndim == 1 else source, columns, where)
+    return _rows_of(source.to_frame() if source.ndim == 1 else source, how, where)
 
 
-def _read_file(path: Path, columns: Sequence[str] | None) -> np.ndarray:
+class Reading(NamedTuple):
+    """What to read of a table, as `read_rows`."""
+
+    columns: Sequence[str] | None
+    coding: Coding
+    persons: Persons | None
+
+    def kept(self, table: "DataFrame", names: list[str], where: str) -> "DataFrame":
+        """Return the table, columns numbered, without rows beyond the first of each person."""
+        if self.persons is None:
+            return table
+        (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
+        if place is None:
+            raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
+        whose = table.iloc[:, place]
+        for row in table.index[whose.isna() | (whose.astype(str).str.strip() == "")][:1]:
+            raise DpmcError(f"{where}: row {row}, column {self.persons.column}: says not whose the row is")
+        return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+
+
+def _read_file(path: Path, how: Reading) -> np.ndarray:
     """Read the rows of a file, by its suffix."""
     import pandas
 
-    if path.suffix not in SUFFIXES:
-        raise DpmcError(f"{path}: must end in {', '.join(SUFFIXES)}, or be read by pandas and given as table")
+    if not files.is_table(path):
+        raise DpmcError(
+            f"{path}: must end in {', '.join(files.TABLES)}, or be read by pandas and given as table"
+        )
     try:
-        if path.suffix == ".csv":
-            return _read_csv(path, columns)
+        if path.name.endswith((".csv", ".csv.gz")):
+            return _read_csv(path, how)
         path.open("rb").close()
-        return _rows_of(pandas.read_parquet(path), columns, str(path))
+        excel = path.suffix == ".xlsx"
+        # Texts such as NA stay texts, to be refused or filled as in a CSV.
+        table = pandas.read_excel(path, keep_default_na=False) if excel else pandas.read_parquet(path)
+        return _rows_of(table, how, str(path))
     except ImportError:
-        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
-    except (OSError, ValueError) as error:
+        package = "openpyxl" if path.suffix == ".xlsx" else "pyarrow"
+        raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
+    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         reason = getattr(error, "strerror", None) or f"cannot be read ({' '.join(str(error).split())[:100]})"
         raise DpmcError(f"{path}: {reason}") from None
 
 
-def _table_of(data: Any, where: str) -> Any:
+def table_of(data: Any, where: str) -> Any:
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
@@ -87,15 +129,19 @@ def _table_of(data: Any, where: str) -> Any:
     return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
 
 
-def _rows_of(table: "DataFrame", columns: Sequence[str] | None, where: str) -> np.ndarray:
+def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
-    chosen = _chosen(list(map(str, table.columns)) if named else [], table.shape[1], columns, where)
+    names = list(map(str, table.columns)) if named else []
+    chosen = chosen_columns(names, table.shape[1], how.columns, where)
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
+    table = how.kept(table.reset_index(drop=True), names, where)
     parts = []
     for i, label in chosen.items():
         column = table.iloc[:, i]
+        if names:
+            column = translated(column, label, how.coding, where)
         if getattr(column.dtype, "kind", "O") not in "fiub":
             wrong = next((value for value in column if not isinstance(value, int | float)), column.dtype)
             raise DpmcError(f"{where}: column {label}: {shown(wrong)} is not a number")
@@ -104,11 +150,13 @@ def _rows_of(table: "DataFrame", columns: Sequence[str] | None, where: str) -> n
     rows = np.column_stack(parts)
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         label = list(chosen.values())[i]
-        raise DpmcError(f"{where}: row {row}, column {label}: is NaN or infinite, must be a number")
+        raise DpmcError(
+            f"{where}: row {table.index[row]}, column {label}: is NaN or infinite, must be a number"
+        )
     return rows
 
 
-def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
+def _read_csv(path: Path, how: Reading) -> np.ndarray:
     """Read the rows of a CSV file with or without a line of names.
 
     Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
@@ -119,18 +167,20 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     import pandas
 
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     if not text.strip():
         raise DpmcError(f"{path}: holds no rows")
-    how: dict[str, Any] = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
+    as_it_is: dict[str, Any] = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
     try:
-        table = pandas.read_csv(io.StringIO(text), skipinitialspace=True, **how)
+        table = pandas.read_csv(io.StringIO(text), skipinitialspace=True, **as_it_is)
     except pandas.errors.EmptyDataError:
         raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns") from None
     except pandas.errors.ParserError as error:
         raise DpmcError(f"{path}: is not CSV ({' '.join(str(error).split())})") from None
+    # Only quotes can hide a line break.
     if '"' in text:
         broken = table.apply(lambda column: column.str.contains(r"[\r\n]")).any(axis=1)
         if broken.any():
@@ -141,11 +191,18 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> np.ndarray:
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
     header = first if _is_header(first, path) else []
-    chosen = list(_chosen(header, width, columns, str(path)))
-    table = table.iloc[1 if header else 0 :, chosen]
+    places = chosen_columns(header, width, how.columns, str(path))
+    chosen = list(places)
+    table = how.kept(table.iloc[1 if header else 0 :], header, str(path)).iloc[:, chosen]
     if table.empty:
         raise DpmcError(f"{path}: holds no rows")
-    numbers = table.apply(lambda column: column.str.fullmatch(NUMBER))
+    if header and how.coding != Coding():
+        table.index += 1  # lines, for messages
+        table = pandas.concat(
+            [translated(table.iloc[:, i], name, how.coding, str(path)).astype(str)
+             for i, name in enumerate(places.values())], axis=1)  # fmt: skip
+        table.index -= 1
+    numbers = table.apply(lambda column: column.str.fullmatch(DECIMAL))
     rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
@@ -160,7 +217,14 @@ def _is_header(items: list[str], path: Path) -> bool:
     Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
     a missing value: it may be the value of the first row.
     """
-    numbers = [NUMBER.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items]
+    numbers = [
+        DECIMAL.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items
+    ]
+    if "" in items and any(items) and not any(numbers):
+        raise DpmcError(
+            f"{path}: line 1: column {items.index('') + 1} has no name; if it only numbers the rows, "
+            "write the table without it (pandas: index=False; R: row.names=FALSE), else name it"
+        )
     for item, number in zip(items, numbers, strict=True):
         if item and not number and not (item[0].isalpha() or item[0] == "_"):
             raise DpmcError(f"{path}: line 1: {shown(item)} is neither a number nor a column's name")
@@ -172,7 +236,7 @@ def _is_header(items: list[str], path: Path) -> bool:
     return all(item and not number for item, number in zip(items, numbers, strict=True))
 
 
-def _chosen(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
+def chosen_columns(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
     """Return the indices of the requested columns, each with its name, or its number as text."""
     if not names:
         if columns is not None and len(columns) != width:
@@ -180,7 +244,7 @@ def _chosen(names: list[str], width: int, columns: Sequence[str] | None, where: 
         return dict(enumerate(columns or map(str, range(width))))
     for name in columns or names:
         if names.count(name) > 1:
-            raise DpmcError(f"{where}: two columns have the same name, {name}")
+            raise DpmcError(f"{where}: two columns have the same name, {name}: rename one")
         if name not in names:
             raise DpmcError(f"{where}: has no column {shown(name)}; it has {', '.join(names)}")
     return {names.index(name): name for name in columns or names}

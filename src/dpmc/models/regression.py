@@ -1,26 +1,34 @@
 """Regression on the columns of a table: linear, logistic, Poisson, and their base class.
 
-A row is (outcome, predictors). Predictors are standardised by a given centre and scale, never by the rows'
-own mean, which would invalidate the sensitivity bound. Centres and scales are public guesses, for example
-{"age": (45, 15)}; they also define the rows to simulate.
+A row is (outcome, predictors, categories). Predictors are standardised by a given centre and scale, never by
+the rows' own mean, which would invalidate the sensitivity bound. Centres and scales are public guesses, for
+example {"age": (45, 15)}; they also define the rows to simulate. So are levels of categories and fills of
+missing values: none of them is taken from the rows. In rows as arrays a category is the place of its level.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import cleandoc
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmc.base import NoisySum
+from dpmc.common.draws import diagnostics, for_all_rows, second_half
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive, shown
+from dpmc.models.columns import Coding, text_of, translated
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import LogisticForm
 from dpmc.models.summaries import RegressionSummaries, log_normal, noise_covariance, outer, times
 
+if TYPE_CHECKING:
+    import xarray
+
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
+Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
 
 
 class GeneralizedLinearModel:
@@ -49,12 +57,25 @@ class GeneralizedLinearModel:
     binary
         {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers.
         A guess from public knowledge, like centre and scale; the rows are not compared with it.
+    levels
+        {name: levels} of further predictors that are categories, for example {"region": ["north", "south"]},
+        or {"region": {"north": 0.7, "south": 0.3}} with a guess of their shares, for simulated rows. Each
+        level but the first has a coefficient, "region=south". A row with another level is refused.
+    fills
+        {name: value} that stands for a missing value of a predictor: a number, or a level of a category.
+        Without it a missing value is refused.
+
+    Centres, scales, levels and fills are public: take them from codebooks and general knowledge, never from
+    the rows.
     """
 
     log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
     score: Callable[[np.ndarray, np.ndarray], np.ndarray]
     draw: Callable[[np.random.Generator, np.ndarray], np.ndarray]
+    # Attributes that only some models have, so that others keep their fingerprint.
     _binary: Mapping[int, float] = {}  # number of a predictor -> share of ones
+    _shares: Mapping[str, tuple[float, ...]] = {}  # of the levels of each category
+    _coding = Coding()
 
     def __init__(
         self,
@@ -67,13 +88,19 @@ class GeneralizedLinearModel:
         true_theta: Sequence[float] | None = None,
         tempering: float | None = None,
         binary: Mapping[str, float] | None = None,
+        levels: Levels | None = None,
+        fills: Mapping[str, Any] | None = None,
     ) -> None:
         who = type(self).__name__
         names, self._centre, self._scale = _standardised(predictors, f"{who}: predictors")
-        if not isinstance(outcome, str) or outcome in names or not (names or intercept):
+        if levels or fills:
+            self._shares, self._coding = _coded(names, levels or {}, fills or {}, who)
+        categories = self._coding.levels
+        if not isinstance(outcome, str) or outcome in (*names, *categories) or not (names or intercept):
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be the name of a column of its own")
-        self.columns = (outcome, *names)
-        self.parameters = (*(("intercept",) if intercept else ()), *names, *self._further())
+        self.columns = (outcome, *names, *categories)
+        dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
+        self.parameters = (*(("intercept",) if intercept else ()), *names, *dummies, *self._further())
         self.dimension = len(self.parameters)
         self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
@@ -95,19 +122,153 @@ class GeneralizedLinearModel:
         """Return the names of parameters other than the coefficients."""
         return ()
 
-    def _refuse(self, rows: np.ndarray, wrong: np.ndarray, rule: str) -> None:
+    @property
+    def centres(self) -> dict[str, float]:
+        """Return the public centre of each predictor that is a number."""
+        return dict(zip(self.columns[1:], self._centre.tolist(), strict=False))
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """Return the public scale of each predictor that is a number."""
+        return dict(zip(self.columns[1:], self._scale.tolist(), strict=False))
+
+    @property
+    def coding(self) -> Coding:
+        """Return the public levels of categories and fills of missing values."""
+        return self._coding
+
+    def __repr__(self) -> str:
+        """Return the call that makes the model, without arguments that have their default."""
+        predictors = {name: (self.centres[name], scale) for name, scale in self.scales.items()}
+        plain = all(pair == (0.0, 1.0) for pair in predictors.values())
+        sds, theta = np.unique(self.prior_sd).tolist(), self.true_theta.tolist()
+        given: dict[str, tuple[Any, Any]] = {
+            "intercept": (self._intercept, True),
+            **self._own_arguments(),
+            "prior_sd": (sds[0] if len(sds) == 1 else self.prior_sd.tolist(), 10.0),
+            "norm": (self._norm, None),
+            "true_theta": (theta, [0.0] * len(theta)),
+            "tempering": (self.tempering, None),
+            "binary": ({self.columns[1 + i]: share for i, share in self._binary.items()}, {}),
+            "levels": ({name: self._shares_of(name) for name in self._coding.levels}, {}),
+            "fills": (dict(self._coding.fills), {}),
+        }  # fmt: skip
+        options = [f"{name}={value!r}" for name, (value, default) in given.items() if value != default]
+        first = [repr(self._outcome_column()), repr(list(predictors) if plain else predictors)]
+        return f"{type(self).__name__}({', '.join([*first, *options])})"
+
+    def _shares_of(self, name: str) -> Any:
+        """Return the levels of a category, with their shares unless these are equal."""
+        levels, shares = self._coding.levels[name], self._shares[name]
+        return list(levels) if len(set(shares)) == 1 else dict(zip(levels, shares, strict=True))
+
+    def _outcome_column(self) -> Any:
+        """Return the first argument of the call that makes the model."""
+        return self.columns[0]
+
+    def _own_arguments(self) -> dict[str, tuple[Any, Any]]:
+        """Return further arguments of a subclass with their defaults."""
+        return {}
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        """Raise DpmcError for a category whose value is not the place of one of its levels."""
+        first = 1 + len(self._centre)
+        for column, (name, known) in enumerate(self._coding.levels.items(), first):
+            wrong = ~np.isin(rows[:, column], range(len(known)))
+            self._refuse(rows, wrong, f"the place of a level of {name}, 0 to {len(known) - 1}", column)
+
+    def _refuse(self, rows: np.ndarray, wrong: np.ndarray, rule: str, column: int = 0) -> None:
         """Raise DpmcError for the first row that `wrong` (n,) marks; `rule` ends the message."""
         for row in np.flatnonzero(wrong)[:1]:
-            who = f"{type(self).__name__}: outcome {self.columns[0]}"
-            raise DpmcError(f"{who}: {rows[row, 0]:g} in row {row} must be {rule}")
+            who = f"{type(self).__name__}: {'predictor' if column else 'outcome'} {self.columns[column]}"
+            raise DpmcError(f"{who}: {rows[row, column]:g} in row {row} must be {rule}")
 
-    def design(self, rows: np.ndarray) -> np.ndarray:
-        """Return z (n, coefficients) of rows (n, 1 + predictors)."""
-        z = (rows[:, 1:] - self._centre) / self._scale
+    def design(self, rows: Any) -> np.ndarray:
+        """Return z (n, coefficients) of rows.
+
+        Rows are an array (n, 1 + predictors), or without the outcome (n, predictors); or a table of pandas or
+        xarray, or a mapping of columns, with the predictors by name.
+        """
+        x = self._predictors(rows)
+        k = len(self._centre)
+        z = (x[:, :k] - self._centre) / self._scale
+        categories = self._coding.levels.values()
+        dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
+        z = np.column_stack([z, *dummies]) if dummies else z
         if self._norm is not None:
+            # Row by row, by a public bound: a scale from all rows would let one row change the others.
             length = np.sqrt((z**2).sum(axis=1, keepdims=True))
             z *= np.minimum(1.0, self._norm / np.where(length > 0.0, length, 1.0))
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
+
+    def _predictors(self, rows: Any) -> np.ndarray:
+        """Return predictors (n, columns − 1) as numbers; raise DpmcError for a table that lacks some."""
+        names = self.columns[1:]
+        if isinstance(rows, np.ndarray):
+            if rows.ndim != 2 or rows.shape[1] not in (len(names), 1 + len(names)):
+                raise DpmcError(f"rows: shape {rows.shape} must be (n, {len(names)}), predictors {names}")
+            return rows[:, rows.shape[1] - len(names) :]
+        import pandas  # slow to import
+
+        where = f"rows: {type(rows).__name__}"
+        for name in names:
+            if name not in rows:
+                raise DpmcError(f"{where}: has no column {name!r}; the predictors are {', '.join(names)}")
+        columns = [translated(pandas.Series(np.asarray(rows[n])), n, self._coding, where) for n in names]
+        try:
+            x = np.column_stack([column.to_numpy(dtype=float, na_value=np.nan) for column in columns])
+        except (TypeError, ValueError) as error:
+            raise DpmcError(f"{where}: is not a table of numbers ({error})") from None
+        for row, i in np.argwhere(~np.isfinite(x))[:1]:
+            raise DpmcError(f"{where}: row {row}, column {names[i]}: is missing or infinite")
+        return x
+
+    def predict(self, rows: Any, tree: "xarray.DataTree", *, seed: int = 0) -> "xarray.DataTree":
+        """Return `tree` with a group `posterior_predictive` for new rows, as ArviZ has it.
+
+        Parameters
+        ----------
+        rows
+            New rows (m), as for `design`; the outcome is not needed. No ε covers them: predictions for
+            private rows are as private as these.
+        tree
+            A result of `dpmc.sample` with this model. Draws of its second half are used. Tempering is taken
+            out of each parameter as in `dpmc.summary`, by a normal approximation.
+        seed
+            Seed of the outcomes.
+
+        Returns
+        -------
+        xarray.DataTree
+            With two variables (chain, draw, row) in the new group: the outcome, drawn by the model, and
+            "<outcome>_mean", its expectation at each draw of θ, if the model has `mean(eta)`.
+
+        Raises
+        ------
+        DpmcError
+            For chains of other parameters, rows that lack a column, and a model without `draw`.
+        """
+        import xarray
+
+        theta = second_half(tree)
+        if tuple(theta["parameter"].values.tolist()) != tuple(self.parameters):
+            raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
+        if not hasattr(self, "simulate"):
+            raise DpmcError(f"predict: {type(self).__name__} needs draw(generator, eta)")
+        draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
+        if temperature < 1.0:
+            draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)
+        z, generator, flat = self.design(rows), np.random.default_rng(seed), draws.reshape(-1, self.dimension)
+        shape, dims = (*draws.shape[:2], len(z)), ("chain", "draw", "row")
+        drawn = np.stack([self._outcomes(generator, each, z) for each in flat])
+        found = {self.columns[0]: (dims, drawn.reshape(shape))}
+        if hasattr(self, "mean"):
+            expected = self.mean(flat[:, : z.shape[1]] @ z.T)
+            found[f"{self.columns[0]}_mean"] = (dims, expected.reshape(shape))
+        coordinates = {name: theta[name].values for name in ("chain", "draw")} | {"row": np.arange(len(z))}
+        result = tree.copy()
+        result["posterior_predictive"] = xarray.DataTree(xarray.Dataset(found, coordinates))
+        return result
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return self.log_density(self.design(rows) @ theta, rows[:, 0])
@@ -130,11 +291,20 @@ class GeneralizedLinearModel:
         return self._simulate
 
     def _simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows: predictors that are normal with the given scales, or 0 and 1, then outcomes at θ."""
-        normal = generator.standard_normal((n, len(self._centre)))
-        x = self._centre + self._scale * normal
+        """Draw n rows: predictors that are normal with the given scales, or 0 and 1, then outcomes at θ.
+
+        Categories have their levels with the given shares, independently of the other predictors.
+        """
+        k = len(self._centre)
+        normal = generator.standard_normal((n, len(self.columns) - 1))
+        x = normal.copy()
+        x[:, :k] = self._centre + self._scale * normal[:, :k]
         for column, share in self._binary.items():
+            # From the same normal numbers, so that a binary predictor leaves the others as they were.
             x[:, column] = normal[:, column] < NormalDist().inv_cdf(share)
+        for column, shares in enumerate(self._shares.values(), k):
+            edges = [NormalDist().inv_cdf(share) for share in np.cumsum(shares)[:-1]]
+            x[:, column] = np.searchsorted(edges, normal[:, column])
         rows = np.column_stack([np.zeros(n), x])
         rows[:, 0] = self._outcomes(generator, theta, self.design(rows))
         return rows
@@ -145,7 +315,7 @@ class GeneralizedLinearModel:
 
 
 class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinearModel):
-    """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd"; `options` as of the base class.
+    """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd".
 
     The outcome may be standardised like predictors, {"income": (40_000, 20_000)}; `sd` and coefficients are
     then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²), so the number of
@@ -182,6 +352,22 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     def _further(self) -> tuple[str, ...]:
         return ("log_sd",) if self.sd is None else ()
 
+    def _shares_of(self, name: str) -> Any:
+        """Return the levels of a category, with their shares unless these are equal."""
+        levels, shares = self._coding.levels[name], self._shares[name]
+        return list(levels) if len(set(shares)) == 1 else dict(zip(levels, shares, strict=True))
+
+    def _outcome_column(self) -> Any:
+        scaled = (self._y_centre, self._y_scale) != (0.0, 1.0)
+        return {self.columns[0]: (self._y_centre, self._y_scale)} if scaled else self.columns[0]
+
+    def _own_arguments(self) -> dict[str, tuple[Any, Any]]:
+        return {"sd": (self.sd, 1.0)}
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the expected outcome at η, in the outcome's own unit."""
+        return self._y_centre + self._y_scale * eta
+
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return the products zy, then z_i z_j, then y² if the sd is a parameter, (n, k)."""
         z, y = self.design(rows), self._outcome(rows)
@@ -210,6 +396,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
         linear[:, range(p), range(p)] = precision
         linear[:, i, pairs] -= beta[:, j] * precision
         mixed = i != j
+        # A product of two predictors has a derivative for each of them, a square one.
         linear[:, j[mixed], pairs[mixed]] -= beta[:, i[mixed]] * precision
         if self._intercept:
             constant[:, 0] = -beta[:, 0] * precision[:, 0]
@@ -295,7 +482,8 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
         return None if self._norm is None else float(np.hypot(self._norm, float(self._intercept)))
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for an outcome that is neither 0 nor 1."""
+        """Raise DpmcError for an outcome that is neither 0 nor 1, or as the base class does."""
+        super().check_rows(rows)
         y = rows[:, 0]
         self._refuse(rows, (y != 0.0) & (y != 1.0), "0 or 1")
 
@@ -331,6 +519,12 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
 
         return expit(eta) * expit(-eta)
 
+    def mean(self, eta: np.ndarray) -> Any:
+        """Return the probability of 1 at η."""
+        from scipy.special import expit
+
+        return expit(eta)
+
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
@@ -341,7 +535,8 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
     product_weight = 1.0
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for an outcome that is not a whole number of at least 0."""
+        """Raise DpmcError for an outcome that is not a whole number ≥ 0, or as the base class does."""
+        super().check_rows(rows)
         y = rows[:, 0]
         self._refuse(rows, (y < 0.0) | (y != np.floor(y)), "a whole number, at least 0")
 
@@ -362,7 +557,12 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
     def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
         return np.exp(eta)
 
+    def mean(self, eta: np.ndarray) -> Any:
+        """Return the expected count at η."""
+        return np.exp(eta)
+
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        # A cap far above any use: NumPy refuses means beyond about 9e18.
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 
@@ -380,3 +580,36 @@ def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.nda
         table[i] = array(pair, (2,), f"{where}: {name}")
         positive(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
+
+
+def _coded(
+    names: tuple[str, ...], levels: Levels, fills: Mapping[str, Any], who: str
+) -> tuple[dict[str, tuple[float, ...]], Coding]:
+    """Return the shares of the levels of each category, and the coding; raise DpmcError for wrong ones."""
+    shares: dict[str, tuple[float, ...]] = {}
+    known: dict[str, tuple[str, ...]] = {}
+    for name, given in levels.items():
+        where = f"{who}: levels: {name}"
+        texts = () if isinstance(given, str) else tuple(map(text_of, given))
+        if name in names or len(texts) < 2 or len(set(texts)) < len(texts):
+            raise DpmcError(
+                f"{where}: {shown(given)} must be two or more different levels of a further column"
+            )
+        known[name], parts = texts, list(given.values()) if isinstance(given, Mapping) else [1.0] * len(texts)
+        total = sum(positive(part, where) for part in parts)
+        shares[name] = tuple(float(part) / total for part in parts)
+    filled: dict[str, Any] = {}
+    for name, value in fills.items():
+        where = f"{who}: fills: {name}"
+        if name not in (*names, *known):
+            raise DpmcError(f"{where}: must be one of the predictors {(*names, *known)}")
+        if name in known and text_of(value) not in known[name]:
+            raise DpmcError(f"{where}: {shown(value)} must be one of the levels {known[name]}")
+        filled[name] = text_of(value) if name in known else float(array([value], (1,), where)[0])
+    return shares, Coding(known, filled)
+
+
+# `help` of each regression lists the parameters of the base class, too.
+for _regression in (LinearRegression, LogisticRegression, PoissonRegression):
+    _about = cleandoc(GeneralizedLinearModel.__doc__ or "")
+    _regression.__doc__ = f"{cleandoc(_regression.__doc__ or '')}\n\n{_about[_about.index('Parameters') :]}\n"

@@ -91,8 +91,9 @@ class RegressionSummaries:
     b by the delta method (errors in variables). No distribution of the predictors is taken as known.
     """
 
-    columns: tuple[str, ...]
+    dimension: int
     _intercept: bool
+    _further: Callable[[], tuple[str, ...]]
     design: Callable[[np.ndarray], np.ndarray]
     #: Of A beside b, which are one vector with one clip bound: what costs A's noise little and b's less.
     product_weight = 0.2
@@ -111,13 +112,18 @@ class RegressionSummaries:
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         """Return the coefficients of z (chains, p), that of the constant first, 0 without intercept."""
-        given = theta[:, : len(self.columns) - (not self._intercept)]
+        given = theta[:, : self._size - (not self._intercept)]
         return given if self._intercept else np.column_stack([np.zeros(len(theta)), given])
+
+    @property
+    def _size(self) -> int:
+        """Return the number p of components of z."""
+        return self.dimension - len(self._further()) + (not self._intercept)
 
     @property
     def summary_count(self) -> int:
         """Return the number of summaries of a row."""
-        p = len(self.columns)
+        p = self._size
         return p + p * (p + 1) // 2 - 1
 
     def summaries(self, rows: np.ndarray) -> np.ndarray:
@@ -134,7 +140,7 @@ class RegressionSummaries:
 
     def predictors(self, noisy: NoisySum) -> Predictors:
         """Return the moments of z; negative eigenvalues of its covariance, due to noise, are set to 0."""
-        p = len(self.columns)
+        p = self._size
         i, j = _products(p)
         second = np.ones((len(noisy.total), p, p))
         entries = noisy.total[:, p : p + len(i)] / (self.product_weight * noisy.n)

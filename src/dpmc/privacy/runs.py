@@ -20,6 +20,7 @@ class RunReleases(NamedTuple):
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> RunReleases:
         """Return the releases that an algorithm declares on n rows, for this number of chains."""
         declared = algorithm.releases(n)
+        # All chains read the same rows, so their releases compose.
         once = (*declared.run, *repeat(declared.chain, chains))
         return cls(once, repeat(declared.each, chains))
 

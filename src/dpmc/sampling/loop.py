@@ -22,12 +22,13 @@ from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import bounded_rows
 from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.run import begin, counted
+from dpmc.sampling.run import Run, begin, counted
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
@@ -62,7 +63,7 @@ def sample(
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread(), without_warnings():
-        loop = Loop(cells, seeds)
+        loop = Loop([begin(cell, seed) for cell in cells for seed in seeds])
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)
         loop.make_chains(checkpoint, checkpoint_seconds, progress, private_listener, finished)
@@ -84,14 +85,17 @@ def iterate(
 
 
 class Loop:
-    """The state of all runs of some cells and seeds."""
+    """The state of some runs; their cells share problem, method and hyperparameters.
 
-    def __init__(self, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
-        first = cells[0]
+    `evaluator`: of the rows; None: the problem's. `sampling/release.py` has the loop of a release.
+    """
+
+    def __init__(self, runs: list[Run], evaluator: Evaluator | None = None) -> None:
+        first = runs[0].cell
         self.problem, self.algorithm = first.problem, first.algorithm
         self.needs: Needs = self.algorithm.needs(self.problem.dimension)
         self.releases = first.releases()
-        self.runs = self.all_runs = [begin(cell, seed) for cell in cells for seed in seeds]
+        self.runs = self.all_runs = runs
         theta = np.concatenate([run.start for run in self.runs])
         no = np.zeros(len(theta), np.bool_)
         self.state = State(theta, np.zeros((len(theta), 0)), no, no)
@@ -99,7 +103,7 @@ class Loop:
         self.done = self.reserved = 0  # iterations; those of the block under way
         self.algorithm.check(self.problem.model)
         self.problem.try_out(gradients=self.needs.gradients > 0)
-        self.evaluator = self.problem.evaluator
+        self.evaluator = self.problem.evaluator if evaluator is None else evaluator
         clip = self.algorithm.public_clip
         self.bounded_rows = None
         if clip is not None:
@@ -164,6 +168,7 @@ class Loop:
         size, saved = FIRST_BLOCK, time.monotonic()
         self._leave(finished)
         while self.runs:
+            # A resumed block is as long as its reservation: the ledgers hold no more and no less.
             m = self.reserved or min(
                 size, self._longest_block(), min(run.total for run in self.runs) - self.done
             )
@@ -176,7 +181,10 @@ class Loop:
                 self.save(checkpoint)
                 saved = time.monotonic()
             began = time.monotonic()
-            self._advance(m, private_listener)
+            self.advance(m)
+            if private_listener is not None:
+                sds = self.noise.sds
+                private_listener(np.where(sds == 0.0, np.nan, sds).T)
             seconds = time.monotonic() - began
             size = max(1, m // 2) if seconds > 2.0 * BLOCK_SECONDS else size
             size = 2 * size if seconds < BLOCK_SECONDS else size
@@ -191,12 +199,16 @@ class Loop:
         each = needs.normals + needs.uniforms + needs.words + (needs.noise_vectors + 2) * d + 5
         return max(1, BLOCK_NUMBERS // (each * len(self.state.theta)))
 
-    def _advance(self, m: int, private_listener: Listener | None) -> None:
-        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
+    def private_data(self, m: int) -> PrivateData:
+        """Return the mechanisms for m iterations, with their noise and batches drawn beforehand."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        noise = LabNoise(normals, gradients, [run.shared_noise for run in self.runs])
+        self.noise = LabNoise(normals, gradients, [run.shared_noise for run in self.runs])
         words = self._numbers("batch", m)
-        private = PrivateData(self.evaluator, self.problem.temperature, noise, words, self.bounded_rows)
+        return PrivateData(self.evaluator, self.problem.temperature, self.noise, words, self.bounded_rows)
+
+    def advance(self, m: int) -> None:
+        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
+        private = self.private_data(m)
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
             draws = Draws(normal, uniform, np.log(self._numbers("accept", m)))
@@ -211,8 +223,6 @@ class Loop:
         counts[0] += before
         self.state = state
 
-        if private_listener is not None:
-            private_listener(np.where(noise.sds == 0.0, np.nan, noise.sds).T)
         width = self.runs[0].cell.chains
         for r, run in enumerate(self.runs):
             own = slice(r * width, (r + 1) * width)

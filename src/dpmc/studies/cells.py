@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dpmc.algorithms import algorithm_class
-from dpmc.common import sources
+from dpmc.common import files, sources
 from dpmc.common.errors import DpmcError
 from dpmc.data import tables
 from dpmc.data.problem import Problem, read_problem
@@ -36,10 +36,11 @@ def read_rows(study: Study, model: str, file: Path) -> np.ndarray:
     Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
     """
     spec = study.model(model)
-    columns = spec.columns or getattr(definition_of(study, model).model, "column_names", None)
+    known = definition_of(study, model).model
+    columns = spec.columns or getattr(known, "column_names", None)
     named = file == spec.rows_file
     with study.document.blamed("models", model, "data") if named else nullcontext():
-        return tables.read_rows(file, columns)
+        return tables.read_rows(file, columns, getattr(known, "coding", None))
 
 
 def number_of_rows(study: Study, model: str) -> int:
@@ -64,13 +65,13 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
 
-    Rows are in the file `rows`, in a CSV or Parquet `file`, or in that of the study. It has at least as many
+    Rows are in the file `rows`, in a table `file`, or in that of the study. It has at least as many
     `starts` as the study needs. `exact`: with the exact posterior, which must not be computed from private
     rows before they are sampled. Raises DpmcError for a file with another model or number of rows than the
     study's.
     """
     spec = study.model(label)
-    if file is not None and file.suffix not in (".csv", ".parquet"):
+    if file is not None and not files.is_table(file):
         problem = read_problem(file)
         for kind, held, wanted in (("label", problem.label, label), ("model", problem.model_id, spec.model)):
             if held != wanted:
@@ -97,7 +98,7 @@ def _made_problem(study: Study, label: str, dataset: str | None, file: Path | No
         n = number_of_rows(study, label) if spec.rows_file else spec.n
         return datasets.build(label, spec.model, name, n, starts, spec.start, definition)
     rows = read_rows(study, label, file)
-    problem = datasets.from_rows(label, spec.model, file.stem, rows, starts, str(file), definition)
+    problem = datasets.from_rows(label, spec.model, files.stem(file), rows, starts, str(file), definition)
     if spec.start == "true":
         problem.starts[:] = problem.true_theta
     return problem
@@ -182,6 +183,7 @@ def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:
             "epsilon": epsilon,
             "delta": study.delta,
             "chains": study.chains,
+            # Keys only where used, so that a new one leaves the settings of all other cells as they were.
             **({"most_draws": spec.most_draws} if spec.most_draws else {}),
             **({} if study.epsilon_kind == "total" else {"epsilon_kind": study.epsilon_kind}),
             **({"source": source} if source else {}),

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST, shown
@@ -28,12 +29,13 @@ from dpmc.studies.documents import Document
 
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
+OWN_ROWS = ", ".join(f"`{end}`" for end in files.TABLES)
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
-OWN_ROWS = (".csv", ".parquet")  #: files of rows; equal to `dpmc.data.tables.SUFFIXES`
 
 
 def key(meaning: str, default: Any = ...) -> Any:
     """Declare a key of the file; it is required if it has no default."""
+    # A default of {} is validated, which makes it the object of a nested declaration.
     return Field(default, description=meaning, validate_default=default == {})
 
 
@@ -52,9 +54,9 @@ def _delta(value: object) -> object:
 
 
 def _data(value: str) -> str:
-    name, own = Path(value).stem, Path(value).suffix in OWN_ROWS
+    name, own = files.stem(Path(value)), files.is_table(Path(value))
     if not own and not re.fullmatch(DATA_SETS, value):
-        known = f"published, tuning, fresh-<number>, pictures, or a file of rows ({', '.join(OWN_ROWS)})"
+        known = f"published, tuning, fresh-<number>, pictures, or a file of rows ({', '.join(files.TABLES)})"
         raise ValueError(f"{shown(value)} must be {known}")
     if own and (re.fullmatch(DATA_SETS, name) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)):
         rule = "the file's name must be of letters, digits, '.', '_', '-', and not that of a data set of dpmc"
@@ -77,7 +79,9 @@ Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
 Data = Annotated[
     Text,
     AfterValidator(_data),
-    WithJsonSchema({"rule": "data set, or your own rows: `.csv`, `.parquet`", "type": "string"}),
+    WithJsonSchema(
+        {"rule": "data set, or your own rows: `.csv`, `.csv.gz`, `.parquet`, `.xlsx`", "type": "string"}
+    ),
 ]
 Delta = Annotated[
     float | str,
@@ -192,10 +196,16 @@ Declared = TypeVar("Declared", bound=BaseModel)
 
 def validated(declaration: type[Declared], document: Document) -> Declared:
     """Return a document's content, validated; raise DpmcError for the first broken rule."""
+    if not isinstance(document.content, dict):
+        what = {list: "a list", type(None): "empty"}.get(type(document.content), "a single value")
+        document.refuse(
+            rule=f"is {what}; must be keys with values, such as title: My study (config/README.md)"
+        )
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
         error = caught.errors(include_url=False)[0]
+    # pydantic adds "[key]" for an error in a key itself.
     keys = [key for key in error["loc"] if key != "[key]"]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "missing":

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import is_table, stem
 from dpmc.common.shipped import shipped
 from dpmc.common.values import MOST, shown
 from dpmc.models import MODELS, definition
@@ -14,7 +15,7 @@ from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
-from dpmc.studies.keys import OWN_ROWS, MethodSpec, ModelSpec, StudyKeys, validated
+from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, validated
 from dpmc.studies.study import Study, StudyMethod, StudyModel
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
@@ -48,6 +49,7 @@ def _known_studies() -> dict[str, Path]:
     known: dict[str, Path] = {}
     for place in map(str, filter(None, places)):
         if Path(place).exists():
+            # `known` on the right: earlier places win.
             known = study_files(place) | known
     return known
 
@@ -69,6 +71,8 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 
     Raises DpmcError naming file, line, key, value and rule.
     """
+    if not isinstance(name, str | Path):
+        raise DpmcError(f"study: {shown(name)} must be the name or the path of one study")
     path = find_study(name)
     if Path(name).suffix != ".yaml" and not path.is_file():
         known = ", ".join(sorted(_known_studies()))
@@ -87,6 +91,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
             study.methods[label] = _method(label, spec, keys, document)
             continue
         where, other = ("methods", label, "from_study"), spec.from_study
+        # Keys that are ignored would look as if they had an effect.
         for key in spec.model_fields_set - {"from_study", "models"}:
             rule = f"not allowed with from_study, except models: {other} has the other keys"
             document.refuse("methods", label, key, rule=rule)
@@ -135,7 +140,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         document.require(name, MODELS, *where, "model")
     if not spec.tuning_epsilon and (keys.tuning.mode != "none" or keys.tuning.methods):
         document.refuse(*where, rule="key 'tuning_epsilon' is missing")
-    own_rows = file.suffix in OWN_ROWS
+    own_rows = is_table(file)
     if own_rows and spec.n is not None:
         document.refuse(*where, "n", rule=f"{spec.n} must be left out with a file of rows")
     if spec.columns and not own_rows:
@@ -144,9 +149,10 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         "model": name,
         "settings_of": spec.settings_of or label,
         "tuning_epsilon": spec.tuning_epsilon or "inf",
-        "data": file.stem if own_rows else spec.data,
+        "data": stem(file) if own_rows else spec.data,
         "rows_file": document.path.parent / file if own_rows else None,
     }
+    # Not validated again: `spec` has been, and defaults need not satisfy the rules of the file.
     return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
@@ -223,6 +229,7 @@ def _check_cells(study: Study) -> None:
         # A user's model is a program: reading a study does not run it.
         dimension = None if ":" in name else len(definition(name).true_theta)
         # Hyperparameters are checked alike at every budget, and otherwise without one.
+        # Reversed, so that the first ε of each kind remains.
         first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
         for epsilon in first.values():
             check_hyperparameters(study, method, given, dimension, epsilon)

@@ -1,0 +1,61 @@
+"""What several runs on the same rows spend together."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpmc.common.errors import DpmcError
+from dpmc.data import chain_files
+from dpmc.privacy import accountants, composition
+from dpmc.privacy.events import from_json
+
+if TYPE_CHECKING:
+    from dpmc.data.chain_files import Run
+
+
+class Joint(NamedTuple):
+    """The (ε, δ) of several runs together."""
+
+    epsilon: float
+    delta: float
+
+
+def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
+    """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
+
+    Runs that only repeat an earlier one (equal arguments, equal chains) release nothing new; leave them out.
+
+    Parameters
+    ----------
+    runs
+        Chain files, or results of `dpmc.sample`, all on the same rows.
+    delta
+        None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all releases
+        together at this δ, which is smaller, for releases with Gaussian noise on all rows.
+
+    Raises
+    ------
+    DpmcError
+        For a file that cannot be read, and with `delta` for other releases: their accountants do not cover
+        runs that were chosen by earlier results (docs/explanation/accounting.md).
+    """
+    ledgers = [json.loads(str(chain_files.attributes(run)["ledger"])) for run in runs]
+    if delta is None:
+        spent = [_spent(ledger) for ledger in ledgers]
+        return Joint(*composition.total([each.epsilon for each in spent], [each.delta for each in spent]))
+    events = [event for ledger in ledgers for event in from_json(ledger["performed"] + ledger["forfeited"])]
+    accountant = accountants.resolve("tight", events)
+    if not accountant.is_filter:
+        raise DpmcError(
+            f"delta: accountant {accountant.name!r} does not cover runs chosen by earlier results; "
+            "leave delta out to add ε and δ of the runs"
+        )
+    return Joint(accountant.epsilon(events, delta), delta)
+
+
+def _spent(ledger: dict[str, object]) -> Joint:
+    """Return the (ε, δ) that the ledger of a run reports; (inf, 0) without privacy."""
+    budget = ledger["budget"] or ledger
+    delta = budget.get("delta")  # type: ignore[attr-defined]
+    return Joint(float("inf"), 0.0) if delta is None else Joint(float(str(ledger["epsilon_spent"])), delta)

@@ -1,0 +1,117 @@
+"""The parameters of a posterior: mean, standard deviation, interval, and how well the chains know them."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpmc.common.draws import diagnostics, for_all_rows, second_half
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
+from dpmc.data import chain_files
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dpmc.data.chain_files import Run
+
+#: Models of the catalogue whose tempered posterior is not nearly normal, by a word of their name.
+CURVED = ("banana", "mixture", "circle")
+#: Skewness of draws from which on they are not nearly normal; that of an exponential distribution is 2.
+SKEWED = 1.0
+SAME = ("model", "model_id", "dataset", "n", "temperature")  #: attributes that all runs have in common
+
+
+def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
+    """Summarise the posterior of each parameter, from the second half of each chain.
+
+    If the model is tempered (T = n₀/n < 1), draws are those of a posterior that is wider than that of all
+    rows. Its `sd` is then √T times that of the draws, and the interval is mean ± z √(sd² + mcse²), z a
+    quantile of the normal distribution. That is right for a posterior which is nearly normal and in which
+    the prior has little weight beside n₀ rows: regressions and other regular models with n₀ much larger than
+    the number of parameters. It is exact for a linear regression with known sd and a flat prior. `sd`,
+    `lower` and `upper` are NaN where it is wrong: for the catalogue's banana, mixture and circle, and for a
+    parameter whose draws have a skewness beyond 1. Without tempering, `lower` and `upper` are quantiles of
+    the draws.
+
+    No interval contains the bias of clipped rows. The table is a function of draws alone, so that it may be
+    released with them.
+
+    Parameters
+    ----------
+    runs
+        Results of `dpmc.sample` or chain files, of the same model and rows; their chains are joined.
+    level
+        Posterior probability of the interval.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each parameter; columns mean, sd, lower, upper, sd_draws (tempered), mcse (Monte Carlo
+        standard error of the mean), ess (bulk), r_hat (of one chain: between its halves), by arviz-stats.
+        `attrs` has temperature, level and a sentence on the interval, "interval".
+
+    Raises
+    ------
+    DpmcError
+        For a file that cannot be read, runs of different models or rows, and too few draws.
+    """
+    import pandas
+
+    if not runs or not 0.0 < level < 1.0:
+        raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
+    trees = [chain_files.as_tree(run) for run in runs]
+    about = trees[0].attrs
+    for key in SAME:
+        values = {str(tree.attrs.get(key)): None for tree in trees}
+        if len(values) > 1:
+            raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(values)}")
+    halves = [second_half(tree) for tree in trees]
+    length = min(half.shape[1] for half in halves)
+    draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
+    try:
+        found = diagnostics(draws)
+    except ValueError as error:
+        raise DpmcError(f"summary: {error}") from None
+    temperature, model = float(about.get("temperature", 1.0)), str(about.get("model_id", about["model"]))
+    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+    sides = 0.5 - 0.5 * level, 0.5 + 0.5 * level
+    if temperature == 1.0:
+        lower, upper = np.quantile(draws, sides, axis=(0, 1))
+        how = "quantiles of the draws"
+    else:
+        normal = np.zeros(len(sd), np.bool_) if any(word in model for word in CURVED) else ~_skewed(draws)
+        narrow = for_all_rows(draws, temperature, found.mcse).std(axis=(0, 1))
+        lower, upper = (
+            np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides
+        )
+        how = f"of all rows, by a normal approximation: sd is {temperature**0.5:.4g} (√T) times sd_draws"
+        if not normal.all():
+            how += "; NaN where the draws are not nearly normal, so that tempering cannot be taken out"
+    scale = np.where(np.isnan(lower), np.nan, temperature**0.5)
+    columns = {"mean": mean, "sd": scale * sd, "lower": lower, "upper": upper, "sd_draws": sd}
+    columns |= {"mcse": found.mcse, "ess": found.ess, "r_hat": found.rhat}
+    table = pandas.DataFrame(columns, index=pandas.Index(halves[0]["parameter"].values, name="parameter"))
+    table.attrs = {"temperature": temperature, "level": level, "interval": how}
+    return table
+
+
+def lines(table: pandas.DataFrame) -> list[str]:
+    """Return a summary as text: the rows, with four significant digits, and how the interval was made."""
+    form = {"ess": "{:.0f}", "r_hat": "{:.2f}"}
+    texts = [[form.get(key, "{:.4g}").format(x) for x in table[key]] for key in table.columns]
+    columns = [["parameter", *map(str, table.index)]]
+    columns += [[name, *text] for name, text in zip(table.columns, texts, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    rows = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
+    return [*rows, f"  lower, upper: {table.attrs['level']:.4g} interval, {table.attrs['interval']}"]
+
+
+def _skewed(draws: np.ndarray) -> np.ndarray:
+    """Return whether the draws (chains, draws, d) of a parameter are far from symmetric, (d,)."""
+    centred = draws - draws.mean(axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = (centred**3).mean(axis=(0, 1)) / draws.std(axis=(0, 1)) ** 3
+    return np.asarray(np.abs(np.nan_to_num(skewness)) > SKEWED)

@@ -1,0 +1,25 @@
+"""Basic composition: the (ε, δ) of several runs on the same rows is at most the sum of theirs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+
+def total(epsilons: Iterable[float], deltas: Iterable[float]) -> tuple[float, float]:
+    """Return (Σε, Σδ), each rounded up to a double: a bound for all runs together.
+
+    It holds for any mechanisms, also if a run is chosen by the results of earlier ones (Dwork and Roth 2014,
+    Theorem 3.16; docs/explanation/accounting.md).
+    """
+    return _sum(epsilons), _sum(deltas)
+
+
+def _sum(numbers: Iterable[float]) -> float:
+    """Return the smallest double that is not below the sum of numbers ≥ 0."""
+    values = list(numbers)
+    if math.inf in values:
+        return math.inf
+    nearest = math.fsum(values)
+    return nearest if Fraction(nearest) >= sum(map(Fraction, values)) else math.nextafter(nearest, math.inf)
