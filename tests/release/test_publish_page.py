@@ -28,7 +28,7 @@ def test_the_page_runs_as_it_stands(
     for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if language == "python":
             exec(body, names)
-        elif not body.startswith("pip "):
+        elif not language and not body.startswith("pip "):
             for line in body.splitlines():
                 commands += 1
                 assert main(line.split()[1:]) == 0, line
@@ -37,3 +37,15 @@ def test_the_page_runs_as_it_stands(
     ledger = DataLedger.open("people.ledger")
     assert ledger.entries == [release_files.entry_of("release.nc")] and ledger.left[0] == 2.0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "people.ledger", "release.nc"]
+
+
+@pytest.mark.slow
+def test_the_commands_run_in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(("init", str(tmp_path), "--quiet")) == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    [body] = re.findall(r"^```shell\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for line in body.splitlines():
+        shorter = ("--iterations", "5") if line.startswith("dpmc release") else ()
+        assert main((*line.split()[1:], *shorter)) == 0, line
+    assert DataLedger.open("measurements.ledger").spent[0] == 2.0
