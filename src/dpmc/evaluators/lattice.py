@@ -65,7 +65,9 @@ class LatticeEvaluator(Evaluator):
         return np.where(unit < SMALLEST_UNIT, 0.0, unit)
 
     def unit_of_gradients(self, bound: float) -> float:
-        return bound / self._lattice.gradient
+        """Return bound/m; 0 if it underflows."""
+        unit = bound / self._lattice.gradient
+        return unit if unit > SMALLEST_UNIT else 0.0
 
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
@@ -134,12 +136,15 @@ class LatticeEvaluator(Evaluator):
         self, theta: np.ndarray, bound: float, chosen: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the integers (n, d) of all rows at θ (d,), or (b, d) of rows `chosen`; Σ_i k_i² ≤ m²."""
+        unit = self.unit_of_gradients(bound)
+        if not unit > SMALLEST_UNIT:  # the noise source answers with NaN
+            return np.zeros((self.n if chosen is None else len(chosen), len(theta)), np.int64)
         gradient, usable = self._row_gradients(theta, chosen)
         square = column_sum(gradient.T, gradient.T)
         usable = usable & np.isfinite(square)
         norm, most = np.sqrt(square), (1.0 - MARGIN) * bound
         factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        scaled = gradient * (factor / self.unit_of_gradients(bound))[:, None]
+        scaled = gradient * (factor / unit)[:, None]
         k = np.trunc(np.where(usable[:, None], scaled, 0.0))
         return within_norm(k, self._lattice.gradient)
 
