@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmc
-from dpmc.evaluators.lattice import Lattice, LatticeEvaluator, sum_of_squares, within_norm
+from dpmc.evaluators.lattice import (
+    BLOCK,
+    Lattice,
+    LatticeEvaluator,
+    block_size,
+    sum_of_squares,
+    within_norm,
+)
 from dpmc.evaluators.secret_batches import draw_batch
 from dpmc.models import definition
 
@@ -111,6 +118,28 @@ def test_a_move_back_has_the_opposite_integers() -> None:
         there = evaluator.ratio_integers(position(model, 1), position(model, 2), 1e-9)
         back = evaluator.ratio_integers(position(model, 2), position(model, 1), 1e-9)
         np.testing.assert_array_equal(there, -back)
+
+
+class Placed:
+    """A model whose rounding depends on a row's place, as some matrix products do."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] * rows[:, 0] * (1.0 + 1e-9 * (np.arange(len(rows)) % 2)))
+
+
+def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
+    assert block_size(Placed(), 1, False) == 1
+    assert [block_size(model, columns, False) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
+    rows = np.random.default_rng(8).standard_normal((50, 1))
+    order = np.random.default_rng(9).permutation(50)
+    theta, proposal, unit = np.zeros(1), np.ones(1), 4e-9
+    found = [
+        LatticeEvaluator(Placed(), some, FINE).ratio_integers(theta, proposal, unit)
+        for some in (rows, rows[order])
+    ]
+    np.testing.assert_array_equal(found[0][order], found[1])
 
 
 def test_what_cannot_be_computed_has_its_public_integer() -> None:

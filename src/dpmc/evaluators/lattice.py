@@ -11,6 +11,7 @@ of its rows is computed in a block of copies of itself, which has the same round
 """
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -57,7 +58,7 @@ class LatticeEvaluator(Evaluator):
         statistics = hasattr(model, "statistics")
         self._affine = statistics and hasattr(model, "ratio_form") and hasattr(model, "gradient_form")
         self._softplus = statistics and hasattr(model, "line") and hasattr(model, "link")
-        self._size = BLOCK if self._affine else block_size(model, rows.shape[1])
+        self._size = block_size(model, rows.shape[1], self._affine)
 
     def unit_of_ratios(self, bound: np.ndarray) -> np.ndarray:
         """Return bound/m (chains,): 0 if it underflows, NaN if the bound is not finite."""
@@ -288,10 +289,11 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
     return usable
 
 
-def block_size(model: Model, columns: int) -> int:
+def block_size(model: Model, columns: int, affine: bool) -> int:
     """Return how many rows a model is called with: `BLOCK`, or 1 if it rounds by a row's place or fails.
 
-    Found on public rows at two public positions.
+    Found on public rows at two public positions, for the methods that are called: of an affine model only
+    its statistics.
     """
     d = int(model.dimension)
     generator = np.random.default_rng(0)
@@ -302,14 +304,14 @@ def block_size(model: Model, columns: int) -> int:
             if hasattr(model, "simulate"):
                 rows = np.asarray(model.simulate(generator, theta[0], BLOCK), dtype=float)
             order = generator.permutation(BLOCK)
-            methods: list[Any] = [model.log_likelihood]
-            if hasattr(model, "log_likelihood_gradient"):
-                methods.append(model.log_likelihood_gradient)
-            for method in methods:
-                for at in theta:
-                    straight, turned = np.array(method(at, rows)), np.array(method(at, rows[order].copy()))
-                    if not np.array_equal(straight[order], turned, equal_nan=True):
-                        return 1
+            names = [] if affine else ["log_likelihood", "log_likelihood_gradient"]
+            methods: list[Any] = [getattr(model, name) for name in names if hasattr(model, name)]
+            if hasattr(model, "statistics"):
+                methods.append(lambda at, some: cast(AffineModel, model).statistics(some))
+            for method, at in itertools.product(methods, theta):
+                straight, turned = np.array(method(at, rows)), np.array(method(at, rows[order].copy()))
+                if not np.array_equal(straight[order], turned, equal_nan=True):
+                    return 1
         except Exception:  # of a user's code, on rows unlike any that it expects
             return 1
     return BLOCK
