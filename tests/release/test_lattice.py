@@ -130,8 +130,8 @@ class Placed:
 
 
 def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
-    assert block_size(Placed(), 1, False) == 1
-    assert [block_size(model, columns, False) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
+    assert block_size(Placed(), 1) == 1
+    assert [block_size(model, columns) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
     rows = np.random.default_rng(8).standard_normal((50, 1))
     order = np.random.default_rng(9).permutation(50)
     theta, proposal, unit = np.zeros(1), np.ones(1), 4e-9
@@ -149,6 +149,31 @@ def test_what_cannot_be_computed_has_its_public_integer() -> None:
     assert (gradient[1:4] == 0).all() and gradient[4].any() and abs(ratio[4]) == M.ratio
     alone = integers("own", rows[4:])  # its block failed above, and does not here
     assert ratio[4] == alone[0][0] and (gradient[4] == alone[1][0]).all()
+
+
+class Centred(Fussy):
+    """A model that is none of single rows: it subtracts their mean, and leaves the process at large ones."""
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows > 100.0).any():
+            raise SystemExit(3)
+        return -0.5 * ((rows - 0.9 * rows.mean(axis=0) - theta) ** 2).sum(axis=1)
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return rows - 0.9 * rows.mean(axis=0) - theta
+
+
+def test_a_model_whose_rows_depend_on_each_other_gets_them_one_by_one() -> None:
+    rows = np.random.default_rng(6).standard_normal((700, 2))
+    changed = rows.copy()
+    changed[3] = 1000.0
+    theta, proposal = position(Centred, 1), position(Centred, 2)
+    of = [LatticeEvaluator(Centred(), its, FINE) for its in (rows, changed)]
+    ratios = [evaluator.ratio_integers(theta, proposal, 1e-9) for evaluator in of]
+    gradients = [evaluator.gradient_integers(theta, 1.5) for evaluator in of]
+    for before, after in (ratios, gradients):
+        np.testing.assert_array_equal(np.delete(before, 3, 0), np.delete(after, 3, 0))
+    assert ratios[1][3] == -FINE.ratio
 
 
 def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> None:

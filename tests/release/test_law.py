@@ -99,6 +99,7 @@ def test_a_release_has_the_law_of_the_lab(name: str) -> None:
     assert difference(released(name), lab(name)) > DIFFERENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_noise_of_1_4_times_the_scale_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the test above has the power to see it, alone or in a log ratio's correction."""

@@ -95,7 +95,8 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     assert DataLedger.open(ledger.path).entries == []
     small = DataLedger.create(tmp_path / "small.ledger", 3.0, 0.5)
     with pytest.raises(BudgetExceeded, match="left of the data set"):
-        make(ledger=small.path)
+        make(ledger=small.path, output=tmp_path / "small.nc")
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:
