@@ -19,6 +19,7 @@ from dpmc.evaluators.lattice import (
 )
 from dpmc.evaluators.secret_batches import draw_batch
 from dpmc.models import definition
+from dpmc.models.own import given_model
 
 M = Lattice(ratio=1000, gradient=700)
 FINE = Lattice(ratio=2**31 - 1, gradient=2**31 - 1)
@@ -140,6 +141,20 @@ def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
         for some in (rows, rows[order])
     ]
     np.testing.assert_array_equal(found[0][order], found[1])
+
+
+class Distance:
+    """A model of one's own without gradients."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(-abs(rows[:, 0] - theta[0]))
+
+
+def test_a_model_of_ones_own_without_gradients_is_called_in_blocks() -> None:
+    _, definition = given_model(Distance())
+    assert block_size(definition.model, 1) == BLOCK
 
 
 def test_what_cannot_be_computed_has_its_public_integer() -> None:
