@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dpmc.cli.options import COMMANDS, parser
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
+from dpmc.common.logs import on_standard_error
 
 LONGEST = 1000  #: characters of an error's line
 AT_ONCE = ("fetch", "budget", "init", "summary")  #: short commands, which do not report time and memory
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return 2
     try:
-        _execute(options, began)
+        with on_standard_error():
+            _execute(options, began)
     except BrokenPipeError:
         return 141
     except (DpmcError, OSError, MemoryError) as error:

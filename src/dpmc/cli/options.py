@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from dpmc.common.shipped import shipped
-from dpmc.common.values import MOST_CHAINS, count, decimal, whole
+from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, count, decimal, whole
 from dpmc.common.version import __version__
 
 Value = TypeVar("Value")
@@ -89,6 +89,12 @@ SHARED_CHAINS = option(
     "--chains", "chains that share the budget of a seed (default: the study's)", type=chains, metavar="N"
 )
 DELTA = option("--delta", "delta of the budget (default: the study's rule)", type=number)
+ROWS_PER_PERSON = option(
+    "--rows-per-person",
+    "protect a person with at most M rows (default: 1)",
+    type=argument(lambda text: count(whole(text), most=MOST_ROWS_PER_PERSON)),
+    metavar="M",
+)
 CHAIN_FILES = path(
     "--chains",
     "chain files of one model, or folders with the chain files of a cell",
@@ -201,6 +207,12 @@ COMMANDS = {
             option("--thin", "keep every THIN-th draw", type=positive),
             SHARED_CHAINS,
             DELTA,
+            ROWS_PER_PERSON,
+            option(
+                "--person",
+                "column of --data that says whose a row is: rows of a person beyond M are dropped",
+                metavar="COLUMN",
+            ),
             flag("--no-summary", "leave out the table at the end"),
             path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
             option(
@@ -300,6 +312,7 @@ COMMANDS = {
             option("--iterations", "print the epsilon that these iterations cost", type=positive),
             SHARED_CHAINS,
             DELTA,
+            ROWS_PER_PERSON,
             option("--n", "number of rows (default: the model's)", type=positive),
             HYPERPARAMETERS,
             flag("--json", "print a JSON object, accountant -> answer"),
