@@ -109,7 +109,7 @@ def first_setting(
     decided = {**fixed, **taus, **kept}
     tau, ratio_clip = (
         decided.get("tau", decided.get("tau_l", 1.0)),
-        decided.get("clip", decided.get("clip_l")),
+        decided.get("clip", decided.get("clip_l", ratio_clip)),
     )
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
     # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
