@@ -1,7 +1,7 @@
 """Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
 
-`sample`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md). Modules are
-imported on first use, since numba and xarray are slow to load.
+`sample`, `release`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md).
+Modules are imported on first use, since numba and xarray are slow to load.
 """
 
 from importlib import import_module
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from dpmc.models.regression import LinearRegression as LinearRegression
     from dpmc.models.regression import LogisticRegression as LogisticRegression
     from dpmc.models.regression import PoissonRegression as PoissonRegression
+    from dpmc.releasing import release as release
 
 
 _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
+    "release": "dpmc.releasing",
     "joint_epsilon": "dpmc.metrics.joint",
     "summary": "dpmc.metrics.parameters",
     "DpmcError": "dpmc.common.errors",

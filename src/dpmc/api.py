@@ -11,7 +11,8 @@ import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import checked, hyperparameters_in, missing, read
+from dpmc.algorithms import hyperparameters as declared
+from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import logs
 from dpmc.common.errors import DpmcError
@@ -122,28 +123,23 @@ def sample(
     from dpmc.sampling import loop
     from dpmc.sampling.cell import Cell, described
 
-    chains, thin = _checked("chains", count, chains, 1, MOST_CHAINS), _checked("thin", count, thin)
-    seed = _checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
-    values = _hyperparameters(hyperparameters)
-    most = _checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
+    seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
+    values = plain_hyperparameters(hyperparameters)
+    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     problem = _problem(model, data, (seed + 1) * chains, person, most)
     if start is not None:
-        if np.ndim(start) <= 1:
-            start = np.tile(array(start, (problem.dimension,), "start"), (chains, 1))
-        points = array(start, (chains, problem.dimension), "start")
-        if has_diverged(points).any():
-            raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
-        problem.starts = np.tile(points, (seed + 1, 1))
+        problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
     cell = Cell(
         problem=problem,
         method=algorithm,
-        algorithm=_algorithm(algorithm, values, problem.dimension),
+        algorithm=made_algorithm(algorithm, values, problem.dimension),
         epsilon=canonical_epsilon(epsilon),
-        delta=_delta(delta, problem.n),
+        delta=delta_for(delta, problem.n),
         accountant=accountant,
         chains=chains,
-        iterations=None if iterations is None else _checked("iterations", count, iterations),
+        iterations=None if iterations is None else checked("iterations", count, iterations),
         thin=thin,
         rows_per_person=most,
         streams="content",
@@ -201,16 +197,16 @@ def budget(
         raise DpmcError("epsilon, iterations: give one of them")
     d = None
     if not isinstance(n, Number):
-        _, name, definition = _model(n)
+        _, name, definition = named_model(n)
         n, d = definition.n, len(definition.true_theta)
         if not n:
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
-    n, chains = _checked("n", count, n), _checked("chains", count, chains, 1, MOST_CHAINS)
-    k = None if iterations is None else _checked("iterations", count, iterations)
-    releases = RunReleases.of(_algorithm(algorithm, _hyperparameters(hyperparameters), d), n, chains)
+    n, chains = checked("n", count, n), checked("chains", count, chains, 1, MOST_CHAINS)
+    k = None if iterations is None else checked("iterations", count, iterations)
+    releases = RunReleases.of(made_algorithm(algorithm, plain_hyperparameters(hyperparameters), d), n, chains)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
-    most = _checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
-    return releases.by_accountant(_delta(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
 
 
 def tune(
@@ -280,24 +276,24 @@ def tune(
     algorithm_class(algorithm)  # raises for an unknown one
     if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search")
-    chains = _checked("chains", count, chains, 1, MOST_CHAINS)
-    trials, seeds = _checked("trials", count, trials), _checked("seeds", count, seeds)
+    chains = checked("chains", count, chains, 1, MOST_CHAINS)
+    trials, seeds = checked("trials", count, trials), checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
     cell = Cell(
         problem=problem,
         method=algorithm,
         algorithm=None,  # type: ignore[arg-type]  # each trial has its own
         epsilon=canonical_epsilon(epsilon),
-        delta=_delta(delta, problem.n),
+        delta=delta_for(delta, problem.n),
         accountant="tight",
         chains=chains,
-        rows_per_person=_checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
+        rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
     )
-    given, kept = _hyperparameters(hyperparameters), _hyperparameters(fixed)
-    checked(algorithm_class(algorithm), kept, "fixed", problem.dimension, partial=True)
+    given, kept = plain_hyperparameters(hyperparameters), plain_hyperparameters(fixed)
+    declared.checked(algorithm_class(algorithm), kept, "fixed", problem.dimension, partial=True)
     if given:
         given |= kept
-        _algorithm(algorithm, given, problem.dimension)
+        made_algorithm(algorithm, given, problem.dimension)
     task = search.task_of_cell(cell, given, kept)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
@@ -308,7 +304,17 @@ def tune(
     return result
 
 
-def _model(model: object) -> tuple[str, str, Definition]:
+def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
+    """Return start points (chains, d), given as such or as one (d,); raise DpmcError for wrong ones."""
+    if np.ndim(start) <= 1:
+        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
+    points = array(start, (chains, dimension), "start")
+    if has_diverged(points).any():
+        raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
+    return points
+
+
+def named_model(model: object) -> tuple[str, str, Definition]:
     """Return label, name and definition of a model given by name, class or instance.
 
     The label of an instance is the name of its class.
@@ -324,7 +330,7 @@ def _problem(model: object, data: object, starts: int, person: str | None = None
     from dpmc.common import files
     from dpmc.data import datasets, tables
 
-    label, name, definition = _model(model)
+    label, name, definition = named_model(model)
     starts = max(starts, STARTS)
     persons = None if person is None else tables.Persons(person, most)
     if persons is None and isinstance(data, str) and datasets.is_public(data):
@@ -343,12 +349,12 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
         if not data_are_public:
             raise DpmcError(f"data: {LEAK}: give the number of rows to simulate, or set data_are_public=True")
         return datasets.with_exact_posterior(_problem(model, data, starts))
-    label, name, definition = _model(model)
-    n = definition.n if data is None else _checked("data", count, data)
+    label, name, definition = named_model(model)
+    n = definition.n if data is None else checked("data", count, data)
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
-def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
+def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     """Return hyperparameters as plain values, from a mapping, a file or the result of a search."""
     from dpmc.studies import read_yaml
 
@@ -360,10 +366,12 @@ def _hyperparameters(given: Hyperparameters) -> dict[str, Any]:
     return values
 
 
-def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
+def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
-    checked(cls, values, "hyperparameters", dimension, partial=True)  # a misspelt one is not a missing one
+    declared.checked(
+        cls, values, "hyperparameters", dimension, partial=True
+    )  # a misspelt one is not a missing one
     if needed := missing(cls, values):
         raise DpmcError(
             f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
@@ -372,7 +380,7 @@ def _algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algo
     return read(cls, values, "hyperparameters", dimension)
 
 
-def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
+def checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
     """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
     try:
         return check(*arguments)
@@ -380,6 +388,6 @@ def _checked(name: str, check: Callable[..., Value], *arguments: object) -> Valu
         raise DpmcError(f"{name}: {error}") from None
 
 
-def _delta(delta: float | None, n: int) -> float:
+def delta_for(delta: float | None, n: int) -> float:
     """Return δ as given, else 0.1/n."""
-    return _checked("delta", delta_below, 0.1 / n if delta is None else delta, n)
+    return checked("delta", delta_below, 0.1 / n if delta is None else delta, n)

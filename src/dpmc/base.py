@@ -15,6 +15,7 @@ and `privacy/accountants/base.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -97,20 +98,46 @@ class SoftplusModel(Model, Protocol):
         """Return β (chains, k) and η (chains,)."""
 
 
+class NoisySum(NamedTuple):
+    """A released sum over the rows, and what is public about it."""
+
+    total: Array  # (chains, k)
+    n: int  # number of rows
+    noise_sd: float  # of each component; 0: the noise is ignored
+    temperature: float  # T: the sum is as variable as that of nT rows would make its mean
+
+
+class SummaryModel(Model, Protocol):
+    """A model with the law of a sum over its rows, for `noisy-statistics`."""
+
+    @property
+    def summary_count(self) -> int:
+        """Return the number k of summaries of a row."""
+
+    def summaries(self, rows: Array) -> Array:
+        """Return the summaries of each row (n, k), in units such that one clip bound suits the vector."""
+
+    def summary_log_likelihood(self, theta: Array, noisy: NoisySum) -> Array:
+        """Return ln p(noisy sum|θ) (chains,) up to a constant, noise and rows integrated; θ (chains, d)."""
+
+
 class NoiseSource(Protocol):
-    """Noise for mechanisms, for one iteration at a time (`privacy/noise.py`)."""
+    """Noisy sums for mechanisms, for one iteration at a time (`privacy/noise.py`).
+
+    A sum `total` counts in `unit`: floats in the lab, integers in a release.
+    """
 
     def begin(self, i: int) -> None:
         """Go to iteration i of the block."""
 
-    def corrected(self, sd: Array) -> Array:
-        """Draw (chains,) from N(−sd²/2, sd²), sd (chains,)."""
+    def corrected(self, total: Array, unit: Any, sd: Array) -> Array:
+        """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
 
-    def centred(self, sd: Array) -> Array:
-        """Draw (chains,) from N(0, sd²), sd (chains,)."""
+    def centred(self, total: Array, unit: Any, sd: Array) -> Array:
+        """Return unit · total + N(0, sd²), all (chains,)."""
 
-    def vectors(self, sd: float, stage: int) -> Array:
-        """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
+    def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
+        """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
 
 
 class FastRule(NamedTuple):
@@ -188,8 +215,15 @@ class Needs:
     ratios: int = 1  # log ratios evaluated; 0: there is no acceptance test
     gradients: int = 0  # gradients evaluated
     noise_vectors: int = 0  # drawn for gradients, used or not
-    carried: int = 0  # numbers carried along
     halton: bool = False  # uniforms are points of a scrambled Halton sequence
+
+
+class Releases(NamedTuple):
+    """The `Release` events that an algorithm declares, by how often they happen."""
+
+    run: tuple[Any, ...] = ()  # once in a run, whose chains share the answer
+    chain: tuple[Any, ...] = ()  # once in each chain, before its first iteration
+    each: tuple[Any, ...] = ()  # in each iteration of each chain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,12 +256,18 @@ class Algorithm(ABC):
         """Return what one iteration consumes in d dimensions."""
 
     @abstractmethod
-    def releases(self, n: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the `Release` events before the first iteration, and those of one iteration, on n rows."""
+    def releases(self, n: int) -> Releases:
+        """Return what is released on n rows, in a run, before a chain, and in an iteration."""
 
-    def first_carried(self, dimension: int, generator: np.random.Generator) -> Array:
-        """Return what one chain carries into its first iteration (e,): nothing, (0,)."""
-        return np.zeros(0)
+    def prepare(
+        self, theta: Array, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
+    ) -> Array:
+        """Return what chains carry into their first iteration, (chains, e); by default nothing, (chains, 0).
+
+        `theta` are the start points (chains, d). Releases that are not of an iteration are made here.
+        `generators` has one for each chain, of random numbers other than privacy noise.
+        """
+        return np.zeros((len(theta), 0))
 
     @abstractmethod
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
@@ -241,5 +281,6 @@ DIVERGED = 1e30
 
 def has_diverged(theta: Array) -> Array:
     """Return whether positions (..., d) are not finite or beyond `DIVERGED`, (...); public."""
+    # Not `>=`, so that NaN counts as diverged.
     diverged: Array = ~(np.abs(theta) < DIVERGED).all(axis=-1)
     return diverged

@@ -10,6 +10,7 @@ import pytest
 
 from dpmc.common import threefry
 from dpmc.data import published
+from dpmc.models.banana import Banana, BananaPosterior
 
 TRUE_THETA = np.array([0.0, 3.0])
 BANANA_SIGMA2 = np.array([20.0, 2.5])
@@ -67,7 +68,13 @@ def banana_reference(rows, sigma2, a, tempering=1.0):
     precision = tempering * len(rows) / sigma2
     variance = 1 / (precision + 1 / 1000)
     mu = precision * rows.mean(axis=0) * variance
-    return published.banana_posterior_draws(published.posterior_keys("banana")[0], 1000, mu, variance, a)
+    posterior = BananaPosterior(mu, variance, Banana(a, 0.0, 0.0, sigma2, 1000.0))
+    return posterior.draws(published.normals(published.posterior_keys("banana")[0]), 1000)
+
+
+def banana_rows(n, sigma2, theta, a):
+    generator = published.normals(threefry.key(published.BANANA_SEED))
+    return Banana(a, 0.0, 0.0, sigma2, 1000.0).simulate(generator, theta, n)
 
 
 def gaussian_reference(rows, covariance, prior_variance):
@@ -113,7 +120,7 @@ def correlated_rows():
 )
 def test_banana_rows(n, d, a, first, last):
     sigma2, true_theta = banana_problem(d)
-    rows = published.banana_rows(n, sigma2, true_theta, a)
+    rows = banana_rows(n, sigma2, true_theta, a)
     assert rows.shape == (n, d)
     np.testing.assert_allclose(rows[0, : len(first)], first, rtol=0, atol=1e-12)
     np.testing.assert_allclose(rows[-1, -len(last) :], last, rtol=0, atol=1e-12)
@@ -142,7 +149,7 @@ def test_correlated_gaussian_rows(correlated_rows):
     ],
 )
 def test_banana_starts_are_those_of_figure_5_1(model, n, a, tempering):
-    rows = published.banana_rows(n, BANANA_SIGMA2, TRUE_THETA, a)
+    rows = banana_rows(n, BANANA_SIGMA2, TRUE_THETA, a)
     draws = banana_reference(rows, BANANA_SIGMA2, a, tempering)
     starts = published.starts(TRUE_THETA, spread(draws))
     np.testing.assert_allclose(starts[CHAINS], FIGURE_5_1[model], rtol=0, atol=READING_ERROR)

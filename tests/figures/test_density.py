@@ -6,7 +6,7 @@ import pytest
 from dpmc.data import datasets
 from dpmc.data.histogram import bin_counts, symmetric_kl
 from dpmc.reports import plots
-from dpmc.reports.plots import density
+from dpmc.reports.plots import chains as of_chains
 from dpmc.reports.plots.chains import chain_path
 from dpmc.studies.figures import declared_figure
 from figures.fast_tables import real_study
@@ -16,7 +16,7 @@ from figures.synthetic import NONE, draw, notes
 
 def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
     study, results = real_study(), tmp_path / "results"
-    cells = density.cells_of(study, declared_figure(study.path, "density"))
+    cells = of_chains.density_cells(study, declared_figure(study.path, "density"))
     assert {epsilon for _, _, epsilon in cells} == {"0.05", "inf"}
     models, (data, *chains) = plots.reads("density", study, results)
     assert models == [] and data == tmp_path / "data/dp-fast-mh/mixture/fresh-0.nc"
@@ -24,15 +24,15 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
 
     problem = datasets.build("mixture", "mixture", "fresh-0", 100)
     problem.write(data)
-    draws = np.random.default_rng(1).choice(problem.reference, (1, density.ITERATIONS + 1000))
-    draws[:, density.ITERATIONS :] = 2.0  # what comes later is not shown
+    draws = np.random.default_rng(1).choice(problem.reference, (1, of_chains.ITERATIONS + 1000))
+    draws[:, of_chains.ITERATIONS :] = 2.0  # what comes later is not shown
     for cell, path in zip(cells, chains, strict=True):
         write_chain(path, study, cell, 0, draws)
     panels = draw("density", study, NONE, results=results).axes[: 1 + len(cells)]
-    shown, edges = draws[0, : density.ITERATIONS], problem.histogram_edges
+    shown, edges = draws[0, : of_chains.ITERATIONS], problem.histogram_edges
     divergence, _ = symmetric_kl(shown, edges, problem.histogram_counts)
     assert [notes(axes) for axes in panels[1:]] == [[f"KL {divergence:.2f}"]] * len(cells)
-    most = density.smoothed(problem.histogram_counts).max()
-    expected = density.smoothed(bin_counts(shown, edges)[0]).T / most
+    most = of_chains.smoothed(problem.histogram_counts).max()
+    expected = of_chains.smoothed(bin_counts(shown, edges)[0]).T / most
     assert np.allclose(np.asarray(panels[1].collections[0].get_array()).reshape(expected.shape), expected)
     assert np.asarray(panels[0].collections[0].get_array()).max() == pytest.approx(1.0)

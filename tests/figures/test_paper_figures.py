@@ -8,7 +8,7 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
 from dpmc.metrics.table import Results, typed
-from dpmc.reports.plots import directions, plot, reads, single_runs
+from dpmc.reports.plots import chains, plot, reads
 from dpmc.reports.plots.chains import chain_path, kept_draws
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
@@ -40,8 +40,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Chain files of all that the figures of chains need."""
     folder, of = tmp_path_factory.mktemp("results"), paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
-    pairs = directions.cells_of(of, declared_figure(of.path, "paper-directions"))
-    single = single_runs.cells_of(of, declared_figure(of.path, "paper-posteriors"))
+    pairs = chains.direction_cells(of, declared_figure(of.path, "paper-directions"))
+    single = chains.run_cells(of, declared_figure(of.path, "paper-posteriors"))
     for cell in [*single, *pairs, *pairs.values()]:
         write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
@@ -54,14 +54,14 @@ def draw(name: str, of: Study, results: Path = Path()):  # type: ignore[no-untyp
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
     of, cell = paper_study(), (BANANA, "dp-hmc", "15")
     values = Results.of_study(typed(table_of(of, plausible)), of)
-    seeds = [single_runs.chosen_run(values, cell, run)[0] for run in single_runs.RUNS]
+    seeds = [chains.chosen_run(values, cell, run)[0] for run in chains.RUNS]
     assert seeds == ["0", "4", "9"]
-    assert single_runs.chosen_run(values, (BANANA, "none", "15"), "best")[0] == ""
+    assert chains.chosen_run(values, (BANANA, "none", "15"), "best")[0] == ""
     figure = draw("paper-posteriors", of, results)
     worst = figure.axes[10].lines[0].get_xydata()
     draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
-    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == single_runs.DRAWS
+    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS
     # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
     # The panel leaves out about half a percent of the posterior.
     (regions,) = figure.axes[10].collections
@@ -110,11 +110,13 @@ def test_directions_show_the_variance_of_either_version(results: Path, tmp_path:
     problem = datasets.build(GAUSS, GAUSS, "fresh-0")
     draws = problem.baselines.reshape(-1, 10).copy()
     draws[:, int(np.argmin(np.diag(problem.posterior_covariance)))] *= 2.0  # the stiffest comes first
-    assert directions.variance_ratios(draws, problem) == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
+    assert chains.variance_ratios(draws, problem) == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
 
     of = paper_study()
     del of.methods["dp-sgnht-published"]
-    ((corrected, published),) = directions.cells_of(of, declared_figure(of.path, "paper-directions")).items()
+    ((corrected, published),) = chains.direction_cells(
+        of, declared_figure(of.path, "paper-directions")
+    ).items()
     assert published == (GAUSS, "dp-sgld-published", "15")
     write_runs(tmp_path, of, corrected, np.inf)
     write_runs(tmp_path, of, published)

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from dpmc.data import datasets
-from dpmc.reports.plots import trajectory
-from dpmc.reports.plots.maps import GRID, Surface, box_of, log_posterior
+from dpmc.reports.plots.maps import GRID, STEPS, Surface, box_of, leapfrog_points, log_posterior
 from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import NONE, PUBLISHED, draw
@@ -57,9 +56,9 @@ def test_start_points_are_the_published_ones(thesis: Study) -> None:
 
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     problem = datasets.build("circle", "circle", "published")
-    points = trajectory.trajectory(thesis, "circle", problem)
-    assert points.shape == (trajectory.STEPS + 1, 2)
-    assert np.array_equal(points, trajectory.trajectory(thesis, "circle", problem))
+    points = leapfrog_points(thesis, "circle", problem)
+    assert points.shape == (STEPS + 1, 2)
+    assert np.array_equal(points, leapfrog_points(thesis, "circle", problem))
     # Leapfrog: without the gradients' steps the points would be equally spaced on a line.
     values, _ = pinned_hyperparameters(thesis, "circle", "dp-hmc")
     kick = np.diff(points, n=2, axis=0) / values["step_size"] ** 2  # = gradient, M = 1

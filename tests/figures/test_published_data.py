@@ -9,6 +9,7 @@ import pytest
 from dpmc.common import threefry
 from dpmc.data import published
 from dpmc.metrics.mmd import published_mmd
+from dpmc.models.banana import Banana, BananaPosterior
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.plots.style import MODEL_TITLES, STYLES
 from dpmc.studies import load_study
@@ -62,12 +63,14 @@ def test_every_published_box_has_a_cell_of_the_thesis() -> None:
 def test_our_mmd_of_the_baselines_is_the_published_one(model: str, temperature: float) -> None:
     # Same exact samples, in the same order; only the 500 pairs behind the bandwidth differ.
     variance, n, a = np.array([20.0, 2.5]), 100_000, 20.0
-    rows = published.banana_rows(n, variance, np.array([0.0, 3.0]), a)
+    banana = Banana(a, 0.0, 0.0, variance, 1000.0)
+    key = threefry.key(published.BANANA_SEED)
+    rows = banana.simulate(published.normals(key), np.array([0.0, 3.0]), n)
     precision = temperature * n / variance + 1.0 / 1000.0
     mean = temperature * n / variance * rows.mean(axis=0) / precision
 
     def exact(key: threefry.Key) -> np.ndarray:
-        return published.banana_posterior_draws(key, 1000, mean, 1.0 / precision, a, 0.0, 0.0)
+        return BananaPosterior(mean, 1.0 / precision, banana).draws(published.normals(key), 1000)
 
     reference, *baselines = map(exact, published.posterior_keys("banana"))
     ours = [

@@ -30,6 +30,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from dpmc import evaluators
 from dpmc.base import Algorithm, Draws, State
 from dpmc.evaluators import kernels, poisson
+from dpmc.evaluators.generic import Evaluator
 from dpmc.privacy import mechanisms, noise
 from dpmc.sampling.loop import iterate
 from kernels import cells
@@ -236,12 +237,13 @@ class Numbers:
     words: np.ndarray  # (m, chains, words)
     ratio_normals: np.ndarray  # (m, chains)
     gradient_normals: np.ndarray  # (m, chains, stages, d)
-    carried: np.ndarray  # (chains, e)
+    carried: np.ndarray | None  # (chains, e); None: `prepare` asks for a gradient at the start
 
     def repeated(self, times: int) -> "Numbers":
         """Return every chain's numbers repeated for `times` chains."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Numbers(**{k: np.repeat(a, times, axis=0 if k == "carried" else 1) for k, a in arrays.items()})
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "carried"}
+        carried = None if self.carried is None else np.repeat(self.carried, times, axis=0)
+        return Numbers(**{name: np.repeat(a, times, axis=1) for name, a in arrays.items()}, carried=carried)
 
 
 def numbers(
@@ -252,7 +254,10 @@ def numbers(
     d = setting.model.dimension
     needs = kernel.algorithm.needs(d)
     normal = generator.standard_normal((m, chains, needs.normals))
-    carried = [kernel.algorithm.first_carried(d, generator) for _ in range(chains)]
+    carried = None
+    if not getattr(kernel.algorithm, "reuse_gradients", False):
+        prepare: Any = kernel.algorithm.prepare
+        carried = prepare(np.zeros((chains, d)), setting.model, None, [generator] * chains)
     return Numbers(
         one_axis(normal) if setting.along_axes else normal,
         generator.random((m, chains, needs.uniforms)),
@@ -260,7 +265,7 @@ def numbers(
         generator.integers(0, 2**64, (m, chains, needs.words), dtype=np.uint64),
         generator.standard_normal((m, chains)),
         generator.standard_normal((m, chains, needs.noise_vectors, d)),
-        np.array(carried).reshape(chains, needs.carried),
+        carried,
     )
 
 
@@ -305,7 +310,10 @@ def steps(
     `log_uniform` stands in for ln u of every iteration, such as a `Probe`.
     """
     never = np.zeros(len(start), bool)
-    state = State(start.copy(), given.carried.copy(), never, never)
+    carried = given.carried
+    if carried is None:
+        carried = kernel.algorithm.prepare(start, model, private, ())
+    state = State(start.copy(), carried.copy(), never, never)
     log_uniform = given.log_uniform if log_uniform is None else log_uniform
     draws = Draws(given.normal, given.uniform, log_uniform)
     return iterate(kernel.algorithm, model, private, state, draws)
@@ -405,7 +413,9 @@ def reversed_move(kernel: Kernel, made: Move) -> Numbers:
     if made.momentum is not None:  # flip the momentum, meet the same gradient noise in reverse order
         normal = (-made.momentum / np.sqrt(kernel.algorithm.mass))[None]
         return replace(given, normal=normal, gradient_normals=given.gradient_normals[:, :, ::-1])
-    if given.carried.shape[1]:  # the walk turns around: the same length, the other direction
+    if (
+        given.carried is not None and given.carried.shape[1]
+    ):  # the walk turns around: the same length, the other direction
         return replace(given, carried=-given.carried)
     return replace(given, normal=-given.normal)
 
@@ -553,7 +563,7 @@ def invariance(kernel: Kernel, chains: int = 1000, iterations: int = 20, seed: i
     return smallest_p(kernel.setting.uniforms(path.theta[-1]))
 
 
-class ManyDataSets:
+class ManyDataSets(Evaluator):
     """An evaluator with a data set of its own for each chain, straight from the model's affine form."""
 
     def __init__(self, model: Any, rows: np.ndarray) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from dpmc import evaluators
 from dpmc.privacy import noise
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.runs import RunReleases
 from kernels.ladder import Kernel, Numbers, Probe, Spy, numbers, private_data, run, steps
 
 
@@ -36,7 +37,7 @@ def watched(kernel: Kernel, chains: int, m: int) -> Iterator[tuple[int, Numbers,
 
 def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float | None]:
     """Releases of this name that an iteration declares, and their multiplier (None: exact)."""
-    once, each = algorithm.releases(n)
+    once, each = RunReleases.of(algorithm, n)
     events = [e for e in (once if first else ()) + tuple(each) if e.name == name]
     multipliers = {e.noise_multiplier if isinstance(e, GaussianRelease) else None for e in events}
     assert len(multipliers) <= 1, f"several multipliers for {name}"
@@ -66,7 +67,7 @@ def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
             faults.compare("log-ratio bound", bound, wanted)
             if multiplier is not None:
                 sds.append(setting.temperature * multiplier * 2.0 * wanted)
-        faults.compare("sd of a log ratio", [sd for sd, _ in source.of("corrected", "centred")], sds)
+        faults.compare("sd of a log ratio", [sd for _, _, sd, _ in source.of("corrected", "centred")], sds)
 
         gradients, multiplier = declared(algorithm, setting.n, "gradient", i == 0)
         bounds = [bound for _, bound, _ in evaluator.of("gradient_sums")]
@@ -75,8 +76,8 @@ def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
         if multiplier is not None:
             sds = [setting.temperature * multiplier * 2.0 * algorithm.clip_g] * gradients
         vectors = source.of("vectors")
-        faults.compare("sd of a gradient", [sd for sd, _, _ in vectors], sds)
-        if len({int(stage) for _, stage, _ in vectors}) < len(vectors):
+        faults.compare("sd of a gradient", [sd for _, _, sd, _, _ in vectors], sds)
+        if len({int(stage) for *_, stage, _ in vectors}) < len(vectors):
             faults.append(f"iteration {i}: noise used more than once")
     return faults
 
@@ -90,7 +91,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
     clip/T with noise sd multiplier · 2n clip/b, the declared sensitivity.
     """
     algorithm, n, faults = kernel.algorithm, kernel.setting.n, Complaints()
-    once, each = algorithm.releases(n)
+    once, each = RunReleases.of(algorithm, n)
     kind = BarkerRelease if kernel.is_barker else SubsampledGaussianRelease
     wanted = [(kind, algorithm.batch_size, n, 1, "substitute")]
     if once or [(type(e), e.batch_size, e.n, e.count, e.neighbours) for e in each] != wanted:
@@ -106,7 +107,10 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
             faults.compare("words", words, given.words[i])
             faults.compare("bound of a row", bound, algorithm.clip / kernel.setting.temperature)
             faults.compare("sensitivity", each[0].sensitivity, sensitivity)
-            faults.compare("noise", [answer for _, _, answer in source.of("vectors")], [noise])
+            answers = [answer - unit * total for total, unit, _, _, answer in source.of("vectors")]
+            near = 1e-9 * np.abs(noise).max()
+            if len(answers) != 1 or not np.allclose(answers, [noise], rtol=1e-9, atol=near):
+                faults.append(f"noise: {answers}, declared {noise}")
             faults.compare("log ratios' noise", len(source.of("corrected", "centred")), 0)
         for theta, proposal, bound, words, (_, squares, _) in asked:
             faults.compare("words", words, given.words[i])
@@ -119,7 +123,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
                 variance_part = factor * (1.0 - 1.0 / b) * (scale * c) ** 2
                 sds = each[0].noise_multiplier * (2.0 * scale * c + variance_part)
             faults.compare("bound of a row", bound, c)
-            faults.compare("sd", [sd for sd, _ in source.of("corrected", "centred")], [sds])
+            faults.compare("sd", [sd for _, _, sd, _ in source.of("corrected", "centred")], [sds])
     return faults
 
 
@@ -158,7 +162,7 @@ def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
             for side, rows in zip((1.0, -1.0), ends, strict=True)
         )
         sd = 0.5 * (answers(ends[0], 1.0)[0] - answers(ends[0], -1.0)[0])
-        return {"batch log-ratio": (sd / change, algorithm.releases(setting.n)[1][0].noise_multiplier)}
+        return {"batch log-ratio": (sd / change, algorithm.releases(setting.n).each[0].noise_multiplier)}
 
     (low, low_gradient), (high, high_gradient) = (answers(moved(s, setting.rows), 0.0) for s in (1.0, -1.0))
     (minus, minus_gradient), (plus, plus_gradient) = (

@@ -45,7 +45,7 @@ def asked(rows: Any, words: Any, temperature: float, z: float = 0.0, **mechanism
         else:
             numbers = (mechanism[name] for name in ("clip", "multiplier", "factor"))
             answer = private.batch_penalty_log_ratio(theta, proposal, *numbers)
-    ((sd, _),) = noise.of("corrected", "centred")
+    ((_, _, sd, _),) = noise.of("corrected", "centred")
     return float(answer[0]), float(sd[0])
 
 

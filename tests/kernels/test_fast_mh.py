@@ -25,6 +25,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy import noise as noises
 from dpmc.privacy.events import BarkerRelease, FastMetropolisRelease, GaussianRelease, NonPrivateRelease
 from dpmc.privacy.fast_rule import multiplier
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from kernels import ladder
 from kernels.cells import cell, problem
@@ -156,14 +157,14 @@ def bit_release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str
     absent only where that is within the declared ε; all of it a function of θ, θ' and public numbers.
     """
     algorithm = kernel.algorithm
-    once, (event,) = algorithm.releases(MANY.n)
+    once, (event,) = RunReleases.of(algorithm, MANY.n)
     assert once == () and isinstance(event, FastMetropolisRelease)
     start, given = started(kernel, chains, m)
     source = Spy(noises.LabNoise(given.ratio_normals, given.gradient_normals))
     private = ladder.private_data(kernel, given, source=source)
     faults: list[str] = []
     for i, _ in enumerate(ladder.steps(kernel, start, given, MANY.model, private)):
-        ((sd, _),) = source.of("corrected", "centred")
+        ((_, _, sd, _),) = source.of("corrected", "centred")
         move = np.sqrt(((given.normal[i] * algorithm.proposal_sd) ** 2).sum(axis=1))
         reach = MANY.temperature * MANY.n * algorithm.public_clip * move
         if event.most_rows == 0:
@@ -308,7 +309,7 @@ def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
         found = DPPenalty.calibrate(values, 0.05, 1e-5, 50_000)
         assert set(found) == {"clip", "tau"}
         assert found["tau"] * np.sqrt(50_000) == pytest.approx(wanted, abs=0.006)
-    event = DPPenalty(tau=found["tau"], clip=1.0, proposal_sd=np.ones(1)).releases(50_000)[1]
+    event = DPPenalty(tau=found["tau"], clip=1.0, proposal_sd=np.ones(1)).releases(50_000).each
     delta = accountants.get("tight").delta(event, 0.05)
     assert delta == pytest.approx(1e-5, rel=1e-9)
     assert multiplier(0.05, 1e-5) == pytest.approx(96.90, abs=0.006)
@@ -345,4 +346,4 @@ def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept
     release = GaussianRelease("ratio", tau * np.sqrt(n))
     assert accountants.get("tight").delta([release], epsilon) <= 1e-5
     # what is published promises nothing
-    assert isinstance(DPFastMHFull(**fixed).releases(n)[1][0], NonPrivateRelease)
+    assert isinstance(DPFastMHFull(**fixed).releases(n).each[0], NonPrivateRelease)

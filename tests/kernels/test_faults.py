@@ -89,7 +89,7 @@ UNIFORM = "__import__('scipy.special').special.ndtr(self._ratio_normals[self._i]
 COORDINATES = "np.abs((theta - proposal).sum(axis=1))"
 LISTING = ("free < log_ratio", "free < log_ratio - 0.5")
 CENTRED = f"12.0**0.5 * sd * ({UNIFORM} - 0.5) - 0.5 * sd * sd"
-UNIFORM_NOISE = "noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd"
+UNIFORM_NOISE = "noisy = log_ratio + (sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd)"
 FORGETFUL = "np.where(moved.accepted[:, None], state.carried, 1.0)"
 OF_ALL_ROWS = "multiplier(rule.epsilon, rule.delta)"
 ANEW = "gradient_at(state.theta, 0)"
@@ -160,10 +160,12 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "gradient kept after a rejection": ("hmc", ALL, "kept = gradient", invariance),
         "gradient drawn anew after a rejection": ("reusing", "first", ANEW, long_invariance),
     },
-    (MECHANISMS, "self._temperature * total + self._noise.corrected(sd)"): {
+    (MECHANISMS, "self._temperature * self._evaluator.unit_of_ratios"): {
         "likelihood not tempered": ("dp-penalty", "self._temperature * ", "", balance, invariance, joint),
         "tempered twice": ("dp-penalty", "_temperature", "_temperature**2", balance, invariance),
-        "release without noise": ("dp-penalty", "+ self._noise.corrected(sd)", "", release, attained),
+    },
+    (MECHANISMS, "self._noise.corrected(total, unit, sd)"): {
+        "release without noise": ("dp-penalty", ALL, "unit * total", release, attained),
     },
     (MECHANISMS, "sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound"): {
         "ratio noise of half the sensitivity": ("dp-penalty", "2.0", "1.0", release, attained),
@@ -175,8 +177,8 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "gradient noise of half the sensitivity": ("dp-hmc", "2.0", "1.0", release, attained),
         "gradient noise not tempered": ("dp-hmc", "self._temperature * ", "", release),
     },
-    (MECHANISMS, "+ self._noise.vectors(sd, stage)"): {
-        "gradient without noise": ("dp-hmc", ALL, "", attained),
+    (MECHANISMS, "self._noise.vectors(total, unit, sd, stage)"): {
+        "gradient without noise": ("dp-hmc", ALL, "unit * total", attained),
     },
     (MECHANISMS, "np.sqrt(((theta - proposal) ** 2).sum(axis=1))"): {
         "clipped by the 1-norm": ("dp-penalty", ALL, "np.abs(theta - proposal).sum(axis=1)", release),
@@ -186,7 +188,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (DP_HMC, "private.gradient(theta, self.clip_g, self.tau_g, stage)"): {
         "one noise vector for all gradients": ("dp-hmc", "stage", "0", release),
     },
-    (DP_HMC, 'GaussianRelease("gradient", self.tau_g * root, self.steps + 1)'): {
+    (DP_HMC, 'GaussianRelease("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)'): {
         "one gradient declared too few": ("dp-hmc", " + 1", "", release),
     },
     # Batches and their variance.
@@ -217,9 +219,9 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "root of the variance's part": (BATCH_GUIDED, "reach * reach", "reach", release),
         "batch noise of half the sensitivity": (BATCH_GUIDED, "2.0 * ", "", release, attained),
     },
-    (MECHANISMS, "+ self._noise.corrected(multiplier * sensitivity)"): {
+    (MECHANISMS, "self._noise.corrected(estimate, unit, multiplier * (sensitivity + rounding))"): {
         "multiplier squared": (BATCH_GUIDED, "multiplier", "multiplier**2", release, attained),
-        "batch release without noise": (BATCH_GUIDED, ALL, "", release, attained),
+        "batch release without noise": (BATCH_GUIDED, ALL, "estimate", release, attained),
     },
     (MINIBATCH, "multiplier = float(np.sqrt(self.tau))"): {
         "squared multiplier declared": (MINI, "np.sqrt(self.tau)", "self.tau**0.25", release, attained),
@@ -242,7 +244,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "Barker's rows bounded by b/(nT)": ("dp-barker", ALL, "clip_factor / scale", release),
         "Barker's bound not tempered": ("dp-barker", "scale", "self.n / size", release),
     },
-    (MECHANISMS, "scale * total + self._noise"): {
+    (MECHANISMS, "self._noise.centred(total, scale"): {
         "Barker's batch sum not tempered": ("dp-barker", "scale", "self.n / size", batch_balance),
     },
     (BARKER, "log_ratio + barker_correction(draws.uniform[:, 0]) > 0.0"): {
@@ -265,10 +267,10 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "step's noise half as large": ("dp-sgld", "2.0 * ", "", step, step_attained, release),
         "step's noise without n/b": ("dp-sgld", " * scale", "", step, step_attained, release),
     },
-    (MECHANISMS, "scale = self.n / self._words.shape[1]\n        noise"): {
+    (MECHANISMS, "scale = self.n / self._words.shape[1]\n        unit"): {
         "n/b forgotten": ("dp-sgld", "self.n / self._words.shape[1]", "1.0", step, release),
     },
-    (MECHANISMS, "scale * self._temperature * total"): {
+    (MECHANISMS, "scale * self._temperature * self._evaluator"): {
         "temperature forgotten": ("dp-sgld", "self._temperature * ", "", step, step_attained),
     },
     (MECHANISMS, "bound = clip / self._temperature"): {
@@ -309,7 +311,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "correction without noise, minibatch": (FREE_BATCH, *LISTING, frequency),
         "correction without noise, all rows": (*(FREE_ROWS, *LISTING, frequency),),
     },
-    (FAST, "noise = self.noise.corrected(sd)"): {
+    (FAST, "noisy = self.noise.corrected(log_ratio, 1.0, sd)"): {
         "uniform noise on all rows": (NOISY_ROWS, ALL, UNIFORM_NOISE, frequency),
         "noise without correction": (NOISY_BATCH, "corrected", "centred", frequency),
     },
@@ -343,7 +345,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
     (FAST, "free = barker_threshold(log_uniform) if self.rule.barker else log_uniform"): {
         "Metropolis in place of Barker's test": (BARKER_ROWS, ALL, "free = log_uniform", frequency),
     },
-    (FAST, "log_uniform < log_ratio + noise"): {
+    (FAST, "log_uniform < noisy"): {
         "Barker's test beside noise": (NOISY_ROWS, "log_uniform", "barker_threshold(log_uniform)", frequency),
     },
     (FAST, "log_ratio + prior_ratio, sd"): {

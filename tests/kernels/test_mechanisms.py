@@ -14,6 +14,7 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.common.shipped import PACKAGE
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.mechanisms import PrivateData
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.loop import sample
 from kernels import cells, ladder
 
@@ -51,7 +52,7 @@ def test_a_mention_of_rows_is_detected() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_exact_answers_are_declared_as_exact(name: str) -> None:
     algorithm = cells.cell(name).algorithm
-    once, each = algorithm.releases(60)
+    once, each = RunReleases.of(algorithm, 60)
     exact = any(isinstance(event, NonPrivateRelease) for event in (*once, *each))
     if name in ("tuna-mh", "dp-fast-mh", "dp-fast-mh-full"):  # exact or not by its variant
         assert exact == (getattr(algorithm, "variant", "") != "corrected")
@@ -69,10 +70,11 @@ def test_the_loop_draws_numbers_of_the_right_laws(method: str, monkeypatch: pyte
         found = {
             "proposal": draws.normal,
             "accept": stats.norm.ppf(np.exp(draws.log_uniform)),
-            "ratio noise": private._noise.centred(ones),
+            "ratio noise": private._noise.centred(0.0 * ones, 1.0, ones),
         }
         if method == "dp-hmc":
-            found["gradient noise"] = np.array([private._noise.vectors(1.0, stage) for stage in range(4)])
+            vectors = [private._noise.vectors(0.0, 1.0, 1.0, stage) for stage in range(4)]
+            found["gradient noise"] = np.array(vectors)
         if method in ladder.BATCHES:
             words = private._words
             assert words.dtype == np.uint64

@@ -43,8 +43,8 @@ def test_only_the_step_that_diverges_is_not_made(method: str, bad: float, monkey
     whole = sample(cell(method, iterations=6), [0, 1])
     vectors, calls = noise.LabNoise.vectors, iter(range(6))
 
-    def sick(self: Any, sd: Any, stage: int) -> np.ndarray:
-        answer = vectors(self, sd, stage)
+    def sick(self: Any, *arguments: Any) -> np.ndarray:
+        answer = vectors(self, *arguments)
         if next(calls) == 3:
             answer[1] = bad
         return answer

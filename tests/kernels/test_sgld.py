@@ -20,6 +20,7 @@ from dpmc.evaluators import kernels
 from dpmc.models.gaussian import Gaussian
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.loop import Cell, sample
 from kernels import ladder, releases
 from kernels.cells import problem_of
@@ -115,7 +116,7 @@ def attained(kernel: Kernel) -> float:
     change = path(1.0, 0.0)[at] - path(-1.0, 0.0)[at]
     sd = (path(1.0, 1.0)[at] - path(1.0, -1.0)[at]) / 2.0
     found = np.sqrt((sd**2).sum() / (change**2).sum())
-    return float(found / kernel.algorithm.releases(SMALL.n)[1][0].noise_multiplier)
+    return float(found / kernel.algorithm.releases(SMALL.n).each[0].noise_multiplier)
 
 
 @each_kernel
@@ -224,7 +225,7 @@ def test_published_multipliers_and_iterations(
 ) -> None:
     option = "drift" if kind is DPSGLD else "order"
     for variant, multiplier in (("correct", corrected), ("published", published)):
-        once, each = kind(batch_size=1000, **values, **{option: variant}).releases(100_000)
+        once, each = RunReleases.of(kind(batch_size=1000, **values, **{option: variant}), 100_000)
         assert once == ()
         assert [e.count for e in each] == [1]
         assert each[0].noise_multiplier == pytest.approx(multiplier, rel=5e-4)

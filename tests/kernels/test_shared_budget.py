@@ -6,6 +6,7 @@ import pytest
 
 from dpmc.privacy.events import repeat
 from dpmc.privacy.noise import LabNoise
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from kernels import cells
 from kernels.ladder import sown
@@ -41,7 +42,7 @@ def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
         fields = {"iterations": None, "epsilon": str(METHODS[method]), "delta": 1e-3, "chains": chains}
         cell = cells.cell(method, cells.problem(n=30), **fields)
         loop.sample(cell, [0])
-    once, each = cell.algorithm.releases(30)
+    once, each = RunReleases.of(cell.algorithm, 30)
     assert once == () and set(answers) == {chains}
     iterations = sum(answers) // sum(event.count for event in each)
     return iterations, cell.resolved_accountant().epsilon(repeat(each, iterations), 1e-3)

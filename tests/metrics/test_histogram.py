@@ -11,7 +11,6 @@ from dpmc.data.histogram import (
     FLOOR,
     accuracy,
     bin_counts,
-    bin_indices,
     equal_edges,
     symmetric_kl,
     symmetric_kl_of_counts,
@@ -37,7 +36,6 @@ def test_bins_include_their_lower_edge_and_the_last_bin_both():
     draws = np.array(
         [[0, 0], [0, 10], [1, 0], [2, 20], [0.5, 9.9], [2.1, 5], [-0.1, 5], [1, 21], [np.nan, 1], [np.inf, 1]]
     )
-    assert bin_indices(draws, edges).tolist() == [0, 1, 2, 3, 0, -1, -1, -1, -1, -1]
     counts, dropped = bin_counts(draws, edges)
     assert counts.tolist() == [[2, 1], [1, 1]] and dropped == 5
 

@@ -66,7 +66,7 @@ def posterior() -> GridPosterior:
 
 def test_posterior_is_likelihood_to_the_temperature_times_prior(posterior: GridPosterior) -> None:
     rows, generator = some_rows(), np.random.default_rng(7)
-    first, second = (0.5 * (edges[1:] + edges[:-1]) for edges in (posterior.first, posterior.second))
+    first, second = (0.5 * (edges[1:] + edges[:-1]) for edges in posterior.edges)
     constants = []
     while len(constants) < 50:
         i, j = generator.integers(0, len(first), 2)
@@ -75,8 +75,8 @@ def test_posterior_is_likelihood_to_the_temperature_times_prior(posterior: GridP
             constants.append(np.log(posterior.weight[i, j]) - TEMPERATURE * likelihood)
     np.testing.assert_allclose(constants, constants[0], rtol=0.0, atol=1e-5)
     assert posterior.weight.sum() == pytest.approx(1.0, abs=1e-12)
-    assert np.abs(posterior.first).max() <= 3.0
-    assert np.abs(posterior.second).max() <= 3.0
+    assert np.abs(posterior.edges[0]).max() <= 3.0
+    assert np.abs(posterior.edges[1]).max() <= 3.0
 
 
 def test_twice_as_fine_a_grid_is_the_same_law(posterior: GridPosterior, monkeypatch: Any) -> None:
@@ -87,7 +87,7 @@ def test_twice_as_fine_a_grid_is_the_same_law(posterior: GridPosterior, monkeypa
     assert (np.abs(posterior.mean() - fine.mean()) < 1e-4 * sd).all()
     assert (np.abs(posterior.covariance() - fine.covariance()) < 1e-4 * np.outer(sd, sd)).all()
     for axis, (edges, fine_edges) in enumerate(
-        [(posterior.first, fine.first), (posterior.second, fine.second)]
+        [(posterior.edges[0], fine.edges[0]), (posterior.edges[1], fine.edges[1])]
     ):
         laws = [np.append(0.0, np.cumsum(p.weight.sum(axis=1 - axis))) for p in (posterior, fine)]
         assert np.abs(np.interp(fine_edges, edges, laws[0]) - laws[1]).max() < 1e-5
@@ -98,14 +98,14 @@ def test_draws_follow_the_grid(posterior: GridPosterior) -> None:
     size = 100_000
     draws = posterior.draws(np.random.default_rng(8), size)
     assert draws.shape == (size, 2)
-    for axis, edges in enumerate((posterior.first, posterior.second)):
+    for axis, edges in enumerate(posterior.edges):
         law = np.append(0.0, np.cumsum(posterior.weight.sum(axis=1 - axis)))
         assert stats.kstest(draws[:, axis], lambda x, e=edges, p=law: np.interp(x, e, p)).pvalue > 1e-4
         width = edges[1] - edges[0]
         assert stats.kstest((draws[:, axis] - edges[0]) / width % 1.0, "uniform").pvalue > 1e-4
     coarse = 60  # cells to a side of the boxes counted
     boxes = posterior.weight.reshape(len(posterior.weight) // coarse, coarse, -1, coarse).sum(axis=(1, 3))
-    found = np.histogram2d(*draws.T, bins=(posterior.first[::coarse], posterior.second[::coarse]))[0]
+    found = np.histogram2d(*draws.T, bins=(posterior.edges[0][::coarse], posterior.edges[1][::coarse]))[0]
     common = size * boxes >= 5.0
     wanted = np.append(size * boxes[common], size * boxes[~common].sum())
     counts = np.append(found[common], found[~common].sum())

@@ -73,14 +73,14 @@ def _whole(cell: loop.Cell, known: dict[str, Any], most: int) -> Compared:
 def _single(cell: loop.Cell, known: dict[str, Any]) -> Compared:
     """Run the loop in blocks of one iteration; after each, put the chains where they were known to be.
 
-    What HMC carries is set to 0, so that it computes the gradient at the known position.
+    The sampler prepares anew each time, so that HMC computes the gradient at the known position.
     """
     total = int((known["iteration"] <= chains.WHOLE).sum())
-    job = loop.Loop([dataclasses.replace(cell, iterations=total)], [chains.SEED])
+    job = loop.Loop([loop.begin(dataclasses.replace(cell, iterations=total), chains.SEED)])
 
     def put_back(done: int, _: int) -> None:
         theta, no = known["theta"][:, done - 1].copy(), np.zeros(cell.chains, np.bool_)
-        job.state = State(theta, np.zeros((cell.chains, job.needs.carried)), no, no)
+        job.state, job.prepared = State(theta, np.zeros((cell.chains, 0)), no, no), False
 
     blocks_of_one = mock.patch.multiple(loop, FIRST_BLOCK=1, BLOCK_SECONDS=0.0)
     with blocks_of_one, threadpool_limits(1, user_api="blas"):

@@ -13,7 +13,8 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.__main__ import page as page_of_hyperparameters
 from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
-from dpmc.privacy import accountants
+from dpmc.data import release_files
+from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.runs import RunReleases
 from dpmc.studies.__main__ import study_schema, tables
@@ -69,7 +70,7 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    once, each = made.releases(20_000)
+    once, each = RunReleases.of(made, 20_000)
     if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
         assert named == "none, ε = ∞"
     else:
@@ -101,3 +102,36 @@ def test_every_part_of_a_chain_file_is_on_the_page() -> None:
     assert {*chain.attrs, *parts} - words == set()
     paths = {path for row in cells(text) for path in re.findall(r"`([^`]+/[^`]+)`", row[0])}
     assert paths == {f"{group.name}/{name}" for group in groups for name in group.data_vars}
+
+
+# Releases
+
+
+def test_the_page_has_every_part_that_a_release_may_contain() -> None:
+    text = (REFERENCE / "release.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([^`\n]+)`", text))
+    words |= {word.rpartition("/")[2] for word in words} | {"chain", "draw", "parameter"}
+    allowed = release_files.ALLOWED.values()
+    assert {part for group in allowed for part in (*group.variables, *group.attributes)} - words == set()
+    axes = {"chain", "draw", "parameter"}
+    paths = {path for row in cells(text) for path in re.findall(r"`([^` ]+/[^` ]+)`", row[0])}
+    assert paths == {
+        f"{path[1:]}/{name}"
+        for path, group in release_files.ALLOWED.items()
+        for name in group.variables.keys() - axes
+    }
+    keys = {word for row in cells(text) for word in re.findall(r"`(\w+)`", row[0])}
+    assert data_ledger.HEADER | (data_ledger.ENTRY - {"ledger"}) <= keys
+
+
+def test_the_tests_that_the_threat_model_names_exist() -> None:
+    text = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
+    files = re.findall(r"`(tests/[\w/]+\.py)`", text)
+    defined = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.M)
+    }
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert len(files) >= 3 and all((ROOT / file).is_file() for file in files)
+    assert len(named) > 3 and named <= defined, named - defined

@@ -11,6 +11,7 @@ import yaml
 from dpmc.cli.main import main
 from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
+from dpmc.privacy.runs import RunReleases
 from dpmc.studies import (
     Study,
     build_algorithm,
@@ -212,7 +213,7 @@ def serves(name: str, study: Study, cell: tuple[str, str, str]) -> bool:
         return False
     dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
     given = pinned_hyperparameters(study, model, method)
-    once, each = build_algorithm(study, method, given, dimension, epsilon, n).releases(n)
+    once, each = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n)
     presets = {study.method(method).accountant, *(["tight"] if study.epsilon_kind != "total" else [])}
     return name in {accountants.resolve(preset, once + each).name for preset in presets}
 

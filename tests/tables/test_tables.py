@@ -8,8 +8,8 @@ import yaml
 
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.reports.tables import check_names, markdown, write
-from dpmc.studies import Study, load_study
+from dpmc.reports.tables import ROWS, TABLES, check_names, markdown, write
+from dpmc.studies import Study, figures, load_study
 
 ROOT = Path(__file__).parents[2]
 THESIS = load_study(ROOT / "config" / "studies" / "thesis.yaml")
@@ -49,6 +49,10 @@ def test_the_models_are_those_of_the_thesis_with_the_study_s_number_of_rows(tmp_
     lines = (tmp_path / "models.md").read_text().splitlines()
     assert lines[0] == "# Models" and "| Model | d | n | n₀ | a | σ₀² |" in lines
     assert "| circle | 2 | 77 | – | 1e-05 | – |" in lines
+
+
+def test_each_table_has_a_name_rows_and_texts() -> None:
+    assert set(TABLES) == set(ROWS) == set(figures.TABLES)
 
 
 def test_another_format_is_refused() -> None:

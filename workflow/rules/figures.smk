@@ -51,7 +51,7 @@ rule table:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.plotting"),
-        note=lambda wildcards: paper_tables.module(wildcards.table).NOTE,
+        note=lambda wildcards: paper_tables.TABLES[wildcards.table]["note"],
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
 

@@ -15,7 +15,7 @@ import pandas as pd
 from dpmc.metrics.table import COLUMNS, read_metrics, read_table
 from dpmc.reports import claims
 from dpmc.reports.claims.table import RING, Table, ring_distance
-from dpmc.reports.plots.trajectory import trajectory
+from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml
 
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
@@ -23,14 +23,14 @@ claims.claims_of(study.name)  # raises for a study without claims, before tables
 model, method, epsilon, metric = RING
 rows = []
 if "trajectory" in study.figures:
-    distance = ring_distance(trajectory(study, model, problem_of(study, model, exact=True)))
+    distance = ring_distance(leapfrog_points(study, model, problem_of(study, model, exact=True)))
     rows.append((study.name, model, method, epsilon, "", metric, distance))
 for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
     tried = read_yaml(path)["tried"]
     if isinstance(tried, dict) and "mmd" in tried["medians"]:  # a text for a setting that is not tried
         cell = (path.parent.name, path.stem, tried["epsilon"])
         rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
-table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS])])
+table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})])
 ours = Table.of_study(study, table, read_table(budgets, ()))
 verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)

@@ -50,13 +50,9 @@ def figure_section(picture: Path, study: Study) -> Section:
 
 def table_section(name: str, study: Study) -> Section:
     """Return a table of the study with its note, as people read it if it has such a form."""
-    made, results = tables.module(name), Path("results")
-    if ".md" in tables.SUFFIXES[name]:
-        note, table = made.readable(study, results)
-    else:
-        note, table = made.NOTE, made.table(study, results)
+    title, (note, table) = tables.TABLES[name]["title"], tables.readable(name, study, Path("results"))
     above = f'<p class="note">{html.escape(note)} <a href="{name}.csv">{name}.csv</a></p>'
-    return (name, made.TITLE, above + html_table(table, f"{len(table)} rows" if len(table) > LONG else ""))
+    return (name, title, above + html_table(table, f"{len(table)} rows" if len(table) > LONG else ""))
 
 
 def comparison_section(table: pd.DataFrame, study: Study) -> Section:

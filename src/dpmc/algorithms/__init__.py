@@ -15,6 +15,7 @@ from dpmc.common.errors import DpmcError
 if TYPE_CHECKING:
     from dpmc.base import Algorithm
 
+# As text, so that a sampler and what it imports are loaded only when it is used.
 _CLASSES = {
     "rwmh": "dpmc.algorithms.rwmh:RWMH",
     "hmc": "dpmc.algorithms.hmc:HMC",

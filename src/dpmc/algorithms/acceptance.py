@@ -12,6 +12,7 @@ def metropolis(state: State, proposal: np.ndarray, log_ratio: np.ndarray, draws:
 
 def settle(state: State, proposal: np.ndarray, accepted: np.ndarray) -> State:
     """Move chains to their proposals (chains, d) where `accepted` (chains,) is true."""
+    # Chosen, not weighted: 0 times a proposal that has diverged would be NaN.
     theta = np.where(accepted[:, None], proposal, state.theta)
     return State(theta, state.carried, accepted, has_diverged(proposal))
 

@@ -9,10 +9,10 @@ import numpy as np
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import fraction, lengths, whole
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import Draws, Needs, PrivateData, State
+from dpmc.base import Draws, Needs, PrivateData, Releases, State
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
-from dpmc.privacy.events import BarkerRelease, Release
+from dpmc.privacy.events import BarkerRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ class DPBarker(RandomWalk):
         """Return what one iteration consumes; the uniform number is for the correction."""
         return Needs(normals=dimension, uniforms=1, words=self.batch_size)
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
-        return (), (BarkerRelease("batch log-ratio", self.batch_size, n),)
+    def releases(self, n: int) -> Releases:
+        return Releases(each=(BarkerRelease("batch log-ratio", self.batch_size, n),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.barker_log_ratio(theta, proposal, self.clip_factor)

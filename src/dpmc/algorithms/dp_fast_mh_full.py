@@ -7,8 +7,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
 from dpmc.algorithms.walks import PoissonWalk
-from dpmc.base import FastRule
-from dpmc.privacy.events import NonPrivateRelease, Release
+from dpmc.base import FastRule, Releases
+from dpmc.privacy.events import NonPrivateRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class DPFastMHFull(PoissonWalk):
         return FastRule(
             epsilon=self.epsilon,
             delta=self.delta,
-            batch_mean=1.0,
+            batch_mean=1.0,  # without effect: K = 0 leaves no minibatch
             most_rows=0,
             clip=self.public_clip,
             branch_on_mean=self.variant != "published",
@@ -65,15 +65,17 @@ class DPFastMHFull(PoissonWalk):
             return f"as implemented by its authors, with uniform noise{inverted}: no guarantee"
         return "as published, private on acceptance only: no guarantee"
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
-        """Return the events before the first iteration, and those of one iteration.
+    def releases(self, n: int) -> Releases:
+        """Return what an iteration releases.
 
         Variants without a guarantee declare a non-private release. Raises DpmcError if the calibration of
         Theorem 2 is not valid at these ε and δ.
         """
         if self.variant != "corrected":
-            return (), (NonPrivateRelease("acceptance test"),)
+            return Releases(each=(NonPrivateRelease("acceptance test"),))
         from dpmc.privacy.fast_mh import corrected_release  # loads accountants, which few samplers need
 
         rule = self.rule(n)
-        return (), (corrected_release("acceptance test", rule.epsilon, rule.delta, n, rule.most_rows),)
+        return Releases(
+            each=(corrected_release("acceptance test", rule.epsilon, rule.delta, n, rule.most_rows),)
+        )

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, flag, lengths, positive, whole
 from dpmc.algorithms.leapfrog import Hamiltonian
-from dpmc.base import Needs, PrivateData
-from dpmc.privacy.events import GaussianRelease, Release
+from dpmc.base import Needs, PrivateData, Releases
+from dpmc.privacy.events import GaussianRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,14 @@ class DPHMC(Hamiltonian):
         """Return what one iteration consumes: always noise for L + 1 gradients, used or not."""
         return replace(super().needs(dimension), noise_vectors=self.steps + 1)
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
+    def releases(self, n: int) -> Releases:
         root = np.sqrt(n)
+        # Clip bound and noise scale together, so the multiplier is the same wherever the chain goes.
         ratio = GaussianRelease("log-ratio", self.tau_l * root)
-        if self.reuse_gradients:
-            once = (GaussianRelease("gradient", self.tau_g * root),)
-            return once, (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps))
-        return (), (ratio, GaussianRelease("gradient", self.tau_g * root, self.steps + 1))
+        gradients = GaussianRelease("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)
+        # The gradient at θ_0; every later trajectory starts with one that was released before.
+        first = (GaussianRelease("gradient", self.tau_g * root),) if self.reuse_gradients else ()
+        return Releases(chain=first, each=(ratio, gradients))
 
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
         return private.gradient(theta, self.clip_g, self.tau_g, stage)

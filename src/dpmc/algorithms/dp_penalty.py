@@ -7,8 +7,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData
-from dpmc.privacy.events import GaussianRelease, Release
+from dpmc.base import PrivateData, Releases
+from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.fast_rule import multiplier
 
 
@@ -43,8 +43,9 @@ class DPPenalty(RandomWalk):
             check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
-        return (), (GaussianRelease("log-ratio", self.tau * np.sqrt(n)),)
+    def releases(self, n: int) -> Releases:
+        # The sensitivity varies with ‖θ − θ'‖, the multiplier does not: the noise grows with the clip bound.
+        return Releases(each=(GaussianRelease("log-ratio", self.tau * np.sqrt(n)),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.penalty_log_ratio(theta, proposal, self.clip, self.tau)
@@ -58,6 +59,7 @@ def exact_multiplier(epsilon: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while accountant.delta([GaussianRelease("log-ratio", high)], epsilon) > delta:
         low, high = high, 2.0 * high
+    # Down to neighbouring doubles, so that τ depends on no tolerance; `high` fits in every step.
     while low < 0.5 * (low + high) < high:
         middle = 0.5 * (low + high)
         fits = accountant.delta([GaussianRelease("log-ratio", middle)], epsilon) <= delta

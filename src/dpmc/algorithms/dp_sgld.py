@@ -35,6 +35,7 @@ class DPSGLD(Langevin):
 
     def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient with which the step's noise is N(0, h)."""
+        # s from: DRIFTS h times the noise sd 2nCs/b of the sum is √h.
         return self.batch_size / (2.0 * DRIFTS[self.drift] * self.clip * math.sqrt(self.step_size * n))
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

@@ -1,14 +1,15 @@
 """DP-SGNHT (Wang et al. 2015, Ding et al. 2014): noisy Hamiltonian steps on batches, with a thermostat."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import choice, positive
 from dpmc.algorithms.langevin import Langevin
-from dpmc.base import Draws, Model, Needs, PrivateData, State, has_diverged
+from dpmc.base import Draws, Model, PrivateData, State, has_diverged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +36,20 @@ class DPSGNHT(Langevin):
     def note(self) -> str:
         return "moves by the old momentum, as published" if self.order == "published" else ""
 
-    def needs(self, dimension: int) -> Needs:
-        """Return what one iteration consumes; momentum p and thermostat ξ are carried."""
-        return replace(super().needs(dimension), carried=dimension + 1)
-
-    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw p_0 ~ N(0, I) and append ξ_0 = A, (d + 1,)."""
-        return np.append(generator.standard_normal(dimension), self.diffusion)
+    def prepare(
+        self,
+        theta: np.ndarray,
+        model: Model,
+        private: PrivateData,
+        generators: Sequence[np.random.Generator],
+    ) -> np.ndarray:
+        """Draw p_0 ~ N(0, I) and append ξ_0 = A, (chains, d + 1)."""
+        momentum = [generator.standard_normal(theta.shape[1]) for generator in generators]
+        return np.column_stack([momentum, np.full(len(theta), self.diffusion)])
 
     def noise_multiplier(self, n: int) -> float:
         """Return the noise multiplier of the batch gradient with which h times its noise is N(0, 2hA)."""
+        # s from: h times the noise sd 2nCs/b of the sum is √(2hA).
         return self.batch_size * math.sqrt(2.0 * self.diffusion / (self.step_size * n)) / (2.0 * self.clip)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
 from dpmc.algorithms.leapfrog import Hamiltonian
-from dpmc.base import PrivateData
-from dpmc.privacy.events import NonPrivateRelease, Release
+from dpmc.base import PrivateData, Releases
+from dpmc.privacy.events import NonPrivateRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,10 @@ class HMC(Hamiltonian):
         as_coded = self.clip_distance == "as_coded"
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
-        """Return the events before the first iteration and of one iteration: exact answers, ε = ∞."""
-        once = (NonPrivateRelease("gradient"),)
-        return once, (NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps))
+    def releases(self, n: int) -> Releases:
+        """Return what is released: exact answers, ε = ∞."""
+        each = NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps)
+        return Releases(chain=(NonPrivateRelease("gradient"),), each=each)
 
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
         return private.exact_gradient(theta, self.clip_g)

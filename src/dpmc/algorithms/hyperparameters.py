@@ -56,6 +56,7 @@ def positive(
 def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
     """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
     words = "in (0, 1)" if below_one else "in (0, 1]"
+    # The largest double below 1: one comparison, <=, serves both intervals.
     most = np.nextafter(1.0, 0.0) if below_one else 1.0
     return _declared(Rule(meaning, words, lambda value: _number(value, most, words)), default)
 
@@ -65,6 +66,7 @@ def whole(meaning: str) -> Any:
 
     def check(value: object) -> int:
         number = real(value)
+        # What is not whole goes on unchanged: `count` shows it in its error.
         return count(int(number) if number.is_integer() else value)
 
     return _declared(Rule(meaning, "whole, at least 1", check))
@@ -141,6 +143,7 @@ def checked(
             raise wrong(key, f"unknown hyperparameter for this algorithm{words}")
     for key, field in known.items():
         rule: Rule = field.metadata["rule"]
+        # `when` names a field declared earlier and with a default, so `ready` has it.
         if rule.when and ready[rule.when[0]] != rule.when[1]:
             continue
         if key in left:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import positive, whole
-from dpmc.base import Algorithm, Model, Needs, PrivateData, State
-from dpmc.privacy.events import Release, SubsampledGaussianRelease
+from dpmc.base import Algorithm, Model, Needs, PrivateData, Releases, State
+from dpmc.privacy.events import SubsampledGaussianRelease
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +25,15 @@ class Langevin(Algorithm):
     def needs(self, dimension: int) -> Needs:
         return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1)
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
+    def releases(self, n: int) -> Releases:
         multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
-        return (), (
-            SubsampledGaussianRelease(
-                "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
-            ),
+        event = SubsampledGaussianRelease(
+            "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
         )
+        return Releases(each=(event,))
 
     def gradient(self, state: State, model: Model, private: PrivateData) -> np.ndarray:
         """Return ∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ)) + noise, (chains, d)."""
         gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
+        # Added after the mechanism: the prior is public and needs neither clipping nor noise.
         return gradient + model.log_prior_gradient(state.theta)

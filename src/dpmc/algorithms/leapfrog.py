@@ -5,6 +5,7 @@ q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,13 +39,20 @@ class Hamiltonian(Algorithm):
             normals=dimension,
             uniforms=int(self.jitter == "halton"),
             gradients=self.steps if self.reuse_gradients else self.steps + 1,
-            carried=dimension + 1 if self.reuse_gradients else 0,
             halton=self.jitter == "halton",
         )
 
-    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        """Return zeros (d + 1,): a gradient, and 0 to mark that it is not known yet; (0,) without reuse."""
-        return np.zeros(self.needs(dimension).carried)
+    def prepare(
+        self,
+        theta: np.ndarray,
+        model: Model,
+        private: PrivateData,
+        generators: Sequence[np.random.Generator],
+    ) -> np.ndarray:
+        """Return the gradients at the start points (chains, d); (chains, 0) without reuse."""
+        if not self.reuse_gradients:
+            return np.zeros((len(theta), 0))
+        return self.gradient(theta, 0, private) + model.log_prior_gradient(theta)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         def gradient_at(theta: np.ndarray, stage: int) -> np.ndarray:
@@ -52,8 +60,7 @@ class Hamiltonian(Algorithm):
 
         pace = draws.uniform if self.jitter == "halton" else 1.0  # u (chains, 1), or 1
         momentum = np.sqrt(self.mass) * draws.normal
-        known = self.reuse_gradients and state.carried[0, -1] == 1.0  # all chains are at the same iteration
-        first = state.carried[:, :-1] if known else gradient_at(state.theta, 0)
+        first = state.carried if self.reuse_gradients else gradient_at(state.theta, 0)
 
         half, proposal, gradient, q = 0.5 * self.step_size, state.theta, first, momentum / pace
         for stage in range(1, self.steps + 1):
@@ -63,15 +70,17 @@ class Hamiltonian(Algorithm):
             q = q + half * gradient
 
         log_ratio = self.log_ratio(state.theta, proposal, private)
+        # The momentum is not reversed: its energy is even, and the next iteration draws a new one.
         log_ratio = log_ratio + self.kinetic_energy(momentum) - self.kinetic_energy(q * pace)
         log_ratio = log_ratio + prior_ratio(model, state.theta, proposal)
         moved = metropolis(state, proposal, log_ratio, draws)
         if self.reuse_gradients:
             kept = np.where(moved.accepted[:, None], gradient, first)
-            moved = moved._replace(carried=np.column_stack([kept, np.ones(len(kept))]))
+            moved = moved._replace(carried=kept)
         return moved
 
     def kinetic_energy(self, momentum: np.ndarray) -> np.ndarray:
         """Return ½ pᵀM⁻¹p (chains,)."""
+        # Along the last axis, so that the order of additions does not depend on the number of chains.
         energy: np.ndarray = 0.5 * (momentum**2 / self.mass).sum(axis=1)
         return energy

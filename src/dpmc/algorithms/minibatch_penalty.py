@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData
-from dpmc.privacy.events import Release, SubsampledGaussianRelease
+from dpmc.base import PrivateData, Releases
+from dpmc.privacy.events import SubsampledGaussianRelease
 
 #: Sensitivity of half the batch variance in units of (1 − 1/b)(nTc/b)²: by Lemma 3.4, and the exact one.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
@@ -30,9 +30,9 @@ class MinibatchPenalty(RandomWalk):
         "sensitivity of half the batch's variance: Lemma 3.4 or exact", "thesis", "tight"
     )
 
-    def releases(self, n: int) -> tuple[tuple[Release, ...], tuple[Release, ...]]:
+    def releases(self, n: int) -> Releases:
         multiplier = float(np.sqrt(self.tau))
-        return (), (SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),)
+        return Releases(each=(SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         factor = VARIANCE_FACTORS[self.sensitivity]

@@ -1,6 +1,7 @@
 """Random walks: a proposal, the rows' log ratio, an acceptance test."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,10 +39,18 @@ class GuidedWalk(RandomWalk):
     """
 
     def needs(self, dimension: int) -> Needs:
-        return Needs(normals=1, uniforms=1, words=self.batch_size, carried=dimension)
+        return Needs(normals=1, uniforms=1, words=self.batch_size)
 
-    def first_carried(self, dimension: int, generator: np.random.Generator) -> np.ndarray:
-        return np.where(generator.random(dimension) < 0.5, -1.0, 1.0)
+    def prepare(
+        self,
+        theta: np.ndarray,
+        model: Model,
+        private: PrivateData,
+        generators: Sequence[np.random.Generator],
+    ) -> np.ndarray:
+        """Return random directions ±1, (chains, d)."""
+        uniform = np.array([generator.random(theta.shape[1]) for generator in generators])
+        return np.where(uniform < 0.5, -1.0, 1.0)
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         theta, d = state.theta, state.theta.shape[1]
@@ -71,11 +80,12 @@ class PoissonWalk(Algorithm):
         """Return the rule that chooses the test on n rows and its noise."""
 
     def needs(self, dimension: int) -> Needs:
-        return Needs(normals=dimension, words=1)
+        return Needs(normals=dimension, words=1)  # a key: kernels derive as many numbers as a minibatch needs
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         proposal = state.theta + self.proposal_sd * draws.normal
         ratio = prior_ratio(model, state.theta, proposal)
         rule = self.rule(private.n)
+        # Only the bit is released, so the mechanism makes the whole test and must be given the prior's part.
         accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
         return settle(state, proposal, accepted)

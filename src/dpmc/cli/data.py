@@ -23,6 +23,7 @@ def fetch(options: argparse.Namespace) -> None:
         print(sources.fetch(source), end="")
         return
     outputs.check(options)
+    # After the check of the output, so that no download is made in vain.
     checksums = sources.fetch(source)
     with files.replacing(options.output) as temporary:
         temporary.write_text(checksums)

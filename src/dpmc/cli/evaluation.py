@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dpmc.cli import outputs
 from dpmc.cli.given import write_table
-from dpmc.cli.outputs import Files
 from dpmc.common.errors import DpmcError
 from dpmc.studies import Study, load_study, problem_of
 
@@ -37,11 +36,10 @@ def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, and of its exact samples, as CSV."""
     from dpmc.metrics import cell
 
-    study = load_study(options.study)
-    outputs.check(options, _inputs(study, options))
+    study, files = _study_and_files(options)
     rows = []
-    if options.chains or not options.baselines:
-        chains, problem = _chains_and_problem(study, options)
+    if files or not options.baselines:
+        chains, problem = _chains_and_problem(study, files, options)
         rows += cell.metrics_of_cells(chains, problem)
     elif options.model is None:
         raise DpmcError("--model: needed with --baselines, if there are no chains")
@@ -56,37 +54,37 @@ def trace(options: argparse.Namespace) -> None:
     """Write metrics along the chains of the cells of one model as CSV."""
     from dpmc.metrics import traces
 
-    study = load_study(options.study)
-    outputs.check(options, _inputs(study, options))
-    write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, options)))
+    study, files = _study_and_files(options)
+    write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, files, options)))
 
 
-def _chains_and_problem(study: Study, options: argparse.Namespace) -> tuple[Iterator["Chains"], "Problem"]:
-    """Return the chains of `--chains`, read one by one, and the problem on which they ran.
+def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
+    """Return the study and the chain files; a folder with a cell stands for those of the study's seeds.
+
+    Raises DpmcError for an output that would overwrite one of them.
+    """
+    study, files = load_study(options.study), []
+    for name in options.chains:
+        files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]
+    outputs.check(options, [("--data", options.data), *(("--chains", file) for file in files)])
+    return study, files
+
+
+def _chains_and_problem(
+    study: Study, files: list[Path], options: argparse.Namespace
+) -> tuple[Iterator["Chains"], "Problem"]:
+    """Return the chains of the files, read one by one, and the problem on which they ran.
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
     """
     from dpmc.data import chain_files
 
-    if not options.chains:
+    if not files:
         raise DpmcError("--chains: at least one chain file is needed")
-    chains = map(chain_files.read_chain, _chain_files(study, options.chains))
+    chains = map(chain_files.read_chain, files)
     first = next(chains)
     dataset = first.attrs["dataset"]
     problem = problem_of(study, first.attrs["model"], options.data, exact=True)
     if problem.dataset != dataset:
         raise DpmcError(f"{options.data}: holds the data set {problem.dataset}, the chains ran on {dataset}")
     return itertools.chain([first], chains), problem
-
-
-def _inputs(study: Study, options: argparse.Namespace) -> Files:
-    """Return the files that `evaluate` and `trace` read, each with its option."""
-    return [("--data", options.data), *(("--chains", file) for file in _chain_files(study, options.chains))]
-
-
-def _chain_files(study: Study, names: list[Path]) -> list[Path]:
-    """Return the chain files; a folder holds one cell and stands for the files of the study's seeds."""
-    files: list[Path] = []
-    for name in names:
-        files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]
-    return files

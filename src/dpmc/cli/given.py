@@ -16,9 +16,10 @@ from dpmc.studies import Hyperparameters, Study, load_study, pinned_hyperparamet
 def study_as_asked(options: argparse.Namespace) -> Study:
     """Read the study; `--chains`, `--delta` and the like replace its own numbers."""
     study = load_study(options.study)
-    given = {"chains": options.chains, "delta": options.delta, "rows_per_person": options.rows_per_person}
+    rows = getattr(options, "rows_per_person", None)  # `dpmc release` protects rows
+    given = {"chains": options.chains, "delta": options.delta, "rows_per_person": rows}
     if person := getattr(options, "person", None):
-        if options.rows_per_person is None or options.data is None or not files.is_table(options.data):
+        if rows is None or options.data is None or not files.is_table(options.data):
             raise DpmcError("--person: needs --rows-per-person, and a table of rows as --data")
         given["person"] = person
     return dataclasses.replace(study, **{key: value for key, value in given.items() if value is not None})

@@ -15,7 +15,8 @@ from dpmc.common.files import replacing
 from dpmc.common.logs import on_standard_error
 
 LONGEST = 1000  #: characters of an error's line
-AT_ONCE = ("fetch", "budget", "init", "summary")  #: short commands, which do not report time and memory
+#: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
+AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release", "release")
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with on_standard_error():
             _execute(options, began)
     except BrokenPipeError:
-        return 141
+        return 141  # as a shell reports SIGPIPE: the reader of the output has left
     except (DpmcError, OSError, MemoryError) as error:
         if options.verbose:
             traceback.print_exception(error)
@@ -45,14 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("dpmc: interrupted", file=sys.stderr)
-        return 130
+        return 130  # as a shell reports SIGINT
     return 0
 
 
 def _execute(options: argparse.Namespace, began: float) -> None:
     """Run the command; report time and memory of this process and its children (benchmarks/ parses it)."""
     module = importlib.import_module(f"dpmc.cli.{COMMANDS[options.command].module}")
-    getattr(module, options.command)(options)
+    getattr(module, options.command.replace("-", "_"))(options)
     if options.command in AT_ONCE:
         return
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

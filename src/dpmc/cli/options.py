@@ -68,273 +68,281 @@ def flag(name: str, about: str) -> Option:
 class Command(NamedTuple):
     """A command of the command line."""
 
-    module: str  # of dpmc.cli; the function has the command's name
+    module: str  # of dpmc.cli; the function has the command's name, with _ for -
     purpose: str
     example: str
     options: tuple[Option, ...]
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(name: str, module: str, purpose: str, example: str, *options: Option) -> None:
+    """Declare a command, with --force if it writes a file."""
+    force = flag("--force", "overwrite files that exist, never inputs")
+    writes = "--output" in dict(options)
+    COMMANDS[name] = Command(module, purpose, example, (*options, *([force] if writes else [])))
 
 
 # Options that several commands have.
 STUDY = option("--study", "name in config/studies, or a file (default: thesis)", default="thesis")
 MODEL_HELP = "model of the study, or your own as module:Class"
 MODEL = option("--model", MODEL_HELP, required=True)
-METHOD = option("--method", "method of the study", required=True)
+CELL = (STUDY, MODEL, option("--method", "method of the study", required=True))
 DATA = path(
     "--data", "NetCDF written by dpmc data, or a table: .csv, .csv.gz, .parquet, .xlsx (default: generated)"
 )
 HYPERPARAMETERS = path(
     "--hyperparameters", "YAML file, or a file written by dpmc tune (default: the study's published ones)"
 )
-SHARED_CHAINS = option(
-    "--chains", "chains that share the budget of a seed (default: the study's)", type=chains, metavar="N"
-)
-DELTA = option("--delta", "delta of the budget (default: the study's rule)", type=number)
 ROWS_PER_PERSON = option(
     "--rows-per-person",
     "protect a person with at most M rows (default: 1)",
     type=argument(lambda text: count(whole(text), most=MOST_ROWS_PER_PERSON)),
     metavar="M",
 )
-CHAIN_FILES = path(
-    "--chains",
-    "chain files of one model, or folders with the chain files of a cell",
-    type=Path,
-    nargs="+",
-    default=[],
+BUDGET = (
+    option(
+        "--chains", "chains that share the budget of a seed (default: the study's)", type=chains, metavar="N"
+    ),
+    option("--delta", "delta of the budget (default: the study's rule)", type=number),
+)
+EVALUATED = (
+    STUDY,
+    option("--model", MODEL_HELP),
+    DATA,
+    option(
+        "--chains",
+        "chain files of one model, or folders with the chain files of a cell",
+        type=Path,
+        metavar="FILE",
+        nargs="+",
+        default=[],
+    ),
 )
 OUTPUT = path("--output", required=True)
 TABLE = path("--output", required=True, metavar="CSV")
-FORCE = flag("--force", "overwrite files that exist, never inputs")
-CELL = (STUDY, MODEL, METHOD)
 
-COMMANDS = {
-    "init": Command(
-        "project",
-        "write a small project of your own that runs: model, data, study, Snakefile",
-        "dpmc init my-project",
-        (
-            option("folder", "new or empty folder (default: this)", nargs="?", type=Path, default=Path()),
-            option("--seed", "seed of the simulated data (default: 1)", type=seed, default=1),
-        ),
+command(
+    "init",
+    "project",
+    "write a small project of your own that runs: model, data, study, Snakefile",
+    "dpmc init my-project",
+    option("folder", "new or empty folder (default: this)", nargs="?", type=Path, default=Path()),
+    option("--seed", "seed of the simulated data (default: 1)", type=seed, default=1),
+)
+command(
+    "fetch",
+    "data",
+    "find or download the files of image data, and check them",
+    "dpmc fetch fashion",
+    option("source", "fashion, digits or mnist (docs/explanation/data.md)"),
+    path("--output", "file for the checksums (default: printed)"),
+)
+command(
+    "data",
+    "data",
+    "make a model's data set, start points and exact reference draws",
+    "dpmc data --study thesis --model circle --output circle.nc",
+    STUDY,
+    MODEL,
+    option(
+        "--data",
+        "data set: published, tuning, fresh-<number> or pictures (docs/explanation/data.md)",
+        metavar="SET",
     ),
-    "fetch": Command(
-        "data",
-        "find or download the files of image data, and check them",
-        "dpmc fetch fashion",
-        (
-            option("source", "fashion, digits or mnist (docs/explanation/data.md)"),
-            path("--output", "file for the checksums (default: printed)"),
-        ),
+    path("--rows", "your own rows instead (.csv, .csv.gz, .parquet, .xlsx or NetCDF)"),
+    OUTPUT,
+)
+command(
+    "tune",
+    "tuning",
+    "try or search hyperparameters on tuning data; write them with their results",
+    "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
+    *CELL,
+    DATA,
+    OUTPUT,
+    option("--epsilon", "budget of a trial (default: the study's; needed to search for your own model)"),
+    flag("--search", "search for better hyperparameters (default: try the study's)"),
+    option("--trials", "number of settings to try (default: the study's)", type=positive, metavar="N"),
+    option("--seeds", "runs of a trial (default: the study's)", type=positive, metavar="N"),
+    path("--table", "CSV of the trials, from which an interrupted search is resumed"),
+    flag("--rows-are-public", "your own rows are public: tune on them"),
+    flag(
+        "--leak-private-rows-into-hyperparameters",
+        "tune on private rows; no epsilon covers what the hyperparameters reveal",
     ),
-    "data": Command(
-        "data",
-        "make a model's data set, start points and exact reference draws",
-        "dpmc data --study thesis --model circle --output circle.nc",
-        (
-            STUDY,
-            MODEL,
-            option(
-                "--data",
-                "data set: published, tuning, fresh-<number> or pictures (docs/explanation/data.md)",
-                metavar="SET",
-            ),
-            path("--rows", "your own rows instead (.csv, .csv.gz, .parquet, .xlsx or NetCDF)"),
-            OUTPUT,
-        ),
+)
+command(
+    "sample",
+    "sampling",
+    "run private chains",
+    "dpmc sample --study thesis --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
+    STUDY,
+    MODEL,
+    option("--method", "method of the study (default: from output names <method>/eps-<epsilon>/seed-<n>.nc)"),
+    option(
+        "--epsilon",
+        "total budget of a run, or epsilon per iteration, as in the study; inf for no privacy "
+        "(default: from output names eps-<epsilon>/seed-<n>.nc)",
+        nargs="+",
+        metavar="EPSILON",
     ),
-    "tune": Command(
-        "tuning",
-        "try or search hyperparameters on tuning data; write them with their results",
-        "dpmc tune --study thesis --model circle --method dp-hmc --output circle.yaml",
-        (
-            *CELL,
-            DATA,
-            OUTPUT,
-            option(
-                "--epsilon", "budget of a trial (default: the study's; needed to search for your own model)"
-            ),
-            flag("--search", "search for better hyperparameters (default: try the study's)"),
-            option(
-                "--trials", "number of settings to try (default: the study's)", type=positive, metavar="N"
-            ),
-            option("--seeds", "runs of a trial (default: the study's)", type=positive, metavar="N"),
-            path("--table", "CSV of the trials, from which an interrupted search is resumed"),
-            flag("--rows-are-public", "your own rows are public: tune on them"),
-            flag(
-                "--leak-private-rows-into-hyperparameters",
-                "tune on private rows; no epsilon covers what the hyperparameters reveal",
-            ),
-        ),
+    option(
+        "--seed",
+        "seeds; each spends the whole epsilon (default: from output names seed-<n>.nc)",
+        type=seed,
+        nargs="+",
+        metavar="SEED",
     ),
-    "sample": Command(
-        "sampling",
-        "run private chains",
-        "dpmc sample --study thesis --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
-        (
-            STUDY,
-            MODEL,
-            option(
-                "--method",
-                "method of the study (default: from output names <method>/eps-<epsilon>/seed-<n>.nc)",
-            ),
-            option(
-                "--epsilon",
-                "total budget of a run, or epsilon per iteration, as in the study; inf for no privacy "
-                "(default: from output names eps-<epsilon>/seed-<n>.nc)",
-                nargs="+",
-                metavar="EPSILON",
-            ),
-            option(
-                "--seed",
-                "seeds; each spends the whole epsilon (default: from output names seed-<n>.nc)",
-                type=seed,
-                nargs="+",
-                metavar="SEED",
-            ),
-            path(
-                "--output",
-                'one file per run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
-                required=True,
-                nargs="+",
-            ),
-            DATA,
-            HYPERPARAMETERS,
-            option(
-                "--iterations",
-                "iterations of each chain (default: all that the budget allows)",
-                type=positive,
-            ),
-            option("--thin", "keep every THIN-th draw", type=positive),
-            SHARED_CHAINS,
-            DELTA,
-            ROWS_PER_PERSON,
-            option(
-                "--person",
-                "column of --data that says whose a row is: rows of a person beyond M are dropped",
-                metavar="COLUMN",
-            ),
-            flag("--no-summary", "leave out the table at the end"),
-            path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
-            option(
-                "--checkpoint-seconds",
-                "seconds between checkpoints (default: 20)",
-                type=number,
-                default=20.0,
-            ),
-        ),
+    path(
+        "--output",
+        'one file per run, epsilon by epsilon, or a pattern with "{seed}" and "{epsilon}"',
+        required=True,
+        nargs="+",
     ),
-    "summary": Command(
-        "evaluation",
-        "print what chains spent, how well they mixed, and mean and interval of each parameter",
-        "dpmc summary chain.nc",
-        (
-            option("files", "chain files; those of one model, method and epsilon are joined", nargs="+"),
-            option(
-                "--level", "posterior probability of the interval (default: 0.9)", type=number, default=0.9
-            ),
-        ),
+    DATA,
+    HYPERPARAMETERS,
+    option("--iterations", "iterations of each chain (default: all that the budget allows)", type=positive),
+    option("--thin", "keep every THIN-th draw", type=positive),
+    *BUDGET,
+    ROWS_PER_PERSON,
+    option(
+        "--person",
+        "column of --data that says whose a row is: rows of a person beyond M are dropped",
+        metavar="COLUMN",
     ),
-    "evaluate": Command(
-        "evaluation",
-        "compute metrics of the chains of a model's cells, and of exact samples",
-        "dpmc evaluate --study thesis --model circle --chains chain.nc --output metrics.csv",
-        (
-            STUDY,
-            option("--model", MODEL_HELP),
-            DATA,
-            CHAIN_FILES,
-            flag("--baselines", "evaluate the exact samples of the data file, too"),
-            TABLE,
-        ),
+    flag("--no-summary", "leave out the table at the end"),
+    path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
+    option("--checkpoint-seconds", "seconds between checkpoints (default: 20)", type=number, default=20.0),
+)
+command(
+    "summary",
+    "evaluation",
+    "print what chains spent, how well they mixed, and mean and interval of each parameter",
+    "dpmc summary chain.nc",
+    option("files", "chain files; those of one model, method and epsilon are joined", nargs="+"),
+    option("--level", "posterior probability of the interval (default: 0.9)", type=number, default=0.9),
+)
+command(
+    "evaluate",
+    "evaluation",
+    "compute metrics of the chains of a model's cells, and of exact samples",
+    "dpmc evaluate --study thesis --model circle --chains chain.nc --output metrics.csv",
+    *EVALUATED,
+    flag("--baselines", "evaluate the exact samples of the data file, too"),
+    TABLE,
+)
+command(
+    "trace",
+    "evaluation",
+    "compute metrics along the chains of one model",
+    "dpmc trace --study dp-fast-mh --model mixture --chains chain.nc --output traces.csv",
+    *EVALUATED,
+    TABLE,
+)
+command(
+    "speed",
+    "sampling",
+    "measure seconds per iteration of a study's methods, one after another",
+    "dpmc speed --study dp-fast-mh --output speed.csv",
+    STUDY,
+    path(
+        "--data",
+        "NetCDF written by dpmc data, <model>/<set>.nc for each model (default: generated)",
+        default=[],
+        nargs="+",
     ),
-    "trace": Command(
-        "evaluation",
-        "compute metrics along the chains of one model",
-        "dpmc trace --study dp-fast-mh --model mixture --chains chain.nc --output traces.csv",
-        (STUDY, option("--model", MODEL_HELP), DATA, CHAIN_FILES, TABLE),
+    TABLE,
+)
+command(
+    "plot",
+    "plotting",
+    "draw a figure from a table of metrics",
+    "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv --output mmd-easy.pdf",
+    STUDY,
+    option("--figure", "name of the figure, or of a table", required=True),
+    path(
+        "--metrics",
+        "metrics of the models that a figure draws; tables and some figures need none",
+        default=[],
+        nargs="*",
+        metavar="CSV",
     ),
-    "speed": Command(
-        "sampling",
-        "measure seconds per iteration of a study's methods, one after another",
-        "dpmc speed --study dp-fast-mh --output speed.csv",
-        (
-            STUDY,
-            path(
-                "--data",
-                "NetCDF written by dpmc data, <model>/<set>.nc for each model (default: generated)",
-                default=[],
-                nargs="+",
-            ),
-            TABLE,
-        ),
+    option("--published", "published results (CSV files)", type=Path, default=shipped("data", "published")),
+    option(
+        "--results",
+        "results of all studies, for tables and figures that show chains (default: results)",
+        type=Path,
+        default=Path("results"),
+        metavar="FOLDER",
     ),
-    "plot": Command(
-        "plotting",
-        "draw a figure from a table of metrics",
-        "dpmc plot --study thesis --figure mmd-easy --metrics results/thesis/metrics.csv "
-        "--output mmd-easy.pdf",
-        (
-            STUDY,
-            option("--figure", "name of the figure, or of a table", required=True),
-            path(
-                "--metrics",
-                "metrics of the models that a figure draws; tables and some figures need none",
-                default=[],
-                nargs="*",
-                metavar="CSV",
-            ),
-            option(
-                "--published",
-                "published results (CSV files)",
-                type=Path,
-                default=shipped("data", "published"),
-            ),
-            option(
-                "--results",
-                "results of all studies, for tables and figures that show chains (default: results)",
-                type=Path,
-                default=Path("results"),
-                metavar="FOLDER",
-            ),
-            path("--output", required=True, nargs="+"),
-        ),
+    path("--output", required=True, nargs="+"),
+)
+command(
+    "budget",
+    "budgets",
+    "iterations that a budget allows, or the epsilon that iterations cost",
+    "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 --json",
+    *CELL,
+    option("--epsilon", "total budget: print the iterations it allows; or per iteration, as in the study"),
+    option("--iterations", "print the epsilon that these iterations cost", type=positive),
+    *BUDGET,
+    ROWS_PER_PERSON,
+    option("--n", "number of rows (default: the model's)", type=positive),
+    HYPERPARAMETERS,
+    flag("--json", "print a JSON object, accountant -> answer"),
+)
+command(
+    "budgets",
+    "budgets",
+    "write the iterations of all cells of a study, and the epsilon that they spend",
+    "dpmc budgets --study thesis --output budgets.csv",
+    STUDY,
+    path(
+        "--hyperparameters",
+        "files written by dpmc tune (default: the study's published hyperparameters)",
+        default=[],
+        nargs="+",
+        metavar="YAML",
     ),
-    "budget": Command(
-        "budgets",
-        "iterations that a budget allows, or the epsilon that iterations cost",
-        "dpmc budget --study thesis --model flat-banana-2d --method dp-penalty --epsilon 4 --json",
-        (
-            *CELL,
-            option(
-                "--epsilon",
-                "total budget: print the iterations it allows; or per iteration, as in the study",
-            ),
-            option("--iterations", "print the epsilon that these iterations cost", type=positive),
-            SHARED_CHAINS,
-            DELTA,
-            ROWS_PER_PERSON,
-            option("--n", "number of rows (default: the model's)", type=positive),
-            HYPERPARAMETERS,
-            flag("--json", "print a JSON object, accountant -> answer"),
-        ),
-    ),
-    "budgets": Command(
-        "budgets",
-        "write the iterations of all cells of a study, and the epsilon that they spend",
-        "dpmc budgets --study thesis --output budgets.csv",
-        (
-            STUDY,
-            path(
-                "--hyperparameters",
-                "files written by dpmc tune (default: the study's published hyperparameters)",
-                default=[],
-                nargs="+",
-                metavar="YAML",
-            ),
-            TABLE,
-        ),
-    ),
-}
+    TABLE,
+)
+command(
+    "ledger",
+    "ledger",
+    "create, show or verify the ledger of a data set, from which all releases of its rows are taken",
+    "dpmc ledger init people.ledger --epsilon 3 --delta 1e-6",
+    option("action", "init, show or verify", choices=("init", "show", "verify")),
+    option("file", "file of the ledger; keep one for each data set", type=file, metavar="LEDGER"),
+    option("--epsilon", "init: total of all releases", type=number),
+    option("--delta", "init: total of all releases", type=number),
+    option("--name", "init: your name of the data set (default: the file's)"),
+    path("--against", "verify: releases whose entries must be in the ledger", nargs="+"),
+)
+command(
+    "release",
+    "releasing",
+    "run private chains that may be published, paid from the ledger of their data set",
+    "dpmc release --study my.yaml --model people --method dp-penalty --epsilon 1 --data people.csv "
+    "--ledger people.ledger --output release.nc",
+    *CELL,
+    option("--epsilon", "total budget of all chains together", required=True),
+    path("--ledger", "file of the data set's ledger", required=True),
+    path("--output", "file to write; if OUTPUT.partial exists, it is continued", required=True),
+    path("--data", "private rows: .csv or .csv.gz with a line of names, or .parquet (default: the study's)"),
+    HYPERPARAMETERS,
+    option("--iterations", "iterations of each chain (default: all that the budget allows)", type=positive),
+    option("--thin", "keep every THIN-th draw", type=positive),
+    *BUDGET,
+)
+command(
+    "check-release",
+    "ledger",
+    "say what a release contains, and refuse it if that is more than may be published",
+    "dpmc check-release release.nc",
+    option("file", "file written by dpmc release", type=file, metavar="RELEASE"),
+)
 
 
 @functools.cache
@@ -357,8 +365,7 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"example: {command.example}",
             allow_abbrev=False,
         )
-        writes = "--output" in dict(command.options)
-        for option_name, keywords in (*command.options, *([FORCE] if writes else [])):
+        for option_name, keywords in command.options:
             subparser.add_argument(option_name, **keywords)
         output = subparser.add_mutually_exclusive_group()
         output.add_argument("--quiet", action="store_true", help="print only errors and warnings")

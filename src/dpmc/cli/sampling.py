@@ -50,12 +50,14 @@ def sample(options: argparse.Namespace) -> None:
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]
     cells = [cell for job in all_jobs for cell in job.cells]
+    # All cells before the first is sampled: an error must not come after a part of the budget is spent.
     for cell in cells:
         iterations = cell.allowed_iterations()
         cell.kept_every(iterations)  # raises if no draw would be kept
         # On public rows too few iterations are a result; a run without any spends nothing.
         if iterations and not datasets.is_public(problem.dataset):
             cell.require_enough()
+    # Before the first release, while it can still be stopped.
     _say_what_runs_cost(cells, len(asked[0].seeds))
     with jobs.alone(all_jobs):
         # All are there if another process made them while this one waited.
@@ -148,6 +150,7 @@ def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
     from dpmc.data import chain_files
     from dpmc.metrics import summary
 
+    # The status is that of the cell, so one seed's file is enough for it.
     cells = [[chain_files.read_chain(file) for file in cell[: 1 if quiet else None]] for cell in files]
     for about in (chains[0].attrs for chains in cells):
         if about["status"] != "ok":
@@ -200,6 +203,7 @@ def speed(options: argparse.Namespace) -> None:
             chosen[model, method] = epsilon
         chosen.setdefault((model, method), epsilon)
     rows = []
+    # `chosen` is in the order of the cells, model by model, so a model has one group.
     for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
         if model not in (files or study.models):
             continue

@@ -35,6 +35,7 @@ def tune(options: argparse.Namespace) -> None:
     table = options.table or options.output.with_suffix(".trials.csv")
     written = [("--output", options.output)]
     written += [("--table", table)] if options.search else []
+    # The table of an interrupted search exists and is continued.
     outputs.check(options, [("--data", options.data)], written, continued=["--table"])
     if options.search:
         result = _search(study, options, table)

@@ -44,6 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
     for name in os.listdir(path.parent):
         if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # left by a killed process
             path.with_name(name).unlink(missing_ok=True)
+    # In the same folder, since a rename replaces a file at once only within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -71,7 +72,7 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
             raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
 
 
-def lock(file: IO[str], waiting: str) -> None:
+def lock(file: IO[Any], waiting: str) -> None:
     """Lock an open file; log `waiting` and wait while another process holds the lock.
 
     Raises OSError if its file system has no locks.
@@ -79,10 +80,24 @@ def lock(file: IO[str], waiting: str) -> None:
     import fcntl  # POSIX only; the package can be imported elsewhere
 
     try:
+        # First without waiting, so that a wait can be announced.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         LOGGER.info("dpmc: %s", waiting)
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def sync(file: IO[Any], path: Path) -> None:
+    """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
+
+    Raises OSError if that fails.
+    """
+    os.fsync(file.fileno())
+    folder = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextmanager

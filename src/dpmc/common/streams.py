@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ def canonical_epsilon(epsilon: str | float) -> str:
         raise DpmcError(f"epsilon: {error}") from None
     if not value > 0:
         raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
+    # Without an exponent, so that a number has one text only.
     return "inf" if np.isinf(value) else np.format_float_positional(value, trim="-")
 
 
@@ -30,23 +30,15 @@ def stream(*names: str | int) -> np.random.Generator:
     Strings and integers differ, so `stream("a", 1)` is not `stream("a", "1")`.
     """
     digest = hashlib.sha256(json.dumps(names).encode()).digest()
+    # Two words of 64 bits, read in the same order on every machine.
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8")))
 
 
 def get_state(generator: np.random.Generator) -> str:
     """Return a generator's state as JSON, for a checkpoint."""
-
-    def plain(value: Any) -> Any:
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    state = generator.bit_generator.state
-    inner = {name: plain(value) for name, value in state["state"].items()}
-    return json.dumps({**{k: plain(v) for k, v in state.items()}, "state": inner})
+    return json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
 
 
 def set_state(generator: np.random.Generator, text: str) -> None:
     """Restore a generator's state from `get_state`."""
-    state = json.loads(text)
-    state["buffer"] = np.array(state["buffer"], dtype=np.uint64)
-    state["state"] = {k: np.array(v, dtype=np.uint64) for k, v in state["state"].items()}
-    generator.bit_generator.state = state
+    generator.bit_generator.state = json.loads(text)

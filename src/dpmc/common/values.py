@@ -23,8 +23,10 @@ MOST_CHAINS = 1000
 #: Largest number of rows of a person.
 MOST_ROWS_PER_PERSON = 10_000
 
+# Python reads at most 4300 digits.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
-_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+#: A number in plain digits; `float` would also accept 1_0, nan and the digits of other scripts.
+DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def whole(text: str) -> int:
@@ -40,11 +42,11 @@ def whole(text: str) -> int:
 def decimal(text: str) -> float:
     """Read a number such as 2, 0.5 or 1e-5, or inf.
 
-    Raises ValueError otherwise; `float` would accept `1_0`, the digits of other scripts, and 1e400 as inf.
+    Raises ValueError otherwise, also for 1e400, which `float` would read as inf.
     """
     if text.lstrip("+-") == "inf":
         return float(text)
-    if not _DECIMAL.fullmatch(text):
+    if not DECIMAL.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a number such as 2, 0.5 or 1e-5")
     number = float(text)
     if math.isinf(number):
@@ -136,6 +138,7 @@ def shown(value: object, most: int = 60) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**most:
         return f"a number of more than {most} digits"
     try:
+        # Cut before `repr`, which would be as long as the value.
         text = " ".join(repr(value[: most + 1] if isinstance(value, str | bytes) else value).split())
     except Exception:  # of a user's class
         text = f"a {type(value).__name__}"

@@ -73,6 +73,7 @@ def tree(chains: Chains) -> "xarray.DataTree":
     }
     clipped = {name: chains.counts[name] for name in CLIPPED}
     totals = {f"{name}_total": total for name, total in chains.totals.items()}
+    # Totals of clipped rows are functions of the rows like the counts, and go with them.
     private = {"releasable": 0} | {f"{name}_total": totals.pop(f"{name}_total") for name in CLIPPED}
     along = ("chain", "draw")
     root = {**chains.attrs, "schema": SCHEMA, "dpmc_version": __version__}
@@ -103,6 +104,7 @@ def write_chains(path: Path, chains: Chains) -> None:
     them would take longer than everything else.
     """
     content = tree(chains)
+    # Otherwise xarray would declare NaN to be a missing value.
     small = {"_FillValue": None}
     large = {**small, "zlib": True, "complevel": 1, "shuffle": True}
     encoding = {

@@ -74,6 +74,7 @@ def build(
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
         problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
+        # Again, now with the test rows.
         problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
@@ -111,11 +112,29 @@ def from_rows(
     return _problem(label, model_id, name, definition or models.definition(model_id), rows, starts, source)
 
 
+@one_blas_thread()
+def without_rows(
+    label: str,
+    model_id: str,
+    shape: tuple[int, int],
+    starts: int = 20,
+    definition: Definition | None = None,
+) -> Problem:
+    """Return the problem of private rows of this shape (n, columns), with zeros in their place.
+
+    For a release: whatever is read of it is public. Raises DpmcError if a row of the model has other columns.
+    """
+    definition = definition or models.definition(model_id)
+    problem = _unchecked(label, model_id, "release", definition, np.zeros(shape), starts)
+    problem.check("release", rows_are_zeros=True)
+    return problem
+
+
 def _generated_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     """Return published rows, or rows that are simulated for this data set."""
     model, theta = definition.model, definition.true_theta
     if dataset == "published" and isinstance(model, Banana):
-        return published.banana_rows(n, model.variance, theta, model.a)
+        return model.simulate(published.normals(threefry.key(published.BANANA_SEED)), np.array(theta), n)
     if dataset == "published" and isinstance(model, Circle):
         return published.circle_rows(n)
     if dataset == "published" and isinstance(model, Gaussian):
@@ -156,6 +175,15 @@ def _problem(
     source: str = "",
 ) -> Problem:
     """Return the problem of rows with start points (Section 5.2); of public rows also the exact posterior."""
+    problem = _unchecked(label, model_id, dataset, definition, rows, starts)
+    problem.check(source or f"data {dataset} of {label}")
+    return problem
+
+
+def _unchecked(
+    label: str, model_id: str, dataset: str, definition: Definition, rows: np.ndarray, starts: int
+) -> Problem:
+    """Return the problem of `_problem` without a check of its rows."""
     model, d = definition.model, len(definition.true_theta)
     true_theta = np.array(definition.true_theta)
     problem = Problem(
@@ -185,7 +213,6 @@ def _problem(
             draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
             public = array(draws, (REFERENCE_DRAWS, d), f"model: {model_id}: posterior: draws")
     problem.starts = _starts(model, names, public, true_theta, starts)
-    problem.check(source or f"data {dataset} of {label}")
     return problem
 
 
@@ -241,11 +268,8 @@ def _starts(
 def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
     """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
     if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
-        shape = (posterior.model.a, posterior.model.b, posterior.model.m)
-        return [
-            published.banana_posterior_draws(key, REFERENCE_DRAWS, posterior.mu, posterior.variance, *shape)
-            for key in published.posterior_keys("banana")
-        ]
+        keys = published.posterior_keys("banana")
+        return [posterior.draws(published.normals(key), REFERENCE_DRAWS) for key in keys]
     if problem.dataset == "published" and isinstance(posterior, GaussianPosterior):
         return [
             threefry.multivariate_normal(key, posterior.centre, posterior.spread, REFERENCE_DRAWS)

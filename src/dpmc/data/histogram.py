@@ -2,8 +2,8 @@
 
 A histogram has 100 edges per axis, equally spaced between the extremes of 200,000 exact draws, hence 99 bins.
 A bin's probability is its share of the draws on the grid; draws outside are dropped and counted. Empty bins
-have probability `FLOOR`. For a trace along a chain, compute `bin_indices` once, sum `numpy.bincount` over
-pieces, and use `symmetric_kl_of_counts`.
+have probability `FLOOR`. For a trace along a chain, sum `bin_counts` over pieces, and use
+`symmetric_kl_of_counts`.
 """
 
 import numpy as np
@@ -24,27 +24,13 @@ def equal_edges(draws: np.ndarray, number: int = EDGES) -> np.ndarray:
     return np.linspace(draws.min(axis=0), draws.max(axis=0), number, axis=1)
 
 
-def bin_indices(draws: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the flat bin number of each of the draws (k, d) on the grid of edges (d, e); −1 outside it.
-
-    Bins are numbered with the last axis fastest, from 0 to (e−1)^d − 1. A bin includes its lower edge, the
-    last bin of an axis both edges. NaN is outside.
-    """
-    bins = edges.shape[1] - 1
-    numbers, inside = np.zeros(len(draws), dtype=np.int64), np.ones(len(draws), dtype=bool)
-    for values, axis in zip(draws.T, edges, strict=True):
-        inside &= (values >= axis[0]) & (values <= axis[-1])
-        numbers = numbers * bins + np.minimum(np.searchsorted(axis, values, side="right") - 1, bins - 1)
-    return np.where(inside, numbers, -1)
-
-
 def bin_counts(draws: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return how many of the draws (k, d) fall into each bin, (e−1, …, e−1), and how many outside."""
-    dimension, bins = len(edges), edges.shape[1] - 1
-    numbers = bin_indices(draws, edges)
-    kept = numbers[numbers >= 0]
-    counts = np.bincount(kept, minlength=bins**dimension).reshape((bins,) * dimension)
-    return counts, len(draws) - len(kept)
+    """Return how many of the draws (k, d) fall into each bin, (e−1, …, e−1), and how many outside.
+
+    `edges` is (d, e). A bin includes its lower edge, the last bin of an axis both edges. NaN is outside.
+    """
+    counts = np.histogramdd(draws, list(edges))[0].astype(np.int64)
+    return counts, len(draws) - int(counts.sum())
 
 
 def symmetric_kl_of_counts(counts: np.ndarray, truth: np.ndarray) -> float:

@@ -40,6 +40,7 @@ def parse(raw: bytes, source: str) -> Bytes:
     start = 4 + 4 * raw[3]
     if len(raw) < start:
         raise DpmcError(f"{source}: is cut off: {len(raw)} bytes do not hold its header of {start}")
+    # Python's whole numbers: the product of a damaged header could overflow NumPy's.
     shape = tuple(np.frombuffer(raw, ">u4", raw[3], 4).tolist())
     wanted = start + math.prod(shape)
     if len(raw) != wanted:

@@ -74,6 +74,7 @@ def build(wanted: ImageSet) -> tuple[Floats, Floats]:
         chosen = np.isin(labels, wanted.classes)
         x = (pictures[chosen] / LARGEST_PIXEL - centre) @ components
         norms = np.linalg.norm(x, axis=1, keepdims=True)
+        # Shorter rows are multiplied by 1.
         x *= wanted.norm / np.maximum(norms, wanted.norm)
         return np.column_stack([labels[chosen] == wanted.classes[1], x])
 
@@ -107,6 +108,7 @@ def principal_components(pictures: idx.Bytes, number: int) -> tuple[Floats, Floa
     mean = total / n
     covariance = (products / n - np.outer(mean, mean)) / LARGEST_PIXEL**2
     _, vectors = scipy.linalg.eigh(covariance, subset_by_index=(p - number, p - 1))
+    # `eigh` returns eigenvalues in ascending order.
     vectors = vectors[:, ::-1]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(number)]
     return mean / LARGEST_PIXEL, vectors * np.sign(largest)

@@ -12,7 +12,7 @@ from dpmc import evaluators, models
 from dpmc.base import Model, SimulatingModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import array, real, shown
+from dpmc.common.values import array, shown
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
 from dpmc.models.fingerprint import digest, fingerprint
@@ -107,8 +107,11 @@ class Problem:
             optional["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
         return ARRAYS | optional
 
-    def check(self, source: str) -> None:
-        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
+    def check(self, source: str, rows_are_zeros: bool = False) -> None:
+        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite.
+
+        `rows_are_zeros`: the rows are those of a release, which the model's `check_rows` does not get.
+        """
         model, d, own_model = self.model, self.dimension, ":" in self.model_id
         sizes: dict[str, int | None] = {"parameter": d, "parameter_": d}
         sizes |= {f"bin_{axis}": self.histogram_edges.shape[-1] - 1 for axis in range(d)}
@@ -122,6 +125,7 @@ class Problem:
         if own_model:
             columns = getattr(model, "columns", None)
         else:
+            # One simulated row tells how many columns the model's rows have.
             columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
         if columns not in (None, self.rows.shape[1]):
             raise DpmcError(
@@ -135,7 +139,7 @@ class Problem:
             )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
-        if hasattr(model, "check_rows"):
+        if hasattr(model, "check_rows") and not rows_are_zeros:
             with without_warnings():
                 model.check_rows(self.rows)
         for index, start in enumerate(self.starts if own_model else ()):
@@ -180,14 +184,12 @@ def read_problem(path: str | Path) -> Problem:
         names = [*ARRAYS, *(name for name in OPTIONAL if name in file.variables)]
         arrays = {name: files.values_of(file, name).astype(float, copy=False) for name in names}
         label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
-        temperature, caveat = file.attrs["temperature"], file.attrs.get("caveat", "")
-    for text in (label, model_id, dataset, caveat):
-        if not isinstance(text, str) or (not text and text is not caveat):
-            raise DpmcError(f"{path}: label, model, dataset, caveat: {shown(text)} must be a text")
-    try:
-        temperature = real(temperature)
-    except ValueError as error:
-        raise DpmcError(f"{path}: temperature: {error}") from None
+        temperature = float(array(file.attrs["temperature"], (), f"{path}: temperature"))
+        caveat = file.attrs.get("caveat", "")
+    named = {"label": label, "model": model_id, "dataset": dataset, "caveat": caveat}
+    for name, text in named.items():
+        if not isinstance(text, str) or (not text and name != "caveat"):
+            raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
     model = models.definition(model_id).model
     problem = Problem(label, model_id, dataset, model, temperature=temperature, caveat=caveat, **arrays)
     problem.check(str(path))

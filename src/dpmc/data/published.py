@@ -10,6 +10,9 @@ All arrays are float64; n rows, d parameters. Quantities that depend on the rows
 parameters, the spread of its draws) are computed by the models and passed in.
 """
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,35 +31,24 @@ GAUSSIAN_SEEDS = {"correlated-gauss": 46283648, "paper-gauss": 4627290}
 REFERENCE_SEEDS = {"banana": 56437, "gaussian": 434927}
 
 
-def banana_rows(n: int, sigma2: npt.ArrayLike, true_theta: npt.ArrayLike, a: float) -> Floats:
-    """Return the thesis's banana rows (n, d) (Section 5.1), or with a = 0 its uncorrelated Gaussian's.
+def normals(key: Key) -> Any:
+    """Return normal numbers in place of a random generator, for `simulate` and `draws` of a banana.
 
-    x_1 ~ N(θ_1, σ²_1), x_2 ~ N(θ_2 + a θ_1², σ²_2) and x_i ~ N(θ_i, σ²_i) for the rest (Theorem 5.2 with
-    b = m = 0), where `sigma2` and `true_theta` are (d,), d ≥ 2. Rows for another n or d are different
-    numbers, not a subset.
+    It only has `standard_normal((n, d))`, d ≥ 2: one key for each of columns 1 and 2, one for the rest.
+    Numbers for another n or d are different ones, not a subset.
     """
-    location = np.array(true_theta, dtype=float)  # a copy: θ is the caller's
-    location[1] += a * location[0] ** 2
-    return _by_blocks(threefry.key(BANANA_SEED), n, location, np.sqrt(sigma2))
+
+    def standard_normal(shape: tuple[int, int]) -> Floats:
+        widths = zip(threefry.split(key, 3), (1, 1, shape[1] - 2), strict=True)
+        return np.concatenate([threefry.normal(each, (shape[0], width)) for each, width in widths], axis=1)
+
+    return SimpleNamespace(standard_normal=standard_normal)
 
 
 def circle_rows(n: int) -> Floats:
     """Return the thesis's circle rows (n, 1), r ~ N(3, 1) (Section 5.1); the thesis has 100,000."""
     # The first key of the split is not used.
     return threefry.normal(threefry.split(threefry.key(CIRCLE_SEED))[1], (n, 1)) + 3.0
-
-
-def banana_posterior_draws(
-    key: Key, size: int, mu: npt.ArrayLike, variance: npt.ArrayLike, a: float, b: float = 0.0, m: float = 0.0
-) -> Floats:
-    """Draw (size, d) from Ban(mu, diag(variance), a, b, m), the exact banana posterior (Theorem 5.2).
-
-    With z ~ N(mu, diag(variance)): θ_1 = z_1, θ_2 = z_2 − a (z_1 − m)² − b and θ_i = z_i for the rest. `mu`
-    and `variance` are (d,), d ≥ 2; the thesis draws 1,000.
-    """
-    draws = _by_blocks(key, size, np.asarray(mu), np.sqrt(variance))
-    draws[:, 1] -= a * (draws[:, 0] - m) ** 2 + b
-    return draws
 
 
 def posterior_keys(family: str) -> list[Key]:
@@ -81,13 +73,3 @@ def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
     centre = np.asarray(true_theta, dtype=float)
     steps = [threefry.normal(threefry.key(START_SEED + i), centre.size) for i in range(chains)]
     return centre + scale * np.array(steps).reshape(chains, centre.size)
-
-
-def _by_blocks(key: Key, n: int, location: Floats, deviation: Floats) -> Floats:
-    """Draw (n, d) independent normals: one key for each of columns 1 and 2, one for the rest."""
-    keys, widths = threefry.split(key, 3), (1, 1, location.size - 2)
-    blocks = [threefry.normal(*block) for block in zip(keys, ((n, width) for width in widths), strict=True)]
-    rows = np.concatenate(blocks, axis=1)
-    rows *= deviation
-    rows += location
-    return rows

@@ -119,6 +119,7 @@ def _find(wanted: Source, root: Path) -> None:
     if wanted.archive:
         reasons.append(f"there is no {archive}")
         folder.mkdir(parents=True, exist_ok=True)
+        # No input: a client that asks a question would wait until the time limit.
         quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import DECIMAL, shown
 from dpmc.models.columns import MISSING, Coding, translated
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ class Persons(NamedTuple):
 
     column: str
     most: int
-
-
-#: Numbers of a CSV file; `float` would also accept 1_0, nan and the digits of other scripts.
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def read_rows(
@@ -63,7 +59,7 @@ def read_rows(
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
-        source = _table_of(source, where)
+        source = table_of(source, where)
     elif kind != "pandas":
         if np.ma.isMaskedArray(source):
             source = np.ma.filled(source.astype(float), np.nan)
@@ -88,7 +84,7 @@ class Reading(NamedTuple):
         """Return the table, columns numbered, without rows beyond the first of each person."""
         if self.persons is None:
             return table
-        (place,) = _chosen(names, table.shape[1], [self.persons.column], where) if names else (None,)
+        (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
         if place is None:
             raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
         whose = table.iloc[:, place]
@@ -121,7 +117,7 @@ def _read_file(path: Path, how: Reading) -> np.ndarray:
         raise DpmcError(f"{path}: {reason}") from None
 
 
-def _table_of(data: Any, where: str) -> Any:
+def table_of(data: Any, where: str) -> Any:
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
@@ -137,7 +133,7 @@ def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
     names = list(map(str, table.columns)) if named else []
-    chosen = _chosen(names, table.shape[1], how.columns, where)
+    chosen = chosen_columns(names, table.shape[1], how.columns, where)
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     table = how.kept(table.reset_index(drop=True), names, where)
@@ -184,6 +180,7 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
         raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns") from None
     except pandas.errors.ParserError as error:
         raise DpmcError(f"{path}: is not CSV ({' '.join(str(error).split())})") from None
+    # Only quotes can hide a line break.
     if '"' in text:
         broken = table.apply(lambda column: column.str.contains(r"[\r\n]")).any(axis=1)
         if broken.any():
@@ -194,7 +191,7 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
     header = first if _is_header(first, path) else []
-    places = _chosen(header, width, how.columns, str(path))
+    places = chosen_columns(header, width, how.columns, str(path))
     chosen = list(places)
     table = how.kept(table.iloc[1 if header else 0 :], header, str(path)).iloc[:, chosen]
     if table.empty:
@@ -205,7 +202,7 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
             [translated(table.iloc[:, i], name, how.coding, str(path)).astype(str)
              for i, name in enumerate(places.values())], axis=1)  # fmt: skip
         table.index -= 1
-    numbers = table.apply(lambda column: column.str.fullmatch(NUMBER))
+    numbers = table.apply(lambda column: column.str.fullmatch(DECIMAL))
     rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
@@ -220,7 +217,9 @@ def _is_header(items: list[str], path: Path) -> bool:
     Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
     a missing value: it may be the value of the first row.
     """
-    numbers = [NUMBER.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items]
+    numbers = [
+        DECIMAL.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items
+    ]
     if "" in items and any(items) and not any(numbers):
         raise DpmcError(
             f"{path}: line 1: column {items.index('') + 1} has no name; if it only numbers the rows, "
@@ -237,7 +236,7 @@ def _is_header(items: list[str], path: Path) -> bool:
     return all(item and not number for item, number in zip(items, numbers, strict=True))
 
 
-def _chosen(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
+def chosen_columns(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
     """Return the indices of the requested columns, each with its name, or its number as text."""
     if not names:
         if columns is not None and len(columns) != width:

@@ -65,10 +65,12 @@ class AffineEvaluator(StatisticsEvaluator):
         centre = np.median(rows, axis=0)
         scale = layout.spread(rows, centre)
         distance = layout.scaled_distances(rows, centre, scale)
+        # Stable: rows at equal distances keep their order, whatever sorting algorithm NumPy chooses.
         order = np.argsort(distance, kind="stable")
         starts = np.arange(0, len(rows), kernels.BLOCK)
         far = np.maximum.reduceat(distance[order], starts)
         sums = np.zeros((len(starts) + 1, rows.shape[1]))
+        # Less the centre, so that sums of unclipped rows stay small and keep their digits.
         np.cumsum(np.add.reduceat(rows[order] - centre, starts, axis=0), axis=0, out=sums[1:])
         return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
 
@@ -76,6 +78,7 @@ class AffineEvaluator(StatisticsEvaluator):
         alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
+            # For the chains that the kernel leaves out, the count is −1.
             sums, counts = kernels.sorted_ratio_sums(*self._sorted, alpha, gamma, bound)
             left = counts < 0
         else:
@@ -115,6 +118,8 @@ class AffineEvaluator(StatisticsEvaluator):
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             limit = (bound - offset) / reach
+        # NaN is not trusted, and −1 is before all distances: every block is read. The margin is for rounding,
+        # because an unread row must be surely unclipped.
         trusted = (largest <= kernels.WELL_CONDITIONED * bound) & (limit > 0.0)
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
@@ -177,6 +182,7 @@ def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     basis, triangular = np.zeros(matrix.shape), np.zeros((len(matrix), 3, 3))
     for j in range(3):
         rest = matrix[:, :, j].copy()
+        # The second pass removes what rounding left over in the first.
         for _ in range(2):
             for i in range(j):
                 part = (basis[:, :, i] * rest).sum(axis=1)
@@ -200,6 +206,7 @@ def _largest_singular_value(linear: np.ndarray) -> np.ndarray:
     image = products.sum(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(2):
+            # The theorem needs weights above 0.
             weights = np.maximum(image / image.max(axis=1, keepdims=True), 1e-6)
             image = (products * weights[:, None, :]).sum(axis=2)
         largest: np.ndarray = np.sqrt((image / weights).max(axis=1))

@@ -3,9 +3,11 @@
 Every sensitivity bound needs one value for each row. So shapes are checked at every call.
 """
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import numpy as np
 
@@ -25,6 +27,28 @@ def without_warnings() -> Iterator[None]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Show no warning, and drop what is printed or logged, also by compiled code: it may depend on rows."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(number, os.dup(number)) for number in (1, 2)]
+    try:
+        with (
+            open(os.devnull, "w") as nowhere,
+            redirect_stdout(nowhere),
+            redirect_stderr(nowhere),
+            without_warnings(),
+        ):
+            for number, _ in kept:
+                os.dup2(nowhere.fileno(), number)
+            yield
+    finally:
+        for number, copy in kept:
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def real_array(result: object, shape: tuple[int, ...], where: str) -> np.ndarray:

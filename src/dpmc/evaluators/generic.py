@@ -24,6 +24,7 @@ class Evaluator:
     """
 
     name = "generic"  # for provenance
+    has_integer_sums = False  # floats, in the model's own unit; integers: `evaluators/lattice.py`
 
     def __init__(self, model: Model, rows: np.ndarray) -> None:
         self._model = model
@@ -45,6 +46,23 @@ class Evaluator:
 
     def _gradients(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
+
+    def unit_of_ratios(self, bound: np.ndarray) -> float | np.ndarray:
+        """Return the unit in which sums of log ratios clipped to ±bound (chains,) count: 1, or (chains,)."""
+        return 1.0
+
+    def unit_of_gradients(self, bound: float) -> float:
+        """Return the unit in which sums of gradients clipped to norm `bound` count."""
+        return 1.0
+
+    def exact_estimate(
+        self, total: np.ndarray, squares: np.ndarray, scale: float, size: int, bound: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return scale Σr − ½ scale² Σ(r − mean)², its unit, and what rounding adds to it (chains,).
+
+        For integer sums over batches of `size` rows; of floats mechanisms compute it themselves.
+        """
+        raise NotImplementedError
 
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
@@ -128,6 +146,7 @@ def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
     """
     norm = np.sqrt((gradient**2).sum(axis=1))
     inside = norm <= bound
+    # A divisor of 1 where nothing is clipped, since the norm may be 0 there.
     scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))
     usable = np.isfinite(norm)[:, None]
     total = np.where(usable, gradient * scale[:, None], 0.0).sum(axis=0)

@@ -124,6 +124,7 @@ def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
     if alpha < 0.0:
         sign, alpha, gamma = -1.0, -alpha, -gamma
     low, high, left = 0, 0, n
+    # Both searches take the same number of steps, so one loop makes them.
     while left > 0:
         half = (left + 1) // 2
         if alpha * ordered[q, low + half - 1] + gamma < -bound:
@@ -177,6 +178,7 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
             ends = (a * low[s] + g, a * high[s] + g)
             least, most = min(ends[0], ends[1]), max(ends[0], ends[1])
             reach = abs(a) * max(abs(low[s]), abs(high[s])) + abs(b * middle) + abs(g)
+            # `not <=` rather than `>`, so that NaN is read row by row, too.
             if not reach <= WELL_CONDITIONED * limit:
                 part, beyond = read_ratios(strips, s, 0, size, alpha[c], gamma[c], limit)
                 total += sign * part
@@ -325,6 +327,7 @@ def unclipped_range(strips, s, size, ends, middle, r, bound):
         least, most = max(least, (-b - root) / a), min(most, (-b + root) / a)
     first = first_at_least(strips, s, size, 1.0, least)
     end = first_above(strips, s, size, 1.0, most)
+    # The roots are rounded; the rows at both ends decide.
     while first < end and not within(ends, strips[s, 1, first], r, bound):
         first += 1
     while first < end and not within(ends, strips[s, 1, end - 1], r, bound):
@@ -374,6 +377,7 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     start = np.full(tiles, blocks.shape[0])
     for c in range(chains):
         slopes[c // TILE, c % TILE] = alpha[c]
+        # A tile is multiplied from the first block that one of its chains reads.
         start[c // TILE] = min(start[c // TILE], first[c])
     for b in range(first.min(), blocks.shape[0]):
         rows = min(BLOCK, n - b * BLOCK)
@@ -441,6 +445,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
+                        # Chosen, not multiplied: 0 times a value that is not finite would be NaN.
                         usable = factors[j] > 0.0
                         one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
                         two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
@@ -519,6 +524,7 @@ def draw_batches(words, n):
                 pick = last  # no earlier step could take it
             taken[pick] = True
             chosen[c, q] = pick
+        # Only what was taken: clearing all n for each chain would cost more than the batch.
         for q in range(b):
             taken[chosen[c, q]] = False
     return chosen
@@ -575,6 +581,7 @@ def clipped_moments(ratios, bound):
             total += kept
             counts[c] += kept != ratios[c, j]
         mean = total / b
+        # A second pass: Σ r² − b mean² would cancel, and could become negative.
         for j in range(b):
             square += (clip(ratios[c, j], bound[c]) - mean) ** 2
         sums[c], squares[c] = total, square
@@ -708,6 +715,7 @@ def add_softplus_change(old, new, sign, out):
         twice = 2.0 * (after - before) / (2.0 + (after + before))
         v = 0.25 * twice * twice
         w = v * v
+        # Two terms at a time (Estrin): fewer products wait for the one before than by Horner's rule.
         tail = ARTANH[8] + v * ARTANH[9]
         tail = (ARTANH[6] + v * ARTANH[7]) + w * tail
         tail = (ARTANH[4] + v * ARTANH[5]) + w * tail
@@ -759,6 +767,7 @@ def poisson_counts(words, mean, most):
         time = 0.0
         while counts[c] < most:
             time -= math.log(uniform(words[c], ARRIVALS + counts[c]))
+            # Ends for NaN, too.
             if not time <= mean[c]:
                 break
             counts[c] += 1

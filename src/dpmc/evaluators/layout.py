@@ -10,6 +10,7 @@ def blocks(statistics: np.ndarray) -> np.ndarray:
     n, k = statistics.shape
     padded = np.zeros((-(-n // BLOCK) * BLOCK, k))
     padded[:n] = statistics
+    # Rows along the last axis: a kernel's inner loop over rows then reads neighbouring numbers.
     return np.ascontiguousarray(padded.reshape(-1, BLOCK, k).transpose(0, 2, 1))
 
 
@@ -31,6 +32,7 @@ def scaled_distances(statistics: np.ndarray, centre: np.ndarray, scale: np.ndarr
     """Return ‖(t − centre)/scale‖ of each row (n,); infinite if it overflows."""
     squares = np.zeros(len(statistics))
     with np.errstate(over="ignore"):
+        # Column by column, which needs no intermediate array (n, k).
         for t, c, s in zip(statistics.T, centre, scale, strict=True):
             squares += ((t - c) / s) ** 2
     return np.sqrt(squares)

@@ -106,7 +106,7 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
                 f"metrics: draws of seed {seed} have dimension {chain.draws.shape[-1]}, "
                 f"the data file's reference draws have {dimension}"
             )
-        names = [str(chain.attrs[key]) for key in CELL_KEYS[:4]]
+        names = [str(chain.attrs.get(key, "")) for key in CELL_KEYS[:4]]  # a trial has no study
         rows += _rows(names, seed, *_seed_metrics(chain, problem))
     return rows
 
@@ -167,7 +167,7 @@ def _rows(
     return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
-def _kept(chain: Chains) -> np.ndarray:
+def second_half_of(chain: Chains) -> np.ndarray:
     """Return a run's kept draws per chain, (chains, kept, d)."""
     return second_half(chain.draws, int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1)))
 
@@ -175,7 +175,7 @@ def _kept(chain: Chains) -> np.ndarray:
 def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], list[str]]:
     """Return one seed's values by metric, and the reasons for missing ones."""
     attrs, iterations = chain.attrs, int(chain.attrs["iterations"])
-    kept = _kept(chain)
+    kept = second_half_of(chain)
     pooled = kept.reshape(-1, kept.shape[-1])
     values: dict[str, float] = {"iterations": iterations, "kept_draws": len(pooled)}
     reasons = [] if attrs["status"] == "ok" else [str(attrs["status"])]
@@ -239,6 +239,7 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
         if "rows_used" in total and name == "ratio":
             rows = total["rows_used"]
         if evaluations:
+            # No row is used if every proposal was rejected without looking at one.
             values[f"{name}_clip_fraction"] = total[f"{name}_clipped"] / rows if rows else 0.0
     if "rows_used" in total:
         values["rows_per_iteration"] = total["rows_used"] / proposals
@@ -253,7 +254,7 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
 
 def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
     """Return the convergence diagnostics over all chains of all seeds, or the reason for none."""
-    kept = [half for chain in chains for half in _kept(chain)]
+    kept = [half for chain in chains for half in second_half_of(chain)]
     # Chains of a cell have the same budget and length; otherwise the shortest length is used.
     length = min(len(half) for half in kept)
     try:

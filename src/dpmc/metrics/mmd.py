@@ -37,6 +37,7 @@ def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
 
     A draw equal to the previous one adds to its weight.
     """
+    # A chain stays where it is after a rejection, so its repeats are neighbours: no search is needed.
     new = np.ones(len(draws), bool)
     new[1:] = (draws[1:] != draws[:-1]).any(axis=1)
     starts = np.flatnonzero(new)
@@ -49,13 +50,9 @@ def _mean_within(sample: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float
     """Return the mean of exp(scale ||x_i - x_j||^2) over the pairs i != j of draws."""
     rows, columns, weights = sample
     count, repeats = float(weights.sum()), float(np.sum(weights * (weights - 1.0)))  # of distance 0
+    # Each pair once (j > i), which is half the work; the sum below doubles it.
     pairs = float(pair_sum(rows, weights, columns, weights, scale, True))
     return (2.0 * pairs + repeats) / (count * (count - 1.0))
-
-
-def warm() -> None:
-    """Compile the kernel sum or load it from the cache, before evaluations need it."""
-    squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
 
 
 def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:

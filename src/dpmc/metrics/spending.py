@@ -41,6 +41,7 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
             events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))
             try:
                 best = accountants.resolve("tight", events)
+                # With the same accountant the ledger has the answer already.
                 same = ledger["accountant"] == {"name": best.name, "version": best.version}
                 delta = float(ledger["budget"]["delta"])
                 own["epsilon_spent_tight"] = (

@@ -10,6 +10,7 @@ def error_of_median(q1: float, q3: float, m: int) -> float:
 
     It is 1.2533 σ/√m, with σ of the normal distribution that has these quartiles; NaN for m < 2.
     """
+    # √(π/2), and the distance of the quartiles in units of σ.
     return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
-from dpmc.metrics.cell import convergence, fractions, second_half
+from dpmc.metrics.cell import convergence, fractions, second_half_of
 
 #: Chains with acceptance rates outside of these rarely mix. The best rate of a random walk is about 0.23 to
 #: 0.45, less if the test is noisy, and that of HMC about 0.65 to 0.8.
@@ -90,6 +90,7 @@ def name(about: dict[str, Any]) -> str:
 
 def rounded_up(epsilon: float) -> str:
     """Format ε with four significant digits, rounded up."""
+    # Formatting a float rounds to nearest, which may be below what was spent.
     upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
     return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
 
@@ -105,11 +106,8 @@ def _result(runs: Sequence[Chains]) -> _Result:
         by_run = [fractions(run, iterations) for run in runs]
         values = {key: float(np.mean([run[key] for run in by_run])) for key in by_run[0]}
         values["diverged"] /= iterations * each
-        halves = [
-            second_half(run.draws, int(run.attrs["iterations"]), int(run.attrs["thin"])) for run in runs
-        ]
         with contextlib.suppress(ValueError):  # too few draws, or chains that never moved
-            values |= convergence(np.concatenate(halves))._asdict()
+            values |= convergence(np.concatenate([second_half_of(run) for run in runs]))._asdict()
     return _Result(about, len(runs) * each, rounded_up(max(spent)) if spent else "inf", values)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.data.histogram import accuracy, bin_indices, symmetric_kl_of_counts
+from dpmc.data.histogram import accuracy, bin_counts, symmetric_kl_of_counts
 from dpmc.privacy import accountants
 from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
 
@@ -55,19 +55,14 @@ def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
 
 
 def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
-    """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior.
-
-    Every draw is binned once, for any number of iterations.
-    """
-    edges, truth = problem.histogram_edges, problem.histogram_counts
-    draws = np.asarray(chain.draws)  # (chains, k, d)
-    places = bin_indices(draws.reshape(-1, draws.shape[-1]), edges).reshape(draws.shape[:2]) + 1
-    seen = np.zeros(truth.size + 1, np.int64)  # the first: outside
-    done, values = 0, {}
+    """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior."""
+    truth = problem.histogram_counts
+    seen, done, values = np.zeros(truth.shape, np.int64), 0, {}
     for iteration, kept in _kept_until(chain, distance_iterations(chain)):
-        seen += np.bincount(places[:, done:kept].ravel(), minlength=seen.size)
+        draws = chain.draws[:, done:kept].reshape(-1, chain.draws.shape[-1])
+        seen += bin_counts(draws, problem.histogram_edges)[0]
         done = kept
-        values[iteration] = symmetric_kl_of_counts(seen[1:], truth)
+        values[iteration] = symmetric_kl_of_counts(seen, truth)
     return values
 
 
@@ -120,6 +115,7 @@ def spent(chain: Chains) -> dict[int, float]:
         return {}
     accountant, total = accountants.get(str(ledger["accountant"]["name"])), int(chain.attrs["iterations"])
     performed = counts(from_json([*ledger["performed"], *ledger["forfeited"]]))
+    # Ledgers have totals: what the iterations do not share evenly was released before the first one.
     once = from_counts({event: count % total for event, count in performed.items() if count % total})
     each = from_counts({event: count // total for event, count in performed.items() if count >= total})
     private = not any(isinstance(event, NonPrivateRelease) for event in performed)

@@ -31,6 +31,7 @@ class Banana:
 
     def natural(self, theta: np.ndarray) -> np.ndarray:
         """Return φ(θ) (..., d), the mean of a row."""
+        # A copy: θ is the caller's.
         phi = np.array(theta, dtype=float)
         phi[..., 1] = self.bend(theta)
         return phi

@@ -30,6 +30,7 @@ def _banana(
 def _gaussian(covariance: list[list[float]], n: int, prior_sd: float) -> Definition:
     """Return a Gaussian with this prior sd; the exact posterior has it as prior variance, as implemented."""
     precision = np.linalg.inv(np.array(covariance))
+    # Symmetric to the last bit, which an inverse need not be.
     model = Gaussian(0.5 * (precision + precision.T), prior_sd**2, prior_sd)
     return Definition(model, n, None, (0.0, 3.0) + (0.0,) * (len(covariance) - 2))
 

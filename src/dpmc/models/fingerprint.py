@@ -80,6 +80,7 @@ def _values(model: Model, rows: np.ndarray) -> list[Any]:
             continue
         with without_warnings():
             try:
+                # Copies, since a model may change its arguments.
                 result = getattr(model, name)(*(argument.copy() for argument in arguments))
                 parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
             except Exception as error:
@@ -121,6 +122,7 @@ class _Walk:
         if kind in (dict, types.MappingProxyType):
             return "dict", *(self.of(part) for pair in value.items() for part in pair)
         if kind in (set, frozenset):
+            # A set has no order that is the same in every process; that of a mapping is its own, and counts.
             return "set", *sorted(map(self.of, value))
         if isinstance(value, GENERATORS):
             return ("generator",)

@@ -94,14 +94,13 @@ class Mixture(FlatPrior):
         centres = [0.5 * (e[1:] + e[:-1]) for e in edges]
         log_density = RectBivariateSpline(axis, axis, surface)(*centres)
         weight = np.exp(log_density - log_density.max())
-        return GridPosterior(edges[0], edges[1], weight / weight.sum())
+        return GridPosterior(edges, weight / weight.sum())
 
 
 class GridPosterior(NamedTuple):
     """A two-dimensional distribution that is uniform on each square of a grid."""
 
-    first: np.ndarray  # (squares + 1,) edges along θ_1
-    second: np.ndarray  # (squares + 1,) edges along θ_2
+    edges: list[np.ndarray]  # (squares + 1,) along each axis
     weight: np.ndarray  # (squares, squares) probabilities
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -109,12 +108,11 @@ class GridPosterior(NamedTuple):
         uniform = generator.random((3, size))
         cumulated = np.cumsum(self.weight)
         last = np.searchsorted(cumulated, cumulated[-1])
+        # By rounding it may be past the last square that has weight.
         squares = np.searchsorted(cumulated, uniform[0] * cumulated[-1], side="right")
         i, j = np.divmod(np.minimum(squares, last), self.weight.shape[1])
-        edges, places = (self.first, self.second), ((i, uniform[1]), (j, uniform[2]))
-        return np.stack(
-            [e[k] + (e[k + 1] - e[k]) * u for e, (k, u) in zip(edges, places, strict=True)], axis=1
-        )
+        places = zip(self.edges, (i, j), uniform[1:], strict=True)
+        return np.stack([e[k] + (e[k + 1] - e[k]) * u for e, k, u in places], axis=1)
 
     def mean(self) -> np.ndarray:
         first, second = self._centres()
@@ -123,7 +121,7 @@ class GridPosterior(NamedTuple):
     def covariance(self) -> np.ndarray:
         """Return Cov θ (2, 2), including the variance within a square."""
         centres = [c - m for c, m in zip(self._centres(), self.mean(), strict=True)]
-        within = [(edges[1] - edges[0]) ** 2 / 12.0 for edges in (self.first, self.second)]
+        within = [(edges[1] - edges[0]) ** 2 / 12.0 for edges in self.edges]
         covariance = np.diag(within)
         covariance[0, 0] += self.weight.sum(axis=1) @ centres[0] ** 2
         covariance[1, 1] += self.weight.sum(axis=0) @ centres[1] ** 2
@@ -131,4 +129,4 @@ class GridPosterior(NamedTuple):
         return covariance
 
     def _centres(self) -> list[np.ndarray]:
-        return [0.5 * (edges[1:] + edges[:-1]) for edges in (self.first, self.second)]
+        return [0.5 * (edges[1:] + edges[:-1]) for edges in self.edges]

@@ -67,6 +67,7 @@ def _checked(own: object, name: str) -> Definition:
     """Return the definition of a user's model; raise DpmcError for a missing or wrong attribute."""
     where = f"model: {shown(name)}"
     with _one_line(f"{where}: its attributes cannot be read", name):
+        # Read once: an attribute may be a property, which is the user's code.
         given = {key: getattr(own, key) for key in (*ATTRIBUTES, *METHODS) if hasattr(own, key)}
     for needed in ("dimension", "log_likelihood"):
         if needed not in given:
@@ -141,6 +142,7 @@ class _Reported:
         self._own, self._name = own, name
 
     def __getattr__(self, key: str) -> Any:
+        # `_own` among them: while a copy is made it is missing, and looking it up would come back here.
         if key.startswith("_"):
             raise AttributeError(key)
         value = getattr(self._own, key)

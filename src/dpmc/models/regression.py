@@ -194,6 +194,7 @@ class GeneralizedLinearModel:
         dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
         z = np.column_stack([z, *dummies]) if dummies else z
         if self._norm is not None:
+            # Row by row, by a public bound: a scale from all rows would let one row change the others.
             length = np.sqrt((z**2).sum(axis=1, keepdims=True))
             z *= np.minimum(1.0, self._norm / np.where(length > 0.0, length, 1.0))
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
@@ -297,6 +298,7 @@ class GeneralizedLinearModel:
         x = normal.copy()
         x[:, :k] = self._centre + self._scale * normal[:, :k]
         for column, share in self._binary.items():
+            # From the same normal numbers, so that a binary predictor leaves the others as they were.
             x[:, column] = normal[:, column] < NormalDist().inv_cdf(share)
         for column, shares in enumerate(self._shares.values(), k):
             edges = [NormalDist().inv_cdf(share) for share in np.cumsum(shares)[:-1]]
@@ -390,6 +392,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         linear[:, range(p), range(p)] = precision
         linear[:, i, pairs] -= beta[:, j] * precision
         mixed = i != j
+        # A product of two predictors has a derivative for each of them, a square one.
         linear[:, j[mixed], pairs[mixed]] -= beta[:, i[mixed]] * precision
         if self._intercept:
             constant[:, 0] = -beta[:, 0] * precision[:, 0]
@@ -487,6 +490,7 @@ class PoissonRegression(GeneralizedLinearModel):
         return np.exp(eta)
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        # A cap far above any use: NumPy refuses means beyond about 9e18.
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 

@@ -223,6 +223,7 @@ def total_mu(events: Iterable[Release]) -> float | None:
     Costs add over adaptive Gaussian releases (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
     of the releases and any division of a run into blocks.
     """
+    # Counts are whole, so adding them first makes no rounding error; `fsum` then rounds once, in any order.
     multiplicity: Counter[float] = Counter()
     for event in events:
         if event.mu is None:
@@ -267,4 +268,5 @@ def _with_count(event: Release, count: int) -> Release:
 
 
 def _is(value: Any, kind: type) -> bool:
+    # True is a whole number for Python, and a mistake here.
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -63,6 +63,7 @@ class FastTest(NamedTuple):
         every, some = seen & (drawn < 0), seen & (drawn >= 0)
         log_ratio, sd = np.zeros(len(theta)), np.zeros(len(theta))
         clipped = np.zeros(len(theta), np.int64)
+        # One chain at a time, because minibatches differ in length.
         for c in np.flatnonzero(some):  # ℓ_1
             chosen = self.bounded.draw(words[c], int(drawn[c]))
             ratios = self.temperature * self.evaluator.row_ratios(theta[c], proposal[c], chosen)
@@ -71,6 +72,7 @@ class FastTest(NamedTuple):
             log_ratio[c], clipped[c] = kernels.thinned_log_ratio(words[c], ratios, bounds, h)
         sd[some] = self.batch_noise_sd(reach[some])
         if every.any():
+            # Not ∞ times the distance: that is NaN for a proposal equal to θ.
             bound = self.rule.clip * length if self.rule.clip < np.inf else np.full(len(theta), np.inf)
             sums, clipped[every] = self.evaluator.ratio_sums(theta[every], proposal[every], bound[every])
             log_ratio[every] = self.temperature * sums
@@ -110,6 +112,7 @@ class FastTest(NamedTuple):
 
     def noise_sd(self, sensitivity: np.ndarray, limit: float, scale: float) -> np.ndarray:
         """Return the noise sd of tests: 0 if the sensitivity is within `limit`, else `scale` times it."""
+        # A function of θ, θ' and the bounds: if these are public, drawing noise or not reveals nothing.
         within = sensitivity < limit if self.rule.as_coded else sensitivity <= limit
         with np.errstate(invalid="ignore"):
             return np.where(within, 0.0, scale * sensitivity)
@@ -118,10 +121,12 @@ class FastTest(NamedTuple):
         self, log_ratio: np.ndarray, sd: np.ndarray, log_uniform: np.ndarray, words: np.ndarray
     ) -> np.ndarray:
         """Return whether chains accept, (chains,), with noise of these sds; NaN rejects."""
+        # Without noise Barker's uniform number alone hides a row: Metropolis' test never rejects a rise, so a
+        # rejection would rule out data sets.
         free = barker_threshold(log_uniform) if self.rule.barker else log_uniform
         if self.rule.as_coded:
-            noise = sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd
+            noisy = log_ratio + (sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd)
         else:
-            noise = self.noise.corrected(sd)
-        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < log_ratio + noise)
+            noisy = self.noise.corrected(log_ratio, 1.0, sd)
+        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < noisy)
         return accepted

@@ -1,7 +1,7 @@
 """The calibration of DP-Fast MH, and the conditions under which it is valid (Zhang and Zhang 2023).
 
-p = max c_i / C is the largest probability with
-which a row is drawn, 1/n if all rows have one public bound; K = `most_rows`.
+p = max c_i / C is the largest probability with which a row is drawn, 1/n if all rows have one public bound;
+K = `most_rows`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
@@ -120,9 +120,11 @@ class Ledger:
         Raises BudgetExceeded, and records nothing, if they do not fit together with all reserved so far, or
         if they were not foreseen and the accountant is not a filter.
         """
+        # With forfeited releases: what a crash interrupted may have been seen.
         total = self._reserved + counts(events)
         self._require_foreseen(total)
         self._require_within_budget(total)
+        # Last, so that a refusal leaves the ledger as it was.
         self._reserved = total
 
     def perform(self, events: Iterable[Release]) -> None:
@@ -162,6 +164,7 @@ class Ledger:
         text "inf", for strict JSON.
         """
         budget, foreseen = self.budget, self._foreseen
+        # Only what still allows more than is reserved, and only if that is a limit.
         matters = foreseen not in (None, self._reserved) and not self.accountant.is_filter
         spent = self.epsilon() if with_spent and self.own_delta is not None else None
         return {
@@ -180,7 +183,7 @@ class Ledger:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Ledger:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
 
         Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
@@ -216,6 +219,7 @@ class Ledger:
         return self._performed + self._forfeited
 
     def _outstanding(self) -> Counter[Release]:
+        # Counters: the difference has no entries of 0 and none below.
         return self._reserved - self._spent()
 
     def _require_foreseen(self, total: Counter[Release]) -> None:
@@ -242,6 +246,7 @@ class Ledger:
         if budget is None or total <= self._fitting:  # delta does not decrease when releases are added
             return
         events = from_counts(total)
+        # Delta, not epsilon: an epsilon is rounded up and could refuse a run that `iterations` allows.
         if self.accountant.delta(events, budget.epsilon) > budget.delta:
             would_be = self.accountant.epsilon(events, budget.delta)
             raise BudgetExceeded(
@@ -249,6 +254,28 @@ class Ledger:
                 f"at delta = {budget.delta:.6g} (accountant {self.accountant.name})"
             )
         self._fitting = total
+
+
+class ReleaseLedger(Ledger):
+    """The ledger of a release, whose budget is what prices leave of the run's ε and δ.
+
+    `prices` are JSON-compatible objects with `epsilon` and `delta`: what was reserved for the difference
+    between discrete and Gaussian noise (`privacy/lattice.py`).
+    """
+
+    mode = "release"
+    prices: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self, with_spent: bool = True) -> dict[str, Any]:
+        """Return the ledger with its prices."""
+        return {**super().to_json(with_spent), "prices": list(self.prices)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return a ledger with its prices from JSON."""
+        ledger = super().from_json(data)
+        ledger.prices = tuple(data.get("prices", ()))
+        return ledger
 
 
 def _finite_or_text(value: float | None) -> float | str | None:

@@ -8,6 +8,8 @@ All methods work on several chains at once: θ is (chains, d), results are (chai
 diverged proposal the result is −∞, a rejection, or NaN; its release is spent nevertheless.
 """
 
+from typing import Any
+
 import numpy as np
 
 from dpmc.base import FastRule, NoiseSource, has_diverged
@@ -41,6 +43,7 @@ class PrivateData:
         self._noise.begin(i)
         self._words = self._all_words[i]
         zeros = np.zeros(len(self._words), np.int64)
+        # Two arrays, because counts are added in place.
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
     def diagnostics(self) -> dict[str, np.ndarray]:
@@ -57,9 +60,9 @@ class PrivateData:
         the noise multiplier is τ√n for every move.
         """
         bound = clip * distance(theta, proposal)
-        total = self._ratio_sums(theta, proposal, bound)
+        total, unit, diverged = self._ratio_sums(theta, proposal, bound)
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound
-        return self._temperature * total + self._noise.corrected(sd)
+        return replaced(self._noise.corrected(total, unit, sd), diverged, -np.inf)
 
     def exact_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
@@ -71,7 +74,8 @@ class PrivateData:
         """
         length = np.abs((theta - proposal).sum(axis=1)) if as_coded else distance(theta, proposal)
         bound = clip * length if clip < np.inf else np.full(len(theta), np.inf)
-        return self._temperature * self._ratio_sums(theta, proposal, bound)
+        total, unit, diverged = self._ratio_sums(theta, proposal, bound)
+        return replaced(unit * total, diverged, -np.inf)
 
     def batch_penalty_log_ratio(
         self,
@@ -86,16 +90,23 @@ class PrivateData:
         The batch has b rows without replacement, clipped to ±c, c = clip‖θ − θ'‖. λ = (nT/b) Σ r_j, and σ_b²
         = (nT/b)² Σ (r_j − mean)² estimates the variance due to drawing a batch. The noise sd is √τ, which is
         `multiplier`, times the sensitivity of λ − ½σ_b²: C = 2nTc/b + `variance_factor` (1 − 1/b)(nTc/b)².
-        The factor is 3 by Lemma 3.4 of the thesis; the exact one is 2.
+        The factor is 3 by Lemma 3.4 of the thesis; the exact one is 2. Of integer sums λ − ½σ_b² is computed
+        exactly and rounded once, which adds to its sensitivity.
         """
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = clip * distance(theta, proposal)
-        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        total, squares, within, diverged = self._batch_ratio_sums(theta, proposal, bound)
         reach = scale * bound
         sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
-        estimate = scale * total - 0.5 * scale * scale * squares
-        return estimate + self._noise.corrected(multiplier * sensitivity)
+        if self._evaluator.has_integer_sums:
+            exact = self._evaluator.exact_estimate(total, squares, scale, size, within)
+            estimate, unit, rounding = exact
+        else:
+            estimate = scale * total - 0.5 * scale * scale * squares
+            unit, rounding = np.ones(1), np.zeros(1)
+        noisy = self._noise.corrected(estimate, unit, multiplier * (sensitivity + rounding))
+        return replaced(noisy, diverged, -np.inf)
 
     def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
         """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
@@ -107,10 +118,11 @@ class PrivateData:
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
-        total, squares = self._batch_ratio_sums(theta, proposal, bound)
+        total, squares, _, diverged = self._batch_ratio_sums(theta, proposal, bound)
         variance = scale * scale * squares
         assert (variance <= 1.0 + 1e-14 * size).all()  # proved above, up to rounding
-        return scale * total + self._noise.centred(np.sqrt(2.0 - variance))
+        noisy = self._noise.centred(total, scale, np.sqrt(2.0 - variance))
+        return replaced(noisy, diverged, -np.inf)
 
     def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
         """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
@@ -119,14 +131,13 @@ class PrivateData:
         `stage`-th gradient.
         """
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * clip
-        return self.exact_gradient(theta, clip) + self._noise.vectors(sd, stage)
+        total, unit, diverged = self._gradient_sums(theta, clip)
+        return replaced(self._noise.vectors(total, unit, sd, stage), diverged, np.nan)
 
     def exact_gradient(self, theta: np.ndarray, clip: float) -> np.ndarray:
         """Gradient without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
-        diverged = has_diverged(theta)
-        total, counts = self._evaluator.gradient_sums(replaced(theta, diverged, 0.0), clip)
-        self.gradient_clipped += counts
-        return replaced(self._temperature * total, diverged, np.nan)
+        total, unit, diverged = self._gradient_sums(theta, clip)
+        return replaced(unit * total, diverged, np.nan)
 
     def batch_gradient(self, theta: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
         """Gradient mechanism on a batch: (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz (chains, d).
@@ -136,14 +147,16 @@ class PrivateData:
         NaN where θ has diverged.
         """
         diverged = has_diverged(theta)
+        # ‖T g‖ ≤ C if and only if ‖g‖ ≤ C/T: evaluators clip untempered gradients.
         bound = clip / self._temperature
         total, counts = self._evaluator.batch_gradient_sums(
             replaced(theta, diverged, 0.0), bound, self._words
         )
         self.gradient_clipped += counts
         scale = self.n / self._words.shape[1]
-        noise = self._noise.vectors(multiplier * 2.0 * clip * scale, 0)
-        return replaced(scale * self._temperature * total + noise, diverged, np.nan)
+        unit = scale * self._temperature * self._evaluator.unit_of_gradients(bound)
+        noisy = self._noise.vectors(total, unit, multiplier * 2.0 * clip * scale, 0)
+        return replaced(noisy, diverged, np.nan)
 
     def fast_test(
         self,
@@ -162,6 +175,7 @@ class PrivateData:
         """
         assert self._bounded_rows is not None
         test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)
+        # Not `<=`, so that NaN is rejected unseen, too.
         unseen = has_diverged(proposal) | ~(prior_ratio > -np.inf)
         words = self._words[:, 0] if self._words.shape[1] else np.zeros(len(theta), np.uint64)
         self.tests, clipped = test.verdict(
@@ -174,23 +188,41 @@ class PrivateData:
         self.ratio_clipped += clipped
         return self.tests.accepted
 
-    def _ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> np.ndarray:
-        """Return clipped sums R (chains,), −∞ for a diverged proposal. Without noise: not a release."""
-        diverged = has_diverged(proposal)
-        safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
+    def _ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+    ) -> tuple[np.ndarray, Any, np.ndarray]:
+        """Return clipped sums, the unit in which they count, tempered, and whether proposals have diverged.
+
+        All are (chains,). Without noise: not a release. At a diverged proposal no rows are read.
+        """
+        safe, within, diverged = readable(theta, proposal, bound)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)
         self.ratio_clipped += counts
-        return replaced(total, diverged, -np.inf)
+        return total, self._temperature * self._evaluator.unit_of_ratios(within), diverged
 
     def _batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums of `_ratio_sums` over a batch, and Σ (r_j − mean)² (chains,)."""
-        diverged = has_diverged(proposal)
-        safe, within = replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return sums over a batch, Σ (r_j − mean)², bounds (0 if diverged), and whether it has (chains,)."""
+        safe, within, diverged = readable(theta, proposal, bound)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
         self.ratio_clipped += counts
-        return replaced(total, diverged, -np.inf), squares
+        return total, squares, within, diverged
+
+    def _gradient_sums(self, theta: np.ndarray, clip: float) -> tuple[np.ndarray, Any, np.ndarray]:
+        """Return sums of clipped gradients (chains, d), their tempered unit, and where θ has diverged."""
+        diverged = has_diverged(theta)
+        total, counts = self._evaluator.gradient_sums(replaced(theta, diverged, 0.0), clip)
+        self.gradient_clipped += counts
+        return total, self._temperature * self._evaluator.unit_of_gradients(clip), diverged
+
+
+def readable(
+    theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return proposals and bounds with θ and 0 in place of diverged ones, and which have diverged."""
+    diverged = has_diverged(proposal)
+    return replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0), diverged
 
 
 def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:

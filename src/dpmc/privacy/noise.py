@@ -1,11 +1,14 @@
 """Noise sources: the randomness that protects the rows.
 
-A mechanism computes the sd and draws noise from a source. Noise and its penalty correction are one call,
-`corrected`, because a source on a lattice must be centred at −sd²/2 itself.
+A mechanism hands over a sum, the unit in which it counts, and the sd of the noise; the source returns the
+noisy sum. So a source on a lattice (`secure_noise`) adds integers before anything is a float. Noise and its
+penalty correction are one call, `corrected`, because on a lattice the sd is rounded up.
 
 `LabNoise` uses seeded standard normals: it is reproducible, and therefore no protection against anyone who
 can guess what the seed was made of. It is for experiments on public or synthetic data.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -27,17 +30,19 @@ class LabNoise:
         """Go to iteration i of the block."""
         self._i = i
 
-    def corrected(self, sd: np.ndarray) -> np.ndarray:
-        """Draw (chains,) from N(−sd²/2, sd²), sd (chains,): exp of a draw has mean 1 (Section 3.1)."""
+    def corrected(self, total: np.ndarray, unit: Any, sd: np.ndarray) -> np.ndarray:
+        """Return unit · total + N(−sd²/2, sd²) (chains,), sd (chains,): exp of the noise has mean 1."""
         self.sds[self._i] = sd
-        return sd * self._ratio_normals[self._i] - 0.5 * sd * sd
+        noisy: np.ndarray = unit * total + (sd * self._ratio_normals[self._i] - 0.5 * sd * sd)
+        return noisy
 
-    def centred(self, sd: np.ndarray) -> np.ndarray:
-        """Draw (chains,) from N(0, sd²), sd (chains,), for a test that needs no correction."""
+    def centred(self, total: np.ndarray, unit: Any, sd: np.ndarray) -> np.ndarray:
+        """Return unit · total + N(0, sd²) (chains,), for a test that needs no correction."""
         self.sds[self._i] = sd
-        return sd * self._ratio_normals[self._i]
+        noisy: np.ndarray = unit * total + sd * self._ratio_normals[self._i]
+        return noisy
 
-    def vectors(self, sd: float, stage: int) -> np.ndarray:
-        """Draw (chains, d) from N(0, sd²) for the `stage`-th gradient of the iteration."""
-        noise: np.ndarray = sd * self._gradient_normals[self._i, :, stage]
-        return noise
+    def vectors(self, total: np.ndarray, unit: float, sd: float, stage: int) -> np.ndarray:
+        """Return unit · total + N(0, sd²) (chains, d), of the `stage`-th gradient of the iteration."""
+        noisy: np.ndarray = unit * total + sd * self._gradient_normals[self._i, :, stage]
+        return noisy

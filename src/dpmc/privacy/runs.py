@@ -20,7 +20,10 @@ class RunReleases(NamedTuple):
     @classmethod
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> RunReleases:
         """Return the releases that an algorithm declares on n rows, for this number of chains."""
-        return cls(*(repeat(events, chains) for events in algorithm.releases(n)))
+        declared = algorithm.releases(n)
+        # All chains read the same rows, so their releases compose.
+        once = (*declared.run, *repeat(declared.chain, chains))
+        return cls(once, repeat(declared.each, chains))
 
     def total(self, iterations: int, first: bool = True) -> tuple[Release, ...]:
         """Return the releases of these iterations; `first`: with those before the first one."""

@@ -15,6 +15,7 @@ from dpmc.models.logistic import Logistic
 def main() -> None:
     """Compute every sum of every evaluator on a few rows."""
     generator = np.random.default_rng(0)
+    # Two statistics take strips, three take blocks.
     gaussians = [Gaussian(np.eye(k), 1.0, 1.0) for k in (2, 3)]
     models: list[Any] = [Circle(1e-3), *gaussians, Logistic(2, 1.0)]
     for model in models:
@@ -22,6 +23,7 @@ def main() -> None:
         theta = np.ones((2, model.dimension))
         bound, words = np.ones(2), generator.integers(0, 2**64, (2, 5), dtype=np.uint64)
         evaluator = build(model, rows)
+        # Moves of all components, and of one, which take other kernels.
         for proposal in (theta + 0.1, theta + 0.1 * np.eye(2, model.dimension)):
             evaluator.ratio_sums(theta, proposal, bound)
         evaluator.gradient_sums(theta, 1.0)
@@ -32,7 +34,7 @@ def main() -> None:
         kernels.thinned_log_ratio(words[0, 0], ratios, np.ones(5), 0.5)
         kernels.poisson_counts(words[:, 0], bound, 10)
         kernels.uniforms(words[:, 0], kernels.NOISE)
-    mmd.warm()
+    mmd.squared_mmd(np.zeros((2, 1)), np.ones((2, 1)), 1.0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ not waiting files, so a kill loses no finished run. Runs under way are in a chec
 `.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone`.
 """
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ class Job:
 
     def _settings(self, cell: Cell, seed: int) -> list[Any]:
         """Return everything that determines the content of a run's file."""
+        # These are in the file, but not in `identity`, which is about draws.
         names = [cell.problem.label, cell.problem.dataset, cell.method]
         return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
 
@@ -55,19 +57,13 @@ class Job:
         With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
         has a missing run.
         """
-        missing = [
-            (cell.epsilon, seed)
-            for cell in self.cells
-            for seed in self.seeds
-            if not self.waiting(cell, seed).exists()
-        ]
+        runs = itertools.product(self.cells, self.seeds)
+        missing = [(cell, seed) for cell, seed in runs if not self.waiting(cell, seed).exists()]
         if missing and self.checkpoint.exists():
             return self.cells, self.seeds
-        epsilons, seeds = {epsilon for epsilon, _ in missing}, {seed for _, seed in missing}
-        return (
-            [cell for cell in self.cells if cell.epsilon in epsilons],
-            [seed for seed in self.seeds if seed in seeds],
-        )
+        epsilons, seeds = {cell.epsilon for cell, _ in missing}, {seed for _, seed in missing}
+        cells = [cell for cell in self.cells if cell.epsilon in epsilons]
+        return cells, [seed for seed in self.seeds if seed in seeds]
 
 
 @contextmanager
@@ -109,8 +105,7 @@ def finish(jobs: list[Job]) -> None:
     moves = [
         (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
         for job in jobs
-        for cell in job.cells
-        for seed in job.seeds
+        for cell, seed in itertools.product(job.cells, job.seeds)
     ]
     for waiting, output in moves:
         with files.replacing(output) as temporary:

@@ -22,12 +22,13 @@ from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import bounded_rows
 from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.run import begin, counted
+from dpmc.sampling.run import Run, begin, counted
 
 BLOCK_SECONDS = 0.5  #: blocks grow until they take about this long
 BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most (16 MB)
@@ -62,7 +63,7 @@ def sample(
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread(), without_warnings():
-        loop = Loop(cells, seeds)
+        loop = Loop([begin(cell, seed) for cell in cells for seed in seeds])
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)
         loop.make_chains(checkpoint, checkpoint_seconds, progress, private_listener, finished)
@@ -84,20 +85,24 @@ def iterate(
 
 
 class Loop:
-    """The state of all runs of some cells and seeds."""
+    """The state of some runs; their cells share problem, method and hyperparameters.
 
-    def __init__(self, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
-        first = cells[0]
+    `evaluator`: of the rows; None: the problem's. `sampling/release.py` has the loop of a release.
+    """
+
+    def __init__(self, runs: list[Run], evaluator: Evaluator | None = None) -> None:
+        first = runs[0].cell
         self.problem, self.algorithm = first.problem, first.algorithm
         self.needs: Needs = self.algorithm.needs(self.problem.dimension)
         self.releases = first.releases()
-        self.runs = self.all_runs = [begin(cell, seed) for cell in cells for seed in seeds]
+        self.runs = self.all_runs = runs
         theta = np.concatenate([run.start for run in self.runs])
         no = np.zeros(len(theta), np.bool_)
-        self.state = State(theta, np.concatenate([run.carried for run in self.runs]), no, no)
+        self.state = State(theta, np.zeros((len(theta), 0)), no, no)
+        self.prepared = False  # whether `Algorithm.prepare` has been called
         self.done = self.reserved = 0  # iterations; those of the block under way
         self.problem.try_out(gradients=self.needs.gradients > 0)
-        self.evaluator = self.problem.evaluator
+        self.evaluator = self.problem.evaluator if evaluator is None else evaluator
         clip = self.algorithm.public_clip
         self.bounded_rows = None
         if clip is not None:
@@ -134,7 +139,7 @@ class Loop:
                 about = json.loads(str(saved["about"]))
                 self.done, self.reserved = about["done"], about["reserved"]
                 no = np.zeros(len(saved["theta"]), np.bool_)
-                self.state = State(saved["theta"], saved["carried"], no, no)
+                self.state, self.prepared = State(saved["theta"], saved["carried"], no, no), self.done > 0
                 self.runs = [named[tuple(known["name"])] for known in about["runs"]]
                 for r, (run, known) in enumerate(zip(self.runs, about["runs"], strict=True)):
                     run.ledger = Ledger.from_json(known["ledger"])
@@ -162,6 +167,7 @@ class Loop:
         size, saved = FIRST_BLOCK, time.monotonic()
         self._leave(finished)
         while self.runs:
+            # A resumed block is as long as its reservation: the ledgers hold no more and no less.
             m = self.reserved or min(
                 size, self._longest_block(), min(run.total for run in self.runs) - self.done
             )
@@ -174,7 +180,10 @@ class Loop:
                 self.save(checkpoint)
                 saved = time.monotonic()
             began = time.monotonic()
-            self._advance(m, private_listener)
+            self.advance(m)
+            if private_listener is not None:
+                sds = self.noise.sds
+                private_listener(np.where(sds == 0.0, np.nan, sds).T)
             seconds = time.monotonic() - began
             size = max(1, m // 2) if seconds > 2.0 * BLOCK_SECONDS else size
             size = 2 * size if seconds < BLOCK_SECONDS else size
@@ -189,11 +198,15 @@ class Loop:
         each = needs.normals + needs.uniforms + needs.words + (needs.noise_vectors + 2) * d + 5
         return max(1, BLOCK_NUMBERS // (each * len(self.state.theta)))
 
-    def _advance(self, m: int, private_listener: Listener | None) -> None:
-        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
+    def private_data(self, m: int) -> PrivateData:
+        """Return the mechanisms for m iterations, with their noise and batches drawn beforehand."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
-        private = PrivateData(self.evaluator, self.problem.temperature, noise, words, self.bounded_rows)
+        self.noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
+        return PrivateData(self.evaluator, self.problem.temperature, self.noise, words, self.bounded_rows)
+
+    def advance(self, m: int) -> None:
+        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
+        private = self.private_data(m)
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
             draws = Draws(normal, uniform, np.log(self._numbers("accept", m)))
@@ -201,19 +214,28 @@ class Loop:
         names, model = counted(self.algorithm), self.problem.model
         theta = np.empty((m, *self.state.theta.shape))
         counts = np.empty((m, len(names), len(self.state.theta)), np.int64)
+        before = 0 if self.prepared else self._prepare(private, names)
         for i, state in enumerate(iterate(self.algorithm, model, private, self.state, draws)):
             happened = {**private.diagnostics(), **state._asdict()}
             theta[i], counts[i] = state.theta, [happened[name] for name in names]
+        counts[0] += before
         self.state = state
 
-        if private_listener is not None:
-            private_listener(np.where(noise.sds == 0.0, np.nan, noise.sds).T)
         width = self.runs[0].cell.chains
         for r, run in enumerate(self.runs):
             own = slice(r * width, (r + 1) * width)
             run.keep(theta[:, own], counts[:, :, own], self.done)
             run.ledger.perform(self.releases.total(m, first=self.done == 0))
         self.done, self.reserved = self.done + m, 0
+
+    def _prepare(self, private: PrivateData, names: tuple[str, ...]) -> np.ndarray:
+        """Let the algorithm prepare; return its counts (kinds, chains), for the first iteration."""
+        generators = [generator for run in self.runs for generator in run.beginnings]
+        with np.errstate(over="ignore", invalid="ignore"):
+            carried = self.algorithm.prepare(self.state.theta, self.problem.model, private, generators)
+        self.state, self.prepared = self.state._replace(carried=carried), True
+        none = np.zeros(len(carried), np.int64)
+        return np.array([private.diagnostics().get(name, none) for name in names])
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""

@@ -34,7 +34,7 @@ class Run:
     thin: int  # every thin-th draw is kept
     ledger: Ledger
     start: np.ndarray  # (chains, d) θ_0
-    carried: np.ndarray  # (chains, e) what the algorithm carries into the first iteration
+    beginnings: list[np.random.Generator]  # per chain, of random numbers before the first iteration
     streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
     jitters: list[Any]  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
@@ -47,8 +47,10 @@ class Run:
         `theta` is (m, chains, d), `counts` (m, kinds, chains) with kinds as `counted`.
         """
         m, thin = len(theta), self.thin
+        # Iterations count from 1: the (done + i + 1)-th is kept if `thin` divides it. A copy frees the block.
         self.draws.append(theta[thin - 1 - done % thin :: thin].transpose(1, 0, 2).copy())
         counts = counts.transpose(1, 2, 0)
+        # Where a window begins, and at the start of the block, which may lie within one.
         first = np.flatnonzero(np.diff(np.arange(done, done + m) // thin, prepend=-1))
         sums = np.add.reduceat(counts, first, axis=2)
         if done % thin:  # the first window was begun in the block before
@@ -61,8 +63,10 @@ class Run:
         """Return the finished chains with their description; `evaluator` is its name, for provenance."""
         cell, problem = self.cell, self.cell.problem
         names = counted(cell.algorithm)
+        # With an empty block first, for a run without iterations.
         draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
         counts = np.concatenate([np.zeros((len(names), cell.chains, 0), np.int64), *self.counts], axis=2)
+        # Without a last window that has no draw; the totals have its counts.
         windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
         needs = cell.algorithm.needs(problem.dimension)
         attrs = {
@@ -110,6 +114,7 @@ def begin(cell: Cell, seed: int) -> Run:
     delta = None if cell.epsilon_kind == "total" else cell.delta
     ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
     if total > 0:
+        # Fixed before the first answer, as an accountant that is no filter needs.
         ledger.foresee(cell.releases().total(total))
     chains, names, d = range(cell.chains), stream_names(cell, seed), cell.problem.dimension
     jitters = []
@@ -127,7 +132,7 @@ def begin(cell: Cell, seed: int) -> Run:
         thin=cell.kept_every(total),
         ledger=ledger,
         start=cell.problem.starts[first : first + cell.chains].copy(),
-        carried=np.stack([cell.algorithm.first_carried(d, stream(*names, c, "state")) for c in chains]),
+        beginnings=[stream(*names, c, "state") for c in chains],
         streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
         jitters=jitters,
     )

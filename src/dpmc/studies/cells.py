@@ -156,10 +156,11 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     n = about.n or (MANY if ":" in about.model else definition_of(study, model).n)
     try:
         given = pinned_hyperparameters(study, model, method)
-        once, each = build_algorithm(study, method, given, None, epsilon, n).releases(n)
-        versions = accountants.versions(spec.accountant, once + each)
+        releases = build_algorithm(study, method, given, None, epsilon, n).releases(n)
+        events = releases.run + releases.chain + releases.each
+        versions = accountants.versions(spec.accountant, events)
         if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
-            versions |= accountants.versions("tight", once + each)
+            versions |= accountants.versions("tight", events)
         return versions
     except DpmcError:
         return accountants.versions(spec.accountant)
@@ -184,6 +185,7 @@ def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:
             "epsilon": epsilon,
             "delta": study.delta,
             "chains": study.chains,
+            # Keys only where used, so that a new one leaves the settings of all other cells as they were.
             **({"most_draws": spec.most_draws} if spec.most_draws else {}),
             **({} if study.epsilon_kind == "total" else {"epsilon_kind": study.epsilon_kind}),
             **({"source": source} if source else {}),

@@ -97,6 +97,7 @@ class _StrictLoader(_Loader):  # type: ignore[misc]
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     """Return a mapping; add the lines of its keys to those of the loader."""
+    # Merge keys (<<) are replaced by what they stand for.
     loader.flatten_mapping(node)
     result: dict[str, Any] = {}
     loader.lines[id(result)] = lines = {}

@@ -35,6 +35,7 @@ OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 
 def key(meaning: str, default: Any = ...) -> Any:
     """Declare a key of the file; it is required if it has no default."""
+    # A default of {} is validated, which makes it the object of a nested declaration.
     return Field(default, description=meaning, validate_default=default == {})
 
 
@@ -204,6 +205,7 @@ def validated(declaration: type[Declared], document: Document) -> Declared:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
         error = caught.errors(include_url=False)[0]
+    # pydantic adds "[key]" for an error in a key itself.
     keys = [key for key in error["loc"] if key != "[key]"]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "missing":

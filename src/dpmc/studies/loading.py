@@ -49,6 +49,7 @@ def _known_studies() -> dict[str, Path]:
     known: dict[str, Path] = {}
     for place in map(str, filter(None, places)):
         if Path(place).exists():
+            # `known` on the right: earlier places win.
             known = study_files(place) | known
     return known
 
@@ -90,6 +91,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
             study.methods[label] = _method(label, spec, keys, document)
             continue
         where, other = ("methods", label, "from_study"), spec.from_study
+        # Keys that are ignored would look as if they had an effect.
         for key in spec.model_fields_set - {"from_study", "models"}:
             rule = f"not allowed with from_study, except models: {other} has the other keys"
             document.refuse("methods", label, key, rule=rule)
@@ -150,6 +152,7 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
         "data": stem(file) if own_rows else spec.data,
         "rows_file": document.path.parent / file if own_rows else None,
     }
+    # Not validated again: `spec` has been, and defaults need not satisfy the rules of the file.
     return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
@@ -226,6 +229,7 @@ def _check_cells(study: Study) -> None:
         # A user's model is a program: reading a study does not run it.
         dimension = None if ":" in name else len(definition(name).true_theta)
         # Hyperparameters are checked alike at every budget, and otherwise without one.
+        # Reversed, so that the first ε of each kind remains.
         first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
         for epsilon in first.values():
             check_hyperparameters(study, method, given, dimension, epsilon)

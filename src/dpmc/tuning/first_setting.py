@@ -40,6 +40,7 @@ def scales(problem: Problem) -> np.ndarray:
     def energy(theta: np.ndarray) -> float:
         with np.errstate(all="ignore"):
             total = problem.temperature * log_likelihood(problem.model, theta, problem.rows).sum()
+            # Where the model is undefined, a large finite number: differences of infinities are NaN.
             value = -float(total + problem.model.log_prior(theta))
         return value if math.isfinite(value) else 1e300
 
@@ -60,8 +61,10 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
     if len(problem.reference):
         return problem.reference
+    # 2.4/√d: the best scale for normal targets of many dimensions (Roberts, Gelman and Gilks 1997).
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), values, "reference draws", problem.dimension)
+    # δ has no effect without a budget.
     cell = Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
     (chains,) = sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)

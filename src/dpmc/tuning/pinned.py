@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.studies import (
-    Study,
-    build_algorithm,
-    definition_of,
-    make_cell,
-    number_of_rows,
-    pinned_hyperparameters,
-)
+from dpmc import studies
 
 if TYPE_CHECKING:
     from dpmc.common.progress import Progress
@@ -26,7 +19,7 @@ CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
 
 
 def pinned(
-    study: Study, model: str, method: str, problem: Problem | None, progress: Progress | None = None
+    study: studies.Study, model: str, method: str, problem: Problem | None, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Return the pinned setting of a cell, with its results on tuning data at the model's tuning ε.
 
@@ -35,12 +28,14 @@ def pinned(
 
     Raises DpmcError for missing or wrong hyperparameters.
     """
-    given = pinned_hyperparameters(study, model, method)
+    given = studies.pinned_hyperparameters(study, model, method)
     about: dict[str, Any] = {"study": study.name, "model": model, "method": method}
     about |= {"mode": study.tuning.mode, "hyperparameters": given.values}
     if problem is None:
-        dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
-        build_algorithm(study, method, given, dimension, study.epsilons(model, method)[0], n)
+        dimension = len(studies.definition_of(study, model).true_theta)
+        n, epsilon = studies.number_of_rows(study, model), study.epsilons(model, method)[0]
+        # For its errors only: wrong hyperparameters are reported although nothing runs.
+        studies.build_algorithm(study, method, given, dimension, epsilon, n)
         why = "without a budget there is nothing to tune against"
         if study.tuning.mode == "none":
             why = "the study takes its settings as they are"
@@ -49,10 +44,8 @@ def pinned(
     from dpmc.metrics.cell import seed_metrics
     from dpmc.sampling.loop import sample  # numba is slow to import
 
-    cell = make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
+    cell = studies.make_cell(study, problem, method, study.model(model).tuning_epsilon, given)
     runs = sample(cell, list(range(study.tuning.seeds)), progress=progress)
-    for run in runs:
-        run.attrs["study"] = study.name
     rows = seed_metrics(runs, problem)
     medians = medians_of(rows)
     fraction, clipping = clip_fraction(medians), "not known: no iterations"

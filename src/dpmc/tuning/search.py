@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc import studies
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
@@ -37,16 +38,7 @@ from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.metrics.statistics import median_error
 from dpmc.sampling.cell import Cell
-from dpmc.studies import (
-    Hyperparameters,
-    MissingSettings,
-    Study,
-    calibrated_values,
-    definition_of,
-    make_cell,
-    number_of_rows,
-    pinned_hyperparameters,
-)
+from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
 
@@ -100,15 +92,15 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
     Raises DpmcError if the study has no setting for the cell.
     """
-    spec, how, about = study.model(model), study.method(method), definition_of(study, model)
+    epsilon, how = study.model(model).tuning_epsilon, study.method(method)
     names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
-    private = spec.tuning_epsilon != "inf" and how.epsilons != ("inf",)
-    if not names or not private or not hasattr(about.model, "posterior"):
+    exact = hasattr(studies.definition_of(study, model).model, "posterior")
+    if not names or not exact or epsilon == "inf" or how.epsilons == ("inf",):
         return ()
     pinned, _ = pinned_hyperparameters(study, model, method)
-    decided = calibrated_values(study, method, pinned, spec.tuning_epsilon, number_of_rows(study, model))
-    kept = {**pinned, **decided}
-    return tuple(name for name in names if name in pinned and kept[name] == pinned[name])
+    n = studies.number_of_rows(study, model)
+    decided = {**pinned, **studies.calibrated_values(study, method, pinned, epsilon, n)}
+    return tuple(name for name in names if name in pinned and decided[name] == pinned[name])
 
 
 def searched_pairs(study: Study) -> list[tuple[str, str]]:
@@ -185,6 +177,7 @@ class Task:
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
 
+        # A finalist is not given up: its seeds decide, so all of them are needed.
         pilot = PILOT_SEEDS if stage == "search" else len(seeds)
         runs: list[Chains] = []
         rows: list[Row] = []
@@ -194,8 +187,6 @@ class Task:
                 break
             chains = sample(cell, list(part))
             runs += chains
-            for run in chains:
-                run.attrs["study"] = self.study
             rows += seed_metrics(chains, self.problem)
             medians = medians_of(rows)
             values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
@@ -239,7 +230,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
     how, epsilon = study.method(method), study.model(model).tuning_epsilon
 
     def make(values: dict[str, Any]) -> Cell:
-        return make_cell(study, problem, method, epsilon, given._replace(values=values))
+        return studies.make_cell(study, problem, method, epsilon, given._replace(values=values))
 
     try:
         given = pinned_hyperparameters(study, model, method)
@@ -249,18 +240,10 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        given = Hyperparameters({}, "hyperparameters")
+        given = Hyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in FREE[how.algorithm] if name in given.values)
-    return Task(
-        study=study.name,
-        model=model,
-        method=method,
-        algorithm=how.algorithm,
-        free=free,
-        pinned=given.values,
-        make=make,
-    )
+    return Task(study.name, model, method, how.algorithm, free, given.values, make)
 
 
 def task_of_cell(cell: Cell, given: dict[str, Any], kept: dict[str, Any]) -> Task:
@@ -275,16 +258,9 @@ def task_of_cell(cell: Cell, given: dict[str, Any], kept: dict[str, Any]) -> Tas
         algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
         return replace(cell, algorithm=algorithm)
 
-    pinned = first_setting(cell.method, cell.problem, given, make, kept)
-    return Task(
-        study="",
-        model=cell.problem.label,
-        method=cell.method,
-        algorithm=cell.method,
-        free=tuple(name for name in FREE[cell.method] if name in pinned and name not in kept),
-        pinned=pinned,
-        make=make,
-    )
+    algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make, kept)
+    free = tuple(name for name in FREE[algorithm] if name in pinned and name not in kept)
+    return Task("", cell.problem.label, algorithm, algorithm, free, pinned, make)
 
 
 def duration(task: Task, trials: int, seeds: int) -> str:
@@ -333,6 +309,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     biases = (estimates.mean(axis=0) - mean) / sd
     errors = np.sqrt(estimates.var(axis=0, ddof=1) / runs + uncertain**2) / sd
     large = np.abs(biases) > np.maximum(MOST_BIAS, t.isf(CHANCE / (2 * d), runs - 1) * errors)
+    # The largest of those that are too large; if none is, the largest of all.
     worst = int(np.argmax(np.abs(biases) * (large if large.any() else 1.0)))
     verdict = "ok"
     if large[worst]:
@@ -467,10 +444,12 @@ def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress
 def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
+    # By setting, because rounding may have led to one twice; the first is the best.
     others = {str(t.setting): t.setting for t in ranked if t.setting != task.start}
     settings = [task.start, *others.values()][: 1 + MOST_FINALISTS]
     finals: list[Trial] = []
     for setting in settings:
+        # Without the pinned setting, which runs in any case.
         refused = sum(not trial.feasible for trial in finals[1:])
         if len(finals) == 1 + FINALISTS + refused:
             break

@@ -61,9 +61,9 @@ class Table:
         head = f"{BEGINNING}{key}\n{COLUMNS}"
         text = path.read_text(errors="replace") if path.exists() else ""
         if not text.startswith(head):
-            if not text.startswith(BEGINNING) and not BEGINNING.startswith(text):
-                rule = "is no table of trials, and would be overwritten; name another file"
-                raise DpmcError(f"{path}: {rule}")
+            if not BEGINNING.startswith(text[: len(BEGINNING)]):
+                raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
+            # A table without trials need not be kept.
             if text.count("\n") > 2:
                 self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(BEGINNING)))
             if self._aside(key).exists():
@@ -119,11 +119,12 @@ def read(path: Path) -> list[Trial]:
     """Read the trials of a table on disk; raise DpmcError for a row that cannot be read."""
     lines = [line for line in path.read_text(errors="replace").splitlines() if not line.startswith("#")]
     trials = []
+    # From 3: the key and the names of the columns are lines 1 and 2.
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
             values: dict[str, Any] = {k: v if k in TEXTS else json.loads(v) for k, v in row.items()}
             trials.append(Trial(**values))
         except (TypeError, ValueError):
-            rule = f"line {number} is damaged; remove it and those after it, or the file"
-            raise DpmcError(f"{path}: {rule}") from None
+            rule = "is damaged; remove it and those after it, or the file"
+            raise DpmcError(f"{path}: line {number} {rule}") from None
     return trials

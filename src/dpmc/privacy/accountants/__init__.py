@@ -42,6 +42,7 @@ __all__ = [
 _KINDS = (GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
+# In this order `resolve` looks for kinds: accountants of batches bound Gaussian releases too, not vice versa.
 PRESETS: dict[str, dict[type[Release], str]] = {
     "thesis": {
         FastMetropolisRelease: "fast-mh-pld",

@@ -135,6 +135,7 @@ class Accountant(ABC):
             raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
         # Start at 1.5 times the iterations that zCDP allows for normal losses of these means.
         log_inverse, cost = -math.log(delta), self._mean_loss(each)
+        # √mu of mu + 2 √(mu ln(1/delta)) = epsilon, without a difference of nearly equal roots.
         root = epsilon / (math.sqrt(epsilon + log_inverse) + math.sqrt(log_inverse))
         guess = (1.5 * root * root - self._mean_loss(first)) / cost if cost else 1.0
         start = int(min(max(guess, 1.0), MOST_ITERATIONS)) if math.isfinite(guess) else 1
@@ -212,6 +213,7 @@ def _excess(delta: float, allowed: float) -> float:
     """Return ln(delta / allowed), > 0 if and only if delta > allowed."""
     if delta <= allowed:
         return min(0.0, math.log(delta / allowed)) if delta else -math.inf
+    # Greater than 0 even if the logarithm rounds to 0: the search trusts the sign.
     return max(math.ulp(0.0), math.log(delta / allowed))
 
 
@@ -233,6 +235,7 @@ def crossing(
         at_other = excess(other)
         if (at_other <= 0.0) != fits:
             break
+        # Steps grow doubly exponentially, so a poor start costs few evaluations.
         number, at_number, growth = other, at_other, growth * growth
     within, at_within, beyond, at_beyond = number, at_number, other, at_other
     if not fits:
@@ -242,6 +245,7 @@ def crossing(
     while True:
         steps += 1
         span = at_within - at_beyond
+        # Bisection ends for any curve; false position can creep where the curve bends.
         part = at_within / span if span and math.isfinite(span) and steps < 24 else 0.5
         asked = _between(within, beyond, part, resolution)
         if asked is None:
@@ -260,6 +264,7 @@ def crossing(
 def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
     """Return a number `growth` times as large or small, within [0, most]; a different one if possible."""
     if isinstance(number, int):
+        # At least one further: 1.125 times a small integer is no step.
         return min(int(min(number * growth, most)) + 1, most) if upwards else max(int(number / growth) - 1, 0)
     return min(number * growth, most) if upwards else number / growth
 

@@ -51,6 +51,7 @@ class BarkerBit:
 
     def tails(self, losses: Array) -> Tails:
         """Return sigma(x + Delta) and sigma(x) at the x that attains the curve."""
+        # 0 beyond Delta, where the test is empty.
         below = np.minimum(0.5 * (losses - self.sensitivity), 0.0)
         upper = np.expm1(below) / math.expm1(-self.sensitivity)
         return upper, upper * np.exp(-0.5 * (losses + self.sensitivity))
@@ -103,6 +104,7 @@ def multiplicities(draws: int, n: int) -> tuple[float, ...]:
 
 def drawn(draws: int, n: int) -> float:
     """Return the probability 1 - (1 - 1/n)^draws that a row is among `draws` draws of n rows."""
+    # Not 1 - (1 - 1/n)^draws, which loses digits for large n.
     return 1.0 if n == 1 else -math.expm1(draws * math.log1p(-1.0 / n))
 
 
@@ -139,6 +141,7 @@ def levels(mean: float) -> tuple[tuple[int, float], ...]:
     sd, steps = math.sqrt(mean), -2.0
     groups, below = [], 0
     while pdtrc(below, mean) > REST:
+        # Half a standard deviation wide around the mean, wider in the tail, which weighs little.
         level = max(below + 1, math.ceil(mean + steps * sd))
         groups.append((level, float(pdtrc(below, mean) - pdtrc(level, mean))))
         below, steps = level, max(steps + 0.5, 1.25 * steps)

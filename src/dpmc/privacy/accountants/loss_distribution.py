@@ -64,6 +64,7 @@ class LossDistributionAccountant(Accountant):
             try:
                 return delta([(discretised(profile, step), count) for profile, count in profiles], epsilon)
             except TooManyPoints:
+                # Every step gives an upper bound; a wider one is only less sharp.
                 step *= 2.0
 
     def _mean_loss(self, events: tuple[Release, ...]) -> float:
@@ -78,6 +79,7 @@ class LossDistributionAccountant(Accountant):
         for event in events:
             if not isinstance(event, GaussianRelease):
                 profile = self._profile(event)
+                # Equal pairs are discretised once and composed by one power.
                 profiles[profile] = profiles.get(profile, 0) + event.count
         mu = total_mu(event for event in events if isinstance(event, GaussianRelease))
         if mu:

@@ -124,6 +124,7 @@ def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     """
     if any(part.infinite >= 1.0 for part, _ in parts):
         return 1.0
+    # One infinite loss makes the sum infinite; written so that tiny probabilities keep their digits.
     infinite = -math.expm1(math.fsum(count * math.log1p(-part.infinite) for part, count in parts))
     most = math.fsum(count * part.step * int(part.index[-1]) for part, count in parts)
     if most <= epsilon:
@@ -160,7 +161,9 @@ def _pairing(
     y = y[first:]
     values = np.zeros(points)
     values[first:] = np.exp(-tilt * y) * -np.expm1(-y)
+    # Loss l is at place l mod points, as in `_coefficients`.
     function = np.fft.rfft(np.roll(values, start % points))
+    # `rfft` keeps half of the frequencies; all but the first, and the last of an even length, stand for two.
     weights = np.full(function.size, 2.0 / points)
     weights[0] = 1.0 / points
     if points % 2 == 0:
@@ -235,6 +238,7 @@ def _saddle_point(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> f
             low = s
         if high == 0.0 or abs(mean - epsilon) <= 0.05 * math.sqrt(variance):
             break
+        # Newton's step overshoots where the variance is small, so it is limited.
         s = _rounded(min(max(s + (epsilon - mean) / max(variance, 1e-300), low), 4.0 * low + 1.0))
         if not low < s < high:
             s = _rounded(0.5 * (low + high))
@@ -272,6 +276,7 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
     for any t > 0, K(s) = ln E[e^(sL)].
     """
     centre, _, variance = _moments(parts, tilt)
+    # The best t for a normal loss. Every t gives a bound, so a few around it do for other losses.
     unit = math.sqrt(2.0 * NEGLIGIBLE / max(variance, 1e-300))
     shifts = unit * np.exp2([-6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0])
     above = min((_moments(parts, tilt + t)[0] - centre + NEGLIGIBLE) / t for t in shifts)
@@ -279,6 +284,7 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
     step = parts[0][0].step
     most = sum(count * int(part.index[-1]) for part, count in parts)
     least = sum(count * int(part.index[0]) for part, count in parts)
+    # Not beyond the losses that are possible.
     start = min(max(math.floor(below / step), least), math.floor(epsilon / step))
     end = max(min(math.ceil(above / step), most), math.ceil(epsilon / step) + 2)
     return start, _fast_length(end - start + 1)

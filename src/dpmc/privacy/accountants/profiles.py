@@ -48,6 +48,7 @@ class Profile(Pair, Protocol):
 
 def highest(tails: Sequence[Tails], losses: Array) -> Tails:
     """Return at each loss the tails of the pair whose curve is highest there; the first of equal ones."""
+    # e^l overflows above 709.
     factor = np.exp(np.minimum(losses, 700.0))
     place = np.argmax([upper - factor * lower for upper, lower in tails], axis=0)
     upper, lower = (np.choose(place, [both[side] for both in tails]) for side in (0, 1))
@@ -129,6 +130,7 @@ class Amplified:
 
     def tails(self, losses: Array) -> Tails:
         """Return q A(S) + (1 - q) B(S) and B(S); (A, B) is the base, S its test at ln(1 + (e^l - 1)/q)."""
+        # ln(1 + (e^l - 1)/q) in two forms: the first keeps its digits near 0, the second does not overflow.
         small = np.log1p(np.expm1(np.minimum(losses, 1.0)) / self.q)
         large = losses + np.log1p((self.q - 1.0) * np.exp(-np.maximum(losses, 1.0))) - math.log(self.q)
         upper, lower = self.base.tails(np.where(losses > 1.0, large, small))

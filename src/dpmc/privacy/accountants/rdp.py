@@ -42,6 +42,7 @@ class RenyiDivergence(Accountant):
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         orders, total = _sum_of_curves(events)
+        # Theorem 2.5 solved for delta.
         return math.exp(min(0.0, float(np.min((orders - 1.0) * (total - epsilon)))))
 
     def _obstacle(self, event: Release) -> str | None:
@@ -63,9 +64,11 @@ def barker_curve(event: BarkerRelease) -> tuple[Array, Array]:
     orders = np.arange(3.0, min(largest, EVERY_ORDER_UP_TO) + 1.0)
     if largest > EVERY_ORDER_UP_TO:
         doublings = math.log2(largest / EVERY_ORDER_UP_TO)
+        # Any set of orders gives a bound; all of them would take long for large batches.
         beyond = EVERY_ORDER_UP_TO * np.exp2(np.arange(1.0, 16.0 * doublings + 1e-9) / 16.0)
         orders = np.unique(np.append(orders, np.floor(beyond)))
     j = np.arange(2.0, largest + 1.0)
+    # Positive, because every j is below b/5.
     spread = b - 5.0 * j
     on_batch = 2.5 / b + np.log(2.0 * b / spread) / (2.0 * (j - 1.0)) + 2.0 * j / spread
     return orders, _amplified(orders, on_batch, event.sampling_fraction)
@@ -99,8 +102,10 @@ def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True)
     e2 = float(on_batch[0])
     log_weight = math.log(2.0) + j * math.log(q) + (j - 1.0) * on_batch
     # min{4(e^x - 1), 2 e^x} is 4(e^x - 1) for x < ln 2.
+    # 1e-300, because e(2) underflows to 0 for very large noise.
     least = math.log(4.0 * math.expm1(max(e2, 1e-300))) if e2 < math.log(2.0) else math.log(2.0) + e2
     log_weight[0] = 2.0 * math.log(q) + least
+    # Once for all orders: binomial coefficients are differences of these.
     log_factorial = gammaln(np.arange(on_batch.size + 3.0) + 1.0)
     values = np.empty(orders.size)
     for place, order in enumerate(orders.astype(int)):
@@ -126,11 +131,13 @@ def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
     gaussian = [event for event in events if isinstance(event, GaussianRelease)]
     curves = [
+        # Without the count, so that runs of different lengths share a cached curve.
         (*_curve(replace(event, count=1)), event.count)  # type: ignore[type-var]
         for event in events
         if not isinstance(event, GaussianRelease)
     ]
     for i, (known, _, _) in enumerate(curves):
+        # Curves add at one order only, so an order that one of them lacks is lost.
         orders = known if i == 0 else np.intersect1d(orders, known)
     total = orders * (total_mu(gaussian) or 0.0)  # Theorem 2.11(1)
     for known, values, count in curves:

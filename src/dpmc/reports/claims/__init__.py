@@ -61,13 +61,14 @@ def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
     kind: Callable[..., Any] = getattr(kinds, entry["number"].replace("-", "_"))
     if entry["number"] in kinds.NAMING:
         yield from kind(table, **keys)
-    elif "models" in keys:
+        return
+    if "models" in keys:
         cells = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
-        for name, part in cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE))):
-            yield name, kind(table, part, **keys)
-    else:  # of the clipping experiment
-        for name, bounds, part in table.experiments(keys.pop("model", "")):
-            yield name, kind(table, bounds, part, **keys)
+        parts = cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE)))
+    else:
+        parts = table.experiments(keys.pop("model", ""))
+    for name, part in parts:
+        yield name, kind(table, part, **keys)
 
 
 def comparison(text: str) -> Callable[[float], bool]:

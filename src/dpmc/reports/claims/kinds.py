@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmc.reports.claims.table import CLIPPED, At, Cells, Floats, Table
+from dpmc.base import Array
+from dpmc.reports.claims.table import CLIPPED, At, Cells, Table
 from dpmc.studies import pinned_hyperparameters
 
 Cases = Iterator[tuple[str, float]]
@@ -25,7 +25,7 @@ BY = {
     "first-reached": ("models", "methods"),
 }
 NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
-REDUCTIONS: dict[str, Callable[[Floats], float]] = {
+REDUCTIONS: dict[str, Callable[[Array], float]] = {
     "mean": lambda values: np.exp(np.mean(np.log(values))),  # geometric, of those above 0
     "largest": np.max,
     "smallest": np.min,
@@ -33,19 +33,19 @@ REDUCTIONS: dict[str, Callable[[Floats], float]] = {
 }
 
 
-def reduced(over: str, values: Iterable[float] | Floats) -> float:
+def reduced(over: str, values: Iterable[float] | Array) -> float:
     """Return the geometric mean, largest, smallest or range of the known numbers; NaN for none."""
     numbers = np.array([*values], float)
     known = numbers[numbers > 0.0 if over == "mean" else ~np.isnan(numbers)]
     return float(REDUCTIONS[over](known)) if len(known) else np.nan
 
 
-def quotient(above: Floats | float, below: Floats | float) -> Floats:
+def quotient(above: Array | float, below: Array | float) -> Array:
     """Divide; NaN where the divisor is 0."""
     return above / np.where(below == 0.0, np.nan, below)
 
 
-def fraction(hits: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
+def fraction(hits: Sequence[bool] | Array) -> float:
     """Return the fraction of true values; NaN for none."""
     return float(np.mean(hits)) if len(hits) else np.nan
 
@@ -71,7 +71,7 @@ def ratios(
     best: str = "least",
     of: str = "median",
     inverse: bool = False,
-) -> Floats:
+) -> Array:
     """Return the ratio of a method's median or spread to the least or most of others, at each budget.
 
     `to`, `to_models`, `to_metric`, `to_at`: methods, models, metric and budget of the others, by default the
@@ -133,7 +133,7 @@ def gain(table: Table, cells: Cells, to: Sequence[str]) -> float:
     return reduced("smallest", table.column("median", cells) - largest)
 
 
-def in_errors(table: Table, cells: Cells, others: Cells) -> Floats:
+def in_errors(table: Table, cells: Cells, others: Cells) -> Array:
     """Return differences of medians, in standard errors of the difference."""
     difference = table.column("median", cells) - table.column("median", others)
     return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
@@ -175,8 +175,7 @@ def best(
     samplers without privacy at the largest clip bound on models with this id.
     """
     compared = replace(cells, methods=to or cells.methods, at=to_at)
-    parts = table.experiments(free)
-    without_privacy = [at_largest_bound(table, bounds, part, cells.metrics[0]) for _, bounds, part in parts]
+    without_privacy = [at_largest_bound(table, part, cells.metrics[0]) for _, part in table.experiments(free)]
     other = reduced("smallest", without_privacy if free else table.column("median", compared))
     least = reduced("smallest", table.column("median", cells))
     return least - other if less else float(quotient(least, other))
@@ -186,30 +185,30 @@ def best(
 # clip bounds ascend, its cells with them.
 
 
-def increase(table: Table, cells: Cells) -> Floats:
+def increase(table: Table, cells: Cells) -> Array:
     """Return the median MMD at each clip bound less that at the largest."""
     distance = table.column("median", cells, "mmd")
     return distance - distance[-1]
 
 
-def at_largest_bound(table: Table, bounds: Floats, cells: Cells, metric: str) -> float:
+def at_largest_bound(table: Table, cells: Cells, metric: str) -> float:
     """Return a metric's median at the largest clip bound."""
     return float(table.column("median", cells, metric)[-1])
 
 
 def most_increase(
-    table: Table, bounds: Floats, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
+    table: Table, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
 ) -> float:
     """Return the largest increase of the median MMD over that at the largest bound, among some bounds.
 
     These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
     below `clipped`.
     """
-    chosen = (bounds >= least) & (table.column("median", cells, CLIPPED) < clipped)
+    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, CLIPPED) < clipped)
     return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
 
-def late_bounds(table: Table, bounds: Floats, cells: Cells, limit: float) -> float:
+def late_bounds(table: Table, cells: Cells, limit: float) -> float:
     """Return the share of bounds without convergence in the lower half, minus that in the upper half.
 
     Chains that never moved have no R-hat and count as not converged.
@@ -221,7 +220,7 @@ def late_bounds(table: Table, bounds: Floats, cells: Cells, limit: float) -> flo
     return fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
 
 
-def stray_bounds(table: Table, bounds: Floats, cells: Cells, far: float, last: int = 0) -> float:
+def stray_bounds(table: Table, cells: Cells, far: float, last: int = 0) -> float:
     """Return the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
     largest = table.column("median", cells, "mmd")[-1]
     runs = table.runs(cells, "mmd")[-last:]
@@ -236,18 +235,18 @@ def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
     have the comparison.
     """
     study = table.study
-    for name, bounds, cells in table.experiments():
+    for name, cells in table.experiments():
         model = study.models[cells.models[0]].model
         method, key = methods[name.partition(",")[0]]
         if method not in study.methods or model not in study.models:
             yield f"{method}, {model}", np.nan
             continue
         chosen = float(pinned_hyperparameters(study, model, method).values[key])
-        below = increase(table, cells)[bounds <= chosen]
+        below = increase(table, cells)[table.bounds(cells) <= chosen]
         yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else np.nan
 
 
 def in_gap(table: Table, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
-    cells = [runs for _, _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
+    cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
     yield model, fraction([low < value < high for runs in cells for value in runs])

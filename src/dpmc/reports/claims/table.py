@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
 from dpmc.metrics.statistics import error_of_median
 from dpmc.metrics.table import own_rows
@@ -23,8 +23,6 @@ from dpmc.studies.pairs import clip_bounds, clipping_models
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Floats = npt.NDArray[np.float64]
 
 #: budgets, or the place of some among those at which a method ran: "all", "smallest", "largest", "lower half"
 #: or "upper half"
@@ -130,7 +128,7 @@ class Table:
         runs = [table[table["statistic"] == "baseline"], allowed, clipping, trajectory]
         return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
-    def column(self, name: str, cells: Cells, metric: str = "") -> Floats:
+    def column(self, name: str, cells: Cells, metric: str = "") -> Array:
         """Return `median`, `spread` or `error` of each of the cells; for a metric of a whole cell, its value.
 
         `metric`: another metric than that of the cells.
@@ -138,7 +136,7 @@ class Table:
         known = (self._numbers.get(cell, {}) for cell in self._cells(cells, metric))
         return np.array([numbers.get(name, np.nan) for numbers in known])
 
-    def runs(self, cells: Cells, metric: str = "") -> list[Floats]:
+    def runs(self, cells: Cells, metric: str = "") -> list[Array]:
         """Return the values of all runs of each of the cells."""
         return [self._runs.get(cell, np.empty(0)) for cell in self._cells(cells, metric)]
 
@@ -153,16 +151,19 @@ class Table:
         parts = {"all": grid, "smallest": grid[:1], "largest": grid[-1:]}
         return (parts | {"lower half": grid[:half], "upper half": grid[-half:]})[at]
 
-    def experiments(self, model: str = "") -> Iterator[tuple[str, Floats, Cells]]:
+    def experiments(self, model: str = "") -> Iterator[tuple[str, Cells]]:
         """Yield each part of the clipping experiment, an algorithm without privacy on a model (of this id).
 
-        A part is its name, clip bounds in ascending order, and cells in the same order.
+        A part is its name and its cells, whose clip bounds ascend.
         """
         for label in clipping_models(self.study):
             if model in ("", self.study.models[label].model):
                 for algorithm, methods in clip_bounds(self.study, label).items():
-                    cells = Cells((label,), tuple(methods.values()), at=("inf",))
-                    yield f"{algorithm}, {label}", np.array(list(methods)), cells
+                    yield f"{algorithm}, {label}", Cells((label,), tuple(methods.values()), at=("inf",))
+
+    def bounds(self, cells: Cells) -> Array:
+        """Return the clip bounds of cells of the clipping experiment."""
+        return np.array([float(self.study.methods[method].options["clip"]) for method in cells.methods])
 
     def _cells(self, cells: Cells, metric: str) -> Iterator[tuple[str, str, str, str]]:
         metrics = (metric,) if metric else cells.metrics
@@ -171,6 +172,6 @@ class Table:
                 yield model, method, epsilon, name
 
 
-def ring_distance(points: Floats) -> float:
+def ring_distance(points: Array) -> float:
     """Return the largest distance of points (steps, 2) from the ring of the circle model, of radius √10."""
     return float(abs(np.hypot(*points.T) - 10**0.5).max())

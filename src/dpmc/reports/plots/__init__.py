@@ -4,6 +4,7 @@ A kind's module has `draw(given) -> matplotlib.figure.Figure`.
 A figure with `draw: "module:function"` is drawn by that function. The module may have more:
 `reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
 all), and the chain files and tables that it reads beside the metrics (default: none); or `READS_NOTHING`;
+`<function>_reads`, the same for one of its functions;
 `applies(study, declared)`, whether the study, as far as its data are available, has anything to show.
 This module itself does not import Matplotlib.
 """
@@ -83,11 +84,11 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[lis
     results. Raises DpmcError for an unknown figure, or a study that cannot have it.
     """
     declared = declared_figure(study.path, name)
-    module, _ = _drawing(declared, study)
+    module, function = _drawing(declared, study)
     if getattr(module, "READS_NOTHING", False):
         return [], []
-    if hasattr(module, "reads"):
-        models, files = module.reads(study, declared, results)
+    if read := getattr(module, f"{function}_reads", getattr(module, "reads", None)):
+        models, files = read(study, declared, results)
         return models, files
     wanted = declared.models or tuple(study.models)
     return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
@@ -142,7 +143,10 @@ def plot(
 
 
 def draw(given: Given) -> Figure:
-    """Return a figure; DpmcError where the study cannot have it."""
+    """Return a figure in the one style of all; raise DpmcError where the study cannot have it."""
+    from dpmc.reports.plots import style
+
     module, function = _drawing(given.declared, given.study)
-    figure: Figure = getattr(module, function)(given)
+    with style.context():
+        figure: Figure = getattr(module, function)(given)
     return figure

@@ -33,7 +33,6 @@ PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "non
 READS_NOTHING = True  # the figure follows from the study's settings
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure, one panel for each method, with the settings of the first model."""
     how, study = given.declared, given.study

@@ -44,7 +44,6 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return labels, []
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study

@@ -30,7 +30,6 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return list(dict.fromkeys(model for model, _ in [*pairs, *pairs.values()])), []
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study

@@ -1,16 +1,39 @@
-"""What figures of single chains read: chain files, and the posterior that the chains were to reach."""
+"""Figures of single chains, which read chain files: densities, directions, single runs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from scipy.ndimage import gaussian_filter
 
+from dpmc.base import Array
+from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
+from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
+from dpmc.data.problem import Problem, read_problem
 from dpmc.metrics.cell import second_half
-from dpmc.reports.plots.selection import CellKey
-from dpmc.studies import Study
+from dpmc.metrics.mmd import equally_spaced
+from dpmc.metrics.table import Results
+from dpmc.reports.plots import Given, layout, marks, style
+from dpmc.reports.plots.maps import Surface
+from dpmc.reports.plots.published import quartiles
+from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
+from dpmc.studies import Study, problem_of
+from dpmc.studies.figures import Axis, FigureKeys
 
-Floats = npt.NDArray[np.float64]
+EPSILON = "0.05"  # the paper's main value
+ITERATIONS = 10_000  # the paper's
+WIDTH = 1.5  # of the density's kernel, in bins
+REGION = 0.95  # share of the posterior within the line
+COLUMNS = 5
+RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
+REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
+DRAWS = 400  # of a run
+TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
+DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.4, "markeredgewidth": 0.0}
 
 
 def chain_path(results: Path, study: Study, cell: CellKey, seed: int | str) -> Path:
@@ -25,7 +48,7 @@ def chain_paths(results: Path, study: Study, cell: CellKey) -> list[Path]:
     return [chain_path(results, study, cell, seed) for seed in range(study.seeds)]
 
 
-def kept_draws(path: Path) -> Floats:
+def kept_draws(path: Path) -> Array:
     """Return the second halves of a run's chains, pooled: (draws, d).
 
     Raises DpmcError for a file that is missing or not a chain file.
@@ -34,3 +57,198 @@ def kept_draws(path: Path) -> Floats:
     iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
     kept = second_half(np.asarray(chain.draws), iterations, thin)
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
+
+
+def density_cells(study: Study, how: FigureKeys) -> list[CellKey]:
+    """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
+    model = models_of(study, how.models)[0]
+    return [
+        (model, method, EPSILON if EPSILON in study.epsilons(model, method) else "inf")
+        for method in methods_of(study, how.methods, [model])
+    ]
+
+
+def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no model, and files: data, which hold the exact draws' histogram, and the chains shown."""
+    model = models_of(study, how.models)[0]
+    data = results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"
+    return [], [data, *(chain_path(results, study, cell, 0) for cell in density_cells(study, how))]
+
+
+def density(given: Given) -> Figure:
+    """Return the figure: densities of chains on the mixture beside the exact one, a panel a method.
+
+    Figure 2 of the DP-Fast MH paper.
+    """
+    study, how = given.study, given.declared
+    _, (data, *paths) = density_reads(study, how, given.results)
+    problem = datasets.with_exact_posterior(read_problem(data))
+    edges, exact = problem.histogram_edges, problem.histogram_counts
+    panels = [("exact posterior", exact, "")]
+    for (_, method, _), path in zip(density_cells(study, how), paths, strict=True):
+        chain = read_chain(path)
+        draws = np.asarray(chain.draws)[:, : ITERATIONS // int(chain.attrs["thin"])]
+        counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
+        divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
+        panels.append((style.line_style(study, method).title, counts, divergence))
+    ranked = np.sort(smoothed(exact).ravel())[::-1]
+    edge = ranked[np.searchsorted(ranked.cumsum(), REGION)] / ranked[0]
+    middles = [0.5 * (side[1:] + side[:-1]) for side in edges]
+    figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, sharex=True, sharey=True)
+    for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
+        axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
+        axes.locator_params(nbins=4)
+        shares = smoothed(counts).T / ranked[0]  # the first axis of the bins is θ₁
+        mesh = axes.pcolormesh(*edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)
+        region = smoothed(exact).T / ranked[0]
+        axes.contour(*middles, region, levels=[edge], colors=[style.INK], linewidths=0.5)
+        # the corner that no density of the mixture reaches
+        axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
+    for axes in axes_of_panels[-COLUMNS:]:
+        axes.tick_params(labelbottom=True)
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
+    bar = figure.colorbar(mesh, ax=axes_of_panels, shrink=0.6, aspect=30, pad=0.01, extend="max")
+    bar.set_label("density over the greatest exact one")
+    return figure
+
+
+def smoothed(counts: Array) -> Array:
+    """Return counts as shares, smoothed by a normal kernel."""
+    shares: Array = gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
+    return shares
+
+
+def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:
+    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those of the slim bars.
+
+    Raises DpmcError where the study has none of the pairs.
+    """
+    largest = {model: max(spec.epsilons, key=float) for model, spec in study.models.items()}
+    return {
+        (*shown, largest[shown[0]]): (*other, largest[shown[0]])
+        for shown, other in pairs_of(study, how).items()
+    }
+
+
+def directions_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no model, and the chain files that the figure reads."""
+    cells = [cell for pair in direction_cells(study, how).items() for cell in pair]
+    return [], [path for cell in cells for path in chain_paths(results, study, cell)]
+
+
+def directions(given: Given) -> Figure:
+    """Return the figure: variances of runs over the exact one, a panel for each pair on each of its models.
+
+    Along the principal directions of the posterior. The MMD is made of whole distances and hardly sees a
+    stiff direction; this ratio does.
+    """
+    study, how = given.study, given.declared
+    cells = direction_cells(study, how)
+    looks = style.of_pairs(study, pairs_of(study, how), how.titles)
+    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, sharey=True)
+    for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
+        problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
+        layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
+        boxes = _ratios(given, cell, problem)
+        bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
+        marks.draw_boxes(axes, (0, 1), boxes, bars, look, marks.PARTNER)
+        if not boxes:
+            marks.draw_note(axes, 0.0, "no finite run")
+        axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
+        layout.scale_y(axes, Axis(scale="log"))
+        axes.set_title(f"{look.title}, ε = {cell[2]}")
+        model = style.model_name(study, cell[0], how.titles).partition(",")[0]
+        axes.set_xlabel(f"direction of the {model}, stiffest first")
+    panels[0].set_ylabel("variance / exact")
+    entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
+    layout.legend(figure, entries | {how.beside: marks.PARTNER})
+    return figure
+
+
+def _ratios(given: Given, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
+    """Return direction, stiffest first -> variance over the exact one, of each run that is finite."""
+    runs = [kept_draws(path) for path in chain_paths(given.results, given.study, cell)]
+    runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
+    return dict(enumerate(np.array([variance_ratios(draws, problem) for draws in runs]).T.tolist()))
+
+
+def variance_ratios(draws: Array, problem: Problem) -> Array:
+    """Return the draws' variance over the exact one along the exact principal directions, stiffest first."""
+    values, directions = np.linalg.eigh(problem.posterior_covariance)
+    return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
+
+
+def run_cells(study: Study, how: FigureKeys) -> list[CellKey]:
+    """Return every method on every model of the figure, at the model's largest budget."""
+    return [
+        (model, method, max(study.models[model].epsilons, key=float))
+        for model in models_of(study, how.models)
+        for method in methods_of(study, how.methods, [model])
+    ]
+
+
+def single_runs_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return the models whose metrics the figure reads, and the chain files of all runs it may show."""
+    files = [path for cell in run_cells(study, how) for path in chain_paths(results, study, cell)]
+    return models_of(study, how.models), files
+
+
+def single_runs(given: Given) -> Figure:
+    """Return the figure: draws of runs over the exact posterior, in the plane of the first two parameters.
+
+    Of one model the best, median and worst run of each method (Figure 2 of the DP-HMC paper), a method a
+    column; of several models the median run of the method whose median MMD is least.
+    """
+    study, how, results = given.study, given.declared, Results.of_study(given.metrics, given.study)
+    cells, models = run_cells(study, how), models_of(study, how.models)
+    shown, columns = [(cell, run) for run in RUNS for cell in cells], len(cells)
+    if several := len(models) > 1:
+        medians = {cell: float(np.median(results.values(*cell, "mmd") or np.inf)) for cell in cells}
+        ranked = sorted(cells, key=medians.__getitem__)
+        shown = [(next(cell for cell in ranked if cell[0] == model), "median") for model in models]
+        columns = how.columns or 3
+    row, share = style.TEXT_WIDTH / columns + 0.1, not several
+    figure, panels = layout.panels(len(shown), columns, row, sharex=share, sharey=share)
+    problems = {model: problem_of(study, model, exact=True) for model in models}
+    looks = style.method_styles(study.methods)
+    for axes, (cell, run) in zip(panels, shown, strict=True):
+        look, (seed, mmd) = looks[cell[1]], chosen_run(results, cell, run)
+        draw_exact(axes, problems[cell[0]])
+        if seed:
+            draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS)
+            axes.plot(*draws[:, :2].T, **DOT, color=style.mixed(look.colour, "#000000", 0.2), zorder=3)
+        above = [style.model_name(study, cell[0], how.titles), look.title] if several else [look.title, run]
+        says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
+        axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.5)
+        axes.set_box_aspect(1.0)
+        axes.locator_params(nbins=12 // columns)  # as their numbers have room
+    figure.supxlabel("θ₁")
+    figure.supylabel("θ₂")
+    shades = {f"{100 * part:.0f} % of the exact posterior": Patch(fc=REGIONS[part]) for part in REGIONS}
+    big = {**DOT, "markersize": 5}
+    exact = {"an exact draw (d > 2)": {**big, "color": REGIONS[0.5]}}
+    deep = any(problem.dimension > 2 for problem in problems.values())
+    run_draw = {"a draw of the private run": {**big, "color": style.INK}}
+    layout.legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
+    return figure
+
+
+def chosen_run(results: Results, cell: CellKey, run: str) -> tuple[str, float]:
+    """Return seed and MMD of a run of `RUNS` (of an even number the better median); "" without an MMD."""
+    ranked = sorted((mmd, seed) for seed, mmd in results.by_seed(*cell, "mmd").items())
+    mmd, seed = ranked[int(RUNS[run] * (len(ranked) - 1))] if ranked else (np.nan, "")
+    return seed, mmd
+
+
+def draw_exact(axes: Axes, problem: Problem) -> None:
+    """Draw the exact posterior: of two parameters the regions of greatest density, of more exact draws."""
+    if problem.dimension > 2:
+        axes.plot(*problem.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
+        return
+    low, high = np.quantile(problem.reference, [TAIL, 1.0 - TAIL], axis=0)
+    surface = Surface.of(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
+    ranked = np.sort(surface.values, axis=None)[::-1]
+    mass = np.cumsum(np.exp(ranked))
+    levels = [*(ranked[np.searchsorted(mass, share * mass[-1])] for share in REGIONS), 0.0]
+    axes.contourf(surface.first, surface.second, surface.values, levels=levels, colors=[*REGIONS.values()])

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
+from dpmc.base import Array
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
 from dpmc.reports.plots.captions import ALONG
-from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
@@ -43,7 +43,7 @@ class Curve:
     """The line of a method in a panel; `points` (4, number) has rows x, median, lower and upper quartile."""
 
     look: MethodStyle
-    points: Floats
+    points: Array
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -97,7 +97,6 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     return shown
 
 
-@style.context()
 def draw(
     given: Given,
     along: Callable[[Shown], list[Curve]] | None = None,

@@ -20,17 +20,11 @@ REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle":
 NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
 EXACT: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
 # A slim bar in the legend is an upright rectangle with a tick across it.
-_BAR = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
+_CORNERS = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
 _STROKES = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO]
-PARTNER: dict[str, Any] = {
-    "ls": "none",
-    "marker": Path(_BAR, _STROKES),
-    "ms": 9.5,
-    "mfc": "white",
-    "mew": 0.8,
-}
-PARTNER["mec"] = style.INK
-PUBLISHED = PARTNER | {"mfc": "#CCCCCC", "mec": style.GREY}
+_BAR: dict[str, Any] = {"ls": "none", "marker": Path(_CORNERS, _STROKES), "ms": 9.5, "mew": 0.8}
+PARTNER = _BAR | {"mfc": "white", "mec": style.INK}
+PUBLISHED = _BAR | {"mfc": "#CCCCCC", "mec": style.GREY}
 
 
 def place(group: int, index: int, count: int) -> float:
@@ -65,17 +59,17 @@ def draw_boxes(
     drawn = {places[group]: its for group, its in values.items() if its}
     if not drawn:
         return places
-    box_width, line = width * (0.54 if bar else 0.7), {"color": look.edge, "linewidth": 0.7}
+    box_width = width * (0.54 if bar else 0.7)
     axes.boxplot(
         list(drawn.values()),
         positions=list(drawn),
         widths=box_width,
         capwidths=0.5 * box_width,
         manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": look.colour, "edgecolor": look.edge, "linewidth": 0.7, "hatch": look.hatch},
-        whiskerprops=line,
-        capprops=line,
+        boxprops={"facecolor": look.colour, "edgecolor": look.edge, "hatch": look.hatch},
+        whiskerprops={"color": look.edge},
+        capprops={"color": look.edge},
+        flierprops={"marker": look.marker, "markeredgecolor": look.edge},
         medianprops={
             "color": look.median,
             "linewidth": 1.2 if look.median == "#000000" else 0.8,
@@ -83,13 +77,6 @@ def draw_boxes(
             "path_effects": [Stroke(linewidth=2.6, foreground=look.colour), Normal()],
             "solid_capstyle": "butt",
             "label": MEDIAN,
-        },
-        flierprops={
-            "marker": look.marker,
-            "markersize": 2.4,
-            "markerfacecolor": "none",
-            "markeredgecolor": look.edge,
-            "markeredgewidth": 0.5,
         },
         zorder=3,
     )

@@ -16,41 +16,10 @@ from matplotlib.figure import Figure
 from dpmc.common.files import replacing
 from dpmc.metrics.table import METRICS, Metric
 from dpmc.reports.plots import stamp
-from dpmc.studies import Study
+from dpmc.studies import Study, read_yaml
 
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
-
-SETTINGS: dict[str, Any] = {
-    "font.family": "DejaVu Sans",  # comes with Matplotlib: the same bytes on every machine
-    "font.size": 8.0,
-    "axes.titlesize": 8.5,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 4.0,
-    "axes.labelsize": 8.0,
-    "figure.labelsize": 8.0,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "legend.handlelength": 2.4,
-    "legend.handleheight": 0.9,
-    "legend.columnspacing": 1.2,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.4,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "hatch.linewidth": 0.5,
-    "pdf.fonttype": 42,  # text stays text
-    "svg.hashsalt": "dpmc",
-    "svg.fonttype": "none",
-}
 
 INK = "#222222"
 GREY = "#6E6E6E"
@@ -96,69 +65,12 @@ class MethodStyle:
         }
 
 
-# Okabe and Ito's palette for the thesis's six, Paul Tol's muted colours for the others: methods that share a
-# figure stay apart for colour-blind readers. Guided variants are the lighter shade of their plain algorithm.
-# Hatches are of lines: dots would look like data.
-STYLES: dict[str, MethodStyle] = {
-    "dp-penalty": MethodStyle("#0072B2", "", "o", "DP penalty"),
-    "dp-penalty-guided": MethodStyle("#56B4E9", "////", "s", "guided DP penalty"),
-    "minibatch-penalty": MethodStyle("#D55E00", "||||", "^", "minibatch DP penalty"),
-    "minibatch-penalty-guided": MethodStyle("#E69F00", "\\\\\\\\", "v", "guided minibatch DP penalty"),
-    "dp-barker": MethodStyle("#009E73", "xxxx", "D", "DP Barker"),
-    "dp-hmc": MethodStyle("#CC79A7", "----", "P", "DP-HMC"),
-    "dp-mala": MethodStyle("#332288", "\\\\\\\\", "p", "DP-MALA"),
-    "dp-sgld": MethodStyle("#882255", "||||", "H", "DP-SGLD"),
-    "dp-sgnht": MethodStyle("#999933", "++++", "8", "DP-SGNHT"),
-    "rwmh": MethodStyle("#117733", "", "h", "random walk MH, not private"),
-    "hmc": MethodStyle("#661100", "----", "X", "HMC, not private"),
-    "mh": MethodStyle("#000000", "\\\\\\\\", "1", "MH, not private"),
-    "barker": MethodStyle("#777777", "||||", "d", "Barker, not private"),
-    "tuna-mh": MethodStyle("#997700", "----", "*", "TunaMH, not private"),
-    "dp-fast-mh": MethodStyle("#AA3377", "////", "<", "DP-Fast MH, minibatch"),
-    "dp-fast-mh-full": MethodStyle("#EE6677", "++++", ">", "DP-Fast MH, full batch"),
-}
+TABLES = read_yaml(Path(__file__).with_name("style.yaml"))
+STYLES = {algorithm: MethodStyle(*look) for algorithm, look in TABLES["methods"].items()}
+MODEL_TITLES: dict[str, str] = TABLES["models"]
+VARIANTS: dict[str, str] = TABLES["variants"]  #: pattern -> in words
 #: Of variants that share a figure, the darkest has the first share of black, the palest the last of white.
 SHADES = (-0.5, 0.7)
-
-MODEL_TITLES = {
-    "flat-banana-2d": "flat banana, d = 2",
-    "flat-banana-10d": "flat banana, d = 10",
-    "tempered-banana-2d": "tempered banana, d = 2",
-    "tempered-banana-10d": "tempered banana, d = 10",
-    "gauss-30d": "Gaussian, d = 30",
-    "narrow-banana": "narrow banana, d = 2",
-    "correlated-gauss": "correlated Gaussian, d = 2",
-    "circle": "circle, d = 2",
-    "paper-banana": "paper's banana, d = 2",
-    "paper-banana-wide": "paper's banana, wide prior, d = 2",
-    "paper-gauss": "paper's Gaussian, d = 10",
-    "mixture": "Gaussian mixture, d = 2",
-    "logistic-fashion": "logistic regression, Fashion-MNIST",
-    "logistic-digits": "logistic regression, digits",
-}
-
-#: names of axes other than metrics
-AXES = {"most_rows": "bound K on a minibatch", "seconds": "seconds, as measured"}
-
-#: What follows the name of an algorithm or a model in a variant's label, as a pattern -> in words.
-VARIANTS = {
-    r"clipping-(?:2d|10d|banana|gauss)": "clipping without privacy",
-    r"tight": "tight accounting",
-    r"thesis": "thesis's accounting",
-    r"tuned": "tuned",
-    r"published": "as published",
-    r"as-coded": "as implemented",
-    r"corrected": "corrected",
-    r"inverted": "sensitivity inverted",
-    r"reused": "reuses gradients",
-    r"small": "small steps",
-    r"k-([0-9]+)": r"K = \1",
-    r"k-appendix-e": "K of Appendix E",
-    r"k-section-6\.2": "K of Section 6.2",
-    r"fresh-([0-9]+)": r"fresh rows \1",
-    r"eps-([0-9.]+)": r"ε = \1",
-    r"([0-9.]+)": r"clip bound \1",
-}
 
 
 def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
@@ -247,7 +159,7 @@ def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None
 
 def metric_label(metric: str) -> str:
     """Return a metric's name at an axis."""
-    known = METRICS.get(metric, Metric(AXES.get(metric, "")))
+    known = METRICS.get(metric, Metric(TABLES["axes"].get(metric, "")))
     return known.axis or metric.replace("_", " ")
 
 
@@ -281,7 +193,7 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 
 #: Draw and save figures in this style, with nothing of the user's; a context or a decorator.
-context = functools.partial(matplotlib.style.context, SETTINGS, after_reset=True)
+context = functools.partial(matplotlib.style.context, TABLES["settings"], after_reset=True)
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
+from dpmc.base import Array
 from dpmc.metrics import traces
 from dpmc.metrics.table import read_table
 from dpmc.reports.plots import Given, lines, style
-from dpmc.reports.plots.chains import Floats
 from dpmc.reports.plots.lines import Curve, Shown
 from dpmc.reports.plots.selection import models_of, private_models, selected
 from dpmc.sampling import speed
@@ -118,7 +118,7 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     return curves
 
 
-def quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Floats:
+def quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Array:
     """Return a cell's points (4, number): iteration or the median of `across`, and a metric's quartiles.
 
     At iterations that all runs have, without the first: on a logarithmic axis it would take most of it.

@@ -15,14 +15,9 @@ from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 LIMIT = 3.0  # standard errors within which medians are said to agree
-NEAR: dict[str, Any] = {
-    "ls": "none",
-    "marker": "o",
-    "ms": 2.6,
-    "mfc": style.STYLES["dp-penalty"].colour,
-    "mew": 0.0,
-}
-FAR: dict[str, Any] = {**NEAR, "marker": "D", "ms": 3.6, "mfc": style.STYLES["minibatch-penalty"].colour}
+BLUE, RED = (style.STYLES[method].colour for method in ("dp-penalty", "minibatch-penalty"))
+NEAR: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.6, "mfc": BLUE, "mew": 0.0}
+FAR: dict[str, Any] = {**NEAR, "marker": "D", "ms": 3.6, "mfc": RED}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -30,7 +25,6 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return [], [results / study.name / "published_comparison.csv"]
 
 
-@style.context()
 def draw(given: Given) -> Figure:
     """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
     path = reads(given.study, given.declared, given.results)[1][0]

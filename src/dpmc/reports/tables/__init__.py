@@ -1,45 +1,221 @@
-"""Tables of a study: each as tidy CSV; those that people read whole also as Markdown.
-
-A table is a module with `TITLE`, `NOTE` (the meaning of its columns, and how they were measured), `COLUMNS`
-and `table(study, results)`, which returns them as a DataFrame; `results` is the folder of the results of all
-studies. Those that are also Markdown have `readable(study, results)`: a note, and a table with headings for
-people.
-"""
+"""Tables of a study: each as tidy CSV; those that people read whole also as Markdown."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
-from dpmc.studies import Study, figures
+from dpmc.common.values import shown
+from dpmc.metrics.table import own_rows, read_metrics, read_table
+from dpmc.models import definition
+from dpmc.privacy.accountants import ACCOUNTANTS
+from dpmc.reports.plots.selection import private_models
+from dpmc.reports.tables.budgets import shape_of
+from dpmc.studies import (
+    Hyperparameters,
+    Study,
+    build_algorithm,
+    calibrated_values,
+    pinned_hyperparameters,
+    read_yaml,
+)
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
-#: name of a table -> its module
-TABLES = {name: f"dpmc.reports.tables.{name.replace('-', '_')}" for name in figures.TABLES}
+Rows = Iterable[tuple[Any, ...]]
+
+#: name of a table -> its `title`, `columns`, `note` (their meaning, and how they were measured), the `source`
+#: among the study's results that it reads, and `headings`, if people read it whole
+TABLES: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("tables.yaml"))
 #: table -> how its files may end
-SUFFIXES = {name: [".csv", ".md"] if name in ("models", "claims") else [".csv"] for name in TABLES}
-#: table -> the file of the study's results that it reads
-SOURCES = {"iterations": "budgets.csv", "run-times": "metrics.csv", "claims": "claims.yaml"}
+SUFFIXES = {name: [".csv", ".md"] if "headings" in about else [".csv"] for name, about in TABLES.items()}
 
 
-def module(name: str) -> Any:
-    """Return the module of a table."""
-    return importlib.import_module(TABLES[name])
+def _models(study: Study, results: Path) -> Rows:
+    """Yield texts for each model with a budget; "" if a model has no such number.
+
+    `sigma2_0` is the prior variance of the exact posterior, `sampler_sigma2_0` that of the samplers if it
+    differs. Models of the clipping experiment are left out.
+    """
+    from dpmc.reports.plots.style import model_title
+
+    for label in private_models(study):
+        spec = study.models[label]
+        known = definition(spec.model)
+        model = known.model
+        sampler = getattr(model, "prior_variance", None)
+        exact = getattr(model, "exact_prior_variance", sampler)
+        # A Gaussian is a banana with a = 0.
+        a = getattr(model, "a", 0.0 if hasattr(model, "exact_prior_variance") else None)
+        numbers = (known.tempering, a, exact, sampler if sampler != exact else None)
+        texts = ("" if number is None else f"{number:g}" for number in numbers)
+        title = model_title(label, spec.model).partition(", d =")[0]
+        yield label, title, str(int(model.dimension)), str(spec.n or known.n), *texts
+
+
+def _hyperparameters(study: Study, results: Path) -> Rows:
+    """Yield texts for each hyperparameter, of the tuning file if there is one, else pinned."""
+    for model, method in study.pairs():
+        for epsilon, values in _by_epsilon(study, results, model, method).items():
+            for name, value in values.items():
+                yield model, method, epsilon, name, value
+
+
+def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[str, dict[str, str]]:
+    """Return the hyperparameters of a method on a model, by ε; by "" if they are equal at all ε."""
+    path = results / study.name / "tuning" / model / f"{method}.yaml"
+    if study.is_tried(model, method) and path.is_file():
+        given = Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
+        if not given.values:
+            raise DpmcError(f"{path}: key 'hyperparameters' is missing")
+    else:
+        given = pinned_hyperparameters(study, model, method)
+    (n, dimension), by_epsilon = shape_of(study, model), dict[str, dict[str, str]]()
+    for epsilon in study.epsilons(model, method):
+        texts = calibrated_values(study, method, given.values, epsilon, n)
+        by_epsilon[epsilon] = {name: _value(value) for name, value in texts.items()}
+        algorithm = build_algorithm(study, method, given, dimension, epsilon, n)
+        for release in itertools.chain(*algorithm.releases(n)):
+            for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
+                if multiplier := getattr(release, key, None):
+                    name = f"noise multiplier of {release.name}{words}"
+                    by_epsilon[epsilon][name] = f"{multiplier:.4g}"
+    first, *others = by_epsilon.values()
+    # If ε sets the noise, values at a single ε hold only there.
+    decided_by_epsilon = study.epsilon_kind != "total" and not others and "inf" not in by_epsilon
+    if all(other == first for other in others) and not decided_by_epsilon:
+        by_epsilon = {"": first}
+    return by_epsilon
+
+
+def _value(value: Any) -> str:
+    """Format a hyperparameter's value; equal neighbours in a vector once, with their number."""
+    if isinstance(value, list):
+        counts = [(_value(number), len(list(group))) for number, group in itertools.groupby(value)]
+        return ", ".join(text if count == 1 else f"{count} × {text}" for text, count in counts)
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else shown(value)
+
+
+def _iterations(study: Study, results: Path) -> Rows:
+    """Yield texts for each cell and accountant that bounds its releases."""
+    needed = ("model", "method", "accountant", "epsilon", "iterations", *ACCOUNTANTS)
+    budgets = read_table(results / study.name / "budgets.csv", needed, "a table of budgets")
+    for cell in budgets.to_dict("records"):
+        if cell["model"] in study.models and cell["method"] in study.methods:
+            # without a budget: one row, of no accountant
+            for name in [name for name in ACCOUNTANTS if cell[name]] or [""]:
+                run = cell["iterations"] if name in ("", cell["accountant"]) else ""
+                yield cell["model"], cell["method"], name, cell["epsilon"], cell.get(name, ""), run
+
+
+def _run_times(study: Study, results: Path) -> Rows:
+    """Yield a row for each method on a model with measured jobs, in `logs` beside `results`."""
+    from dpmc.reports.plots.costs import job_times
+
+    metrics = own_rows(read_metrics(results / study.name / "metrics.csv"), study)
+    iterations = metrics[metrics["metric"] == "iterations"]
+    sizes = iterations.groupby(["model", "method"])["value"].agg(["size", "sum"])
+    measured = job_times(study, results)
+    for (model, job), jobs in measured.groupby(["model", "job"], sort=False):
+        methods = _methods_of_job(study, model, job, {*measured.loc[measured["model"] == model, "job"]})
+        chains, total = sizes[sizes.index.isin([(model, method) for method in methods])].sum().astype(int)
+        wall, cpu = (round(float(jobs[name].sum()), 1) for name in ("wall_seconds", "cpu_seconds"))
+        yield model, job, len(jobs), chains, total, wall, cpu, round(jobs["peak_mib"].max())
+
+
+def _methods_of_job(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
+    """Return the methods of a job: its own, and those of its algorithm without budget and own job."""
+    return [
+        label
+        for label, spec in study.methods.items()
+        if model in spec.models and not spec.from_study
+        if label == job
+        or (spec.algorithm == job and study.epsilons(model, label) == ("inf",) and label not in jobs)
+    ]
+
+
+CASE = ("case", "number", "asked", "holds")
+
+
+def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
+    """Yield texts for each case of each claim; raise DpmcError for missing verdicts."""
+    for claim in read_yaml(results / study.name / "claims.yaml")["claims"]:
+        about = (claim["name"], str(claim["section"]), claim["verdict"], claim["published"])
+        # A claim that cannot be decided here has no case, and one row.
+        for case in claim["cases"] or [dict.fromkeys(CASE)]:
+            yield *about, *(_number(case[name]) for name in CASE)
+
+
+def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
+    """Return the note with counts of verdicts, and texts for each claim."""
+    import pandas as pd
+
+    verdicts, rows = read_yaml(results / study.name / "claims.yaml"), []
+    for claim in verdicts["claims"]:
+        cases = claim["cases"]
+        holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}" if cases else ""
+        numbers = [case["number"] for case in cases if case["number"] is not None]
+        # Equal ends of the range are written once.
+        span = dict.fromkeys(map(_number, (min(numbers), max(numbers)))) if numbers else []
+        figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
+        about = (str(claim["section"]), claim["claim"], claim["verdict"], claim["published"])
+        rows.append((*about, holding, " to ".join(span), claim["test"], figure))
+    counts = ", ".join(
+        f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
+    )
+    note = f"{TABLES['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
+    if verdicts["by_chance"]["claims"]:
+        note += "\n" + TABLES["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
+    return note, pd.DataFrame(rows, columns=TABLES["claims"]["headings"])
+
+
+def _number(value: str | float | bool | None) -> str:
+    """Return the text of an entry of a case."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+#: table -> the function that yields the rows of its CSV file
+ROWS: dict[str, Callable[[Study, Path], Rows]] = {
+    "models": _models,
+    "hyperparameters": _hyperparameters,
+    "iterations": _iterations,
+    "run-times": _run_times,
+    "claims": _claims,
+}
+
+
+def table(name: str, study: Study, results: Path) -> DataFrame:
+    """Return a table as in its CSV file; `results` is the folder of the results of all studies."""
+    import pandas as pd
+
+    return pd.DataFrame([*ROWS[name](study, results)], columns=TABLES[name]["columns"])
+
+
+def readable(name: str, study: Study, results: Path) -> tuple[str, DataFrame]:
+    """Return the note on a table, and the table as people read it."""
+    if name == "claims":
+        return _readable_claims(study, results)
+    made = table(name, study, results)
+    headings = TABLES[name].get("headings") or {column: column for column in made}
+    return TABLES[name]["note"], made[[*headings]].rename(columns=headings)
 
 
 def inputs(name: str, study: Study, results: Path) -> list[Path]:
     """Return the files that a table needs; what is in `logs` is read if it is there."""
-    folder = results / study.name
+    folder, source = results / study.name, TABLES[name].get("source")
     if name == "hyperparameters":
         tried = [pair for pair in study.pairs() if study.is_tried(*pair)]
         return [folder / "tuning" / model / f"{method}.yaml" for model, method in tried]
-    return [folder / SOURCES[name]] if name in SOURCES else []
+    return [folder / source] if source else []
 
 
 def check_names(name: str, outputs: Sequence[Path]) -> None:
@@ -54,24 +230,24 @@ def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path
 
     Raises DpmcError, and writes nothing, if results are missing.
     """
-    made, texts = module(name), {}
+    texts = {}
     for output in outputs:
         if output.suffix.lower() == ".md":
-            note, table = made.readable(study, results)
-            texts[output] = f"# {made.TITLE}\n\n{note}\n\n{markdown(table)}\n"
+            note, made = readable(name, study, results)
+            texts[output] = f"# {TABLES[name]['title']}\n\n{note}\n\n{markdown(made)}\n"
         else:
-            texts[output] = made.table(study, results).to_csv(index=False, lineterminator="\n")
+            texts[output] = table(name, study, results).to_csv(index=False, lineterminator="\n")
     for output, text in texts.items():
         with replacing(output) as temporary:
             Path(temporary).write_text(text, encoding="utf-8")
 
 
-def markdown(table: DataFrame) -> str:
+def markdown(made: DataFrame) -> str:
     """Return a table of texts as Markdown: numbers at the right of their columns, "–" for empty entries."""
     import pandas as pd
 
-    numbers = [pd.to_numeric(table[name][table[name] != ""], errors="coerce").notna().all() for name in table]
+    numbers = [pd.to_numeric(made[name][made[name] != ""], errors="coerce").notna().all() for name in made]
     marks = ["---:" if are_numbers else "---" for are_numbers in numbers]
-    lines = [list(table), marks, *table.to_numpy().tolist()]
+    lines = [list(made), marks, *made.to_numpy().tolist()]
     cells = [[text.replace("|", r"\|") or "–" for text in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -45,16 +45,21 @@ def rows(
             raise type(error)(f"budget of {model} {method} epsilon {epsilon}: {error}") from None
 
 
+def shape_of(study: Study, model: str) -> tuple[int, int]:
+    """Return number of rows and dimension of a model; raise DpmcError if it names no number of rows."""
+    if n := number_of_rows(study, model):
+        return n, int(definition_of(study, model).model.dimension)
+    raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
+
+
 def _row(
     study: Study, model: str, method: str, epsilon: str, values: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the row of a cell: of one run, all its chains together."""
-    n, spec = number_of_rows(study, model), study.method(method)
-    if not n:
-        raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
+    (n, dimension), spec = shape_of(study, model), study.method(method)
     given = Hyperparameters(values, "hyperparameters") if values else None
     given = given or pinned_hyperparameters(study, model, method)
-    dimension, delta = int(definition_of(study, model).model.dimension), study.delta_for(n)
+    delta = study.delta_for(n)
     releases = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n, study.chains)
     chosen = releases.accountant(spec.accountant)
     row: dict[str, Any] = {"study": study.name, "model": model, "method": method, "epsilon": epsilon}

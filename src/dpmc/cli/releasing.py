@@ -1,0 +1,44 @@
+"""The command that makes a release."""
+
+import argparse
+import dataclasses
+
+import numpy as np
+
+from dpmc.api import STARTS
+from dpmc.cli import outputs
+from dpmc.cli.given import hyperparameters_of, study_as_asked
+from dpmc.common.errors import DpmcError
+from dpmc.common.streams import canonical_epsilon
+from dpmc.studies import definition_of, make_cell
+
+
+def release(options: argparse.Namespace) -> None:
+    """Make a release of a study's model and method on private rows, and write it."""
+    from dpmc.data import datasets
+    from dpmc.data.release_rows import read_release_rows
+    from dpmc.privacy.data_ledger import DataLedger
+    from dpmc.releasing import reporter
+    from dpmc.sampling import release as releases
+
+    study = study_as_asked(options)
+    study.own_method(options.method)
+    spec, definition = study.model(options.model), definition_of(study, options.model)
+    file = options.data or spec.rows_file
+    if file is None:
+        raise DpmcError("--data: needed, since the study names no file with rows of this model")
+    inputs = [("--data", file), ("--hyperparameters", options.hyperparameters), ("--ledger", options.ledger)]
+    outputs.check(options, inputs)
+    ledger = DataLedger.open(options.ledger)
+    columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+    rows = read_release_rows(file, spec.columns or columns, coding)
+    chains = max(study.chains, STARTS)
+    problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition)
+    if spec.start == "true":
+        problem.starts = np.tile(problem.true_theta, (chains, 1))
+    given = hyperparameters_of(study, options.model, options.method, options.hyperparameters)
+    cell = make_cell(study, problem, options.method, canonical_epsilon(options.epsilon), given)
+    lengths = {"iterations": options.iterations, "thin": options.thin}
+    cell = dataclasses.replace(cell, **{name: k for name, k in lengths.items() if k is not None})
+    report = None if options.quiet else reporter(f"{options.model} {options.method}")
+    releases.release(cell, rows, given.values, ledger, options.output, report)

@@ -1,0 +1,292 @@
+"""Release files: NetCDF that may be published, held against a list of all that they may contain.
+
+The groups are those of chain files, without `private_diagnostics`. What they may contain is a release, a
+function of releases, or public. The list is closed: what it does not name is a problem.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.files import reading, write_netcdf
+from dpmc.common.streams import canonical_epsilon
+from dpmc.common.values import count, real, shown
+from dpmc.privacy.data_ledger import is_entry
+
+if TYPE_CHECKING:
+    import xarray
+
+LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
+
+
+class Allowed(NamedTuple):
+    """What a group may contain: its variables and its attributes, and which of them it must have."""
+
+    variables: Mapping[str, tuple[tuple[str, ...], str]]  # dimensions, kinds of dtype as NumPy's letters
+    attributes: Mapping[str, Callable[[Any], object]]  # what raises an error for a wrong value
+    needed: frozenset[str]
+
+
+def _text(value: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError("must be a text")
+
+
+def _object(value: str) -> dict[str, Any]:
+    content = json.loads(value)
+    if not isinstance(content, dict):
+        raise TypeError("must be a JSON object")
+    return content
+
+
+#: Parts of the ledger of a run: `Ledger.to_json`, and the prices of what is not exact.
+LEDGER = {"mode", "neighbours", "accountant", "budget", "delta", "reserved", "performed", "forfeited"}
+LEDGER |= {"foreseen", "epsilon_spent", "mu", "prices"}
+
+
+def _ledger(value: str) -> None:
+    if unknown := _object(value).keys() - LEDGER:
+        raise ValueError(f"{', '.join(sorted(unknown))}: not allowed")
+
+
+#: Facts of a run in its entry, those that attributes of the root repeat, and others.
+REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
+FACTS = {*REPEATED, "model", "columns", "iterations", "start", "run"}
+
+
+def _entry(value: str) -> None:
+    entry = _object(value)
+    if not is_entry(entry):
+        raise ValueError("is not an entry of a ledger of a data set, or was changed")
+    if unknown := entry["about"].keys() - FACTS:
+        raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
+
+
+def _release(value: object) -> None:
+    if value != "release":
+        raise ValueError("must be release")
+
+
+def _totals(value: Any) -> None:
+    if any(count(total, 0) < 0 for total in np.atleast_1d(value)) or np.ndim(value) > 1:
+        raise ValueError("must be counts, one for each chain")
+
+
+def _positive(value: object) -> None:
+    if not 0.0 < real(value) < math.inf:
+        raise ValueError("must be greater than 0 and finite")
+
+
+def _from(least: int) -> Callable[[Any], object]:
+    return lambda value: count(value, least)
+
+
+ROOT: dict[str, Callable[[Any], object]] = {
+    "mode": _release,
+    **dict.fromkeys(("model", "method", "accountant", "dpmc_version", "opendp_version"), _text),
+    "epsilon": canonical_epsilon,
+    **dict.fromkeys(("delta", "temperature"), _positive),
+    **dict.fromkeys(("n", "dimension", "chains", "thin"), _from(1)),
+    **dict.fromkeys(("iterations", "forfeited"), _from(0)),
+    "schema": _from(1),
+    "hyperparameters": _object,
+    "ledger": _ledger,
+    "data_ledger": _entry,
+}
+LIBRARY = {"inference_library": _text, "inference_library_version": _text}
+AXES = {"chain": (("chain",), "i"), "draw": (("draw",), "i"), "parameter": (("parameter",), "iUO")}
+
+#: All that a release may contain, by path of the group.
+ALLOWED = {
+    "/": Allowed({}, ROOT, frozenset(ROOT)),
+    "/posterior": Allowed(
+        {"theta": (("chain", "draw", "parameter"), "f"), **AXES},
+        LIBRARY,
+        frozenset({"theta", *AXES}),
+    ),
+    "/sample_stats": Allowed(
+        {
+            "acceptance_rate": (("chain", "draw"), "f"),
+            "diverging": (("chain", "draw"), "b"),
+            "chain": AXES["chain"],
+            "draw": AXES["draw"],
+        },
+        {**LIBRARY, "accepted_total": _totals, "diverging_total": _totals},
+        frozenset({"acceptance_rate", "chain", "draw"}),
+    ),
+    "/constant_data": Allowed(
+        {
+            "theta_0": (("chain", "parameter"), "f"),
+            "chain": AXES["chain"],
+            "parameter": AXES["parameter"],
+        },
+        LIBRARY,
+        frozenset({"theta_0", "chain", "parameter"}),
+    ),
+}
+
+
+def check(tree: "xarray.DataTree") -> list[str]:
+    """Return what keeps a tree from being a release, one text each; [] if nothing does."""
+    if tree.attrs.get("mode") == "lab":
+        return [LAB]
+    groups = {group.path: group for group in tree.subtree}
+    problems = [f"{path}: group is not allowed" for path in groups if path not in ALLOWED]
+    problems += [f"{path}: group is missing" for path in ALLOWED if path not in groups]
+    for path, group in groups.items():
+        if path in ALLOWED:
+            problems += [f"{path}: {text}" for text in _of_group(group, ALLOWED[path])]
+    return problems or _inconsistent(tree)
+
+
+def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
+    """Return the problems of one group by itself: names, dimensions, types, attributes."""
+    variables = dict(group.to_dataset(inherit=False).variables)
+    present = {*map(str, variables), *map(str, group.attrs)}
+    problems = [f"{name} is missing" for name in sorted(allowed.needed - present)]
+    for name, variable in variables.items():
+        dims, kinds = allowed.variables.get(str(name), ((), ""))
+        if not kinds:
+            problems.append(f"variable {shown(name)} is not allowed")
+        elif variable.dims != dims or variable.dtype.kind not in kinds:
+            problems.append(f"{name}: {variable.dims} of {variable.dtype} must be {dims} of kind {kinds}")
+        elif "O" == variable.dtype.kind and not all(isinstance(label, str) for label in variable.values):
+            problems.append(f"{name}: labels must be texts")
+        problems += [f"{name}: attribute {shown(key)} is not allowed" for key in variable.attrs]
+    for key, value in ((str(key), value) for key, value in group.attrs.items()):
+        if key not in allowed.attributes:
+            problems.append(f"attribute {shown(key)} is not allowed")
+            continue
+        try:
+            allowed.attributes[key](value)
+        except (TypeError, ValueError, RecursionError, DpmcError) as error:
+            problems.append(f"attribute {key}: {shown(value)}: {error}")
+    if unlimited := group.encoding.get("unlimited_dims"):
+        problems.append(f"unlimited dimensions: {', '.join(sorted(unlimited))}")
+    return problems
+
+
+def _inconsistent(tree: "xarray.DataTree") -> list[str]:
+    """Return what does not fit together in a tree whose parts are right by themselves."""
+    attrs, problems = tree.attrs, []
+    c, thin, d = (int(attrs[name]) for name in ("chains", "thin", "dimension"))
+    k = int(attrs["iterations"]) // thin
+    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats", "constant_data")}
+    axes = {"chain": np.arange(c), "draw": thin * np.arange(1, k + 1)}
+    for path, group in groups.items():
+        for name, wanted in {"chain": c, "draw": k, "parameter": d}.items():
+            if group.sizes.get(name, wanted) != wanted:
+                problems.append(f"/{path}: {name}: {group.sizes[name]} must be {wanted}, by the attributes")
+            elif name in axes and name in group and not np.array_equal(group[name].values, axes[name]):
+                problems.append(f"/{path}: {name}: labels must be numbers of chains, or of iterations")
+    labels = [groups[name]["parameter"].values.tolist() for name in ("posterior", "constant_data")]
+    if labels[0] != labels[1] or (
+        groups["posterior"]["parameter"].dtype.kind == "i" and labels[0] != [*range(d)]
+    ):
+        problems.append("/posterior: parameter: labels must be names, or 0, 1, …, as in /constant_data")
+    accepted = groups["sample_stats"]["acceptance_rate"].values * thin
+    if (
+        not (np.abs(accepted - accepted.round()) < 1e-6).all()
+        or not ((accepted >= 0) & (accepted <= thin)).all()
+    ):
+        problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
+    for name, total in groups["sample_stats"].attrs.items():
+        if name.endswith("_total") and np.size(total) != c:
+            problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
+    entry, ledger = json.loads(attrs["data_ledger"]), json.loads(attrs["ledger"])
+    if (entry["epsilon"], entry["delta"]) != (float(attrs["epsilon"]), float(attrs["delta"])):
+        problems.append("/: epsilon, delta: are not those of the entry in data_ledger")
+    plain = {name: np.asarray(attrs[name]).tolist() for name in REPEATED}
+    plain["hyperparameters"] = json.loads(attrs["hyperparameters"])
+    if different := [name for name in REPEATED if entry["about"].get(name, plain[name]) != plain[name]]:
+        problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
+    if ledger.get("mode") != "release":
+        problems.append("/: ledger: its mode must be release")
+    return problems
+
+
+def write(path: Path, tree: "xarray.DataTree") -> None:
+    """Write a release, without compression, so that its size does not depend on values.
+
+    Raises DpmcError, and writes nothing, if the tree is not a release.
+    """
+    if problems := check(tree):
+        raise DpmcError(f"{path}: {problems[0]}")
+    _write(path, tree)
+
+
+def _write(path: Path, tree: "xarray.DataTree") -> None:
+    nothing = {
+        group.path: {name: {"_FillValue": None} for name in group.to_dataset(inherit=False).variables}
+        for group in tree.subtree
+    }
+    write_netcdf(path, tree, nothing)
+
+
+def read(path: str | Path) -> "xarray.DataTree":
+    """Read a file whole, as it is, also if it is no release; raise DpmcError if it is no NetCDF file."""
+    with reading(path) as file:
+        return file.load()
+
+
+def contents(tree: "xarray.DataTree") -> list[str]:
+    """Return lines that say what a tree contains: budget, entry, variables, names of attributes."""
+    attrs = tree.attrs
+    named = ("mode", "model", "method", "n", "iterations", "forfeited", "epsilon", "delta")
+    plain = {name: np.asarray(attrs[name]).tolist() for name in named if name in attrs}
+    lines = [", ".join(f"{name} {shown(value)}" for name, value in plain.items())]
+    try:
+        entry = _object(attrs["data_ledger"])
+        lines += [f"ledger {shown(entry['ledger'])}, entry {shown(entry['number'])}, {shown(entry['id'])}"]
+        lines += [f"head {shown(entry['hash'], 70)}"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        lines += ["no entry of a ledger"]
+    for group in tree.subtree:
+        lines.append(group.path)
+        for name, variable in group.to_dataset(inherit=False).variables.items():
+            sizes = ", ".join(f"{dim} {size}" for dim, size in variable.sizes.items())
+            lines.append(f"    {name} ({sizes}) {variable.dtype}")
+        lines += [f"    attributes: {', '.join(map(str, group.attrs))}"] if group.attrs else []
+    return lines
+
+
+def hidden(path: str | Path, tree: "xarray.DataTree") -> list[str]:
+    """Return how a file differs from what `write` makes of its content, byte by byte; [] if it does not.
+
+    Bytes that no reader shows are found in this way: after the end, in a fill value, beside the groups.
+    """
+    with TemporaryDirectory() as folder:
+        again = Path(folder) / "again.nc"
+        _write(again, tree)
+        if again.read_bytes() == Path(path).read_bytes():
+            return []
+        theirs, ours = _library(path), _library(again)
+    if theirs != ours:
+        return [f"bytes: cannot be compared with what dpmc writes: {theirs} wrote them, here is {ours}"]
+    return ["bytes: are not those that dpmc writes for this content; something may be hidden in the file"]
+
+
+def _library(path: str | Path) -> str:
+    """Return the versions of the libraries that wrote a file, as it says."""
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        return str(getattr(file, "_NCProperties", "another library"))
+
+
+def entry_of(path: str | Path) -> dict[str, Any]:
+    """Return the entry of a ledger that a release carries; raise DpmcError for another file."""
+    attrs = read(path).attrs
+    if attrs.get("mode") != "release":
+        raise DpmcError(f"{path}: {LAB if attrs.get('mode') == 'lab' else 'is not a release'}")
+    try:
+        _entry(attrs["data_ledger"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DpmcError(f"{path}: data_ledger: {error}") from None
+    return _object(attrs["data_ledger"])

@@ -1,0 +1,175 @@
+"""Private rows for a release: every entry that is no number becomes NaN, and no message depends on an entry.
+
+Rows are counted as they are: the lines of a CSV file below its line of names, whatever is in them. An entry
+that is missing or no number is NaN; so is every entry of a line with too few or too many. Where they are used
+such rows count as 0 (`evaluators/lattice.py`). What is refused is a matter of files, names and shapes, which
+are public. `tables` reads rows for experiments, and says what is wrong with them.
+"""
+
+import csv
+import gzip
+import numbers
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import DECIMAL
+from dpmc.data.tables import chosen_columns, table_of
+from dpmc.models.columns import MISSING, Coding, text_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FILES = (".csv", ".csv.gz", ".parquet")  #: ends of their names
+
+
+class Rule(NamedTuple):
+    """How the entries of a column become numbers; public, and the same for every row."""
+
+    levels: dict[str, int]  # of a category; {}: numbers
+    fill: Any = None  # what stands for a missing value; None: NaN
+
+    def number(self, value: object) -> float:
+        """Return an entry as a number; NaN for what is none and no level."""
+        if self.fill is not None and is_missing(value):
+            value = self.fill
+        return float(self.levels.get(text_of(value), np.nan)) if self.levels else number(value)
+
+
+def read_release_rows(
+    source: Any, columns: Sequence[str] | None = None, coding: Coding | None = None
+) -> np.ndarray:
+    """Return the rows (n, k) of a table, with NaN for what is no number.
+
+    Parameters
+    ----------
+    source : an array, a table of pandas or xarray, or the path of a .csv, .csv.gz or .parquet file. A CSV
+        file must begin with a line of names.
+    columns : names of the columns to read, in this order; None: all.
+    coding : public levels of categories and fills of missing values; a value that is no level is NaN.
+
+    Raises DpmcError for a file that is missing or of another kind, for missing columns, and for no rows.
+    """
+
+    def rules(names: Iterable[str]) -> list[Rule]:
+        known = coding or Coding()
+        levels = {name: {text: i for i, text in enumerate(texts)} for name, texts in known.levels.items()}
+        return [Rule(levels.get(name, {}), known.fills.get(name)) for name in names]
+
+    if isinstance(source, str | Path):
+        return _of_file(Path(source), columns, rules)
+    where = f"data: {type(source).__name__}"
+    kind = type(source).__module__.partition(".")[0]
+    if kind == "xarray":
+        source = table_of(source, where)
+    elif kind != "pandas":
+        source = _frame(source, where)
+    return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, rules, where)
+
+
+Rules = Callable[[Iterable[str]], list[Rule]]  # of columns by their names
+
+
+def _of_file(path: Path, columns: Sequence[str] | None, rules: Rules) -> np.ndarray:
+    """Return the rows of a file, by its suffix."""
+    if not path.name.endswith(FILES):
+        raise DpmcError(f"{path}: must end in {', '.join(FILES)}, or be read by pandas and given as table")
+    try:
+        content = path.read_bytes()
+        if path.suffix != ".parquet":
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, rules, path)
+        import pandas
+
+        return _of_frame(pandas.read_parquet(path), columns, rules, str(path))
+    except ImportError:
+        raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
+    except OSError as error:
+        raise DpmcError(f"{path}: {error.strerror or 'cannot be read'}") from None
+    except (ValueError, EOFError, zlib.error):
+        raise DpmcError(f"{path}: cannot be read") from None
+
+
+def _of_csv(text: str, columns: Sequence[str] | None, rules: Rules, path: Path) -> np.ndarray:
+    """Return the rows of a CSV file; its first line has the names of the columns."""
+    lines = text.removesuffix("\n").split("\n")
+    names = [name.strip() for name in _fields(lines[0].removesuffix("\r"))]
+    if all(DECIMAL.fullmatch(name) for name in names) or not any(names):
+        raise DpmcError(f"{path}: line 1: must be the names of the columns; a release reads no other file")
+    chosen = chosen_columns(names, len(names), columns, str(path))
+    if len(lines) < 2:
+        raise DpmcError(f"{path}: holds no rows")
+    how = list(zip(chosen, rules(chosen.values()), strict=True))
+    rows = np.full((len(lines) - 1, len(chosen)), np.nan)
+    for row, line in zip(rows, lines[1:], strict=True):
+        fields = _fields(line.removesuffix("\r"))
+        if len(fields) == len(names):
+            row[:] = [rule.number(fields[i]) for i, rule in how]
+    return rows
+
+
+def _fields(line: str) -> list[str]:
+    """Return the fields of one line of CSV; [] if it is none."""
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], skipinitialspace=True))
+    except (csv.Error, StopIteration):
+        return []
+
+
+def is_missing(value: object) -> bool:
+    """Return whether an entry is empty, None, NaN or one of the usual words for a missing value."""
+    if isinstance(value, str):
+        return not value.strip() or bool(MISSING.fullmatch(value.strip()))
+    return value is None or np.isnan(number(value))
+
+
+def number(value: object) -> float:
+    """Return a number of Python, NumPy or text as a float; NaN for anything else."""
+    if isinstance(value, str):
+        return float(value) if DECIMAL.fullmatch(value := value.strip()) else np.nan
+    try:
+        return float(value) if isinstance(value, numbers.Real | np.bool_) else np.nan
+    except OverflowError:
+        return np.nan
+
+
+def _frame(source: Any, where: str) -> "DataFrame":
+    """Return an array or a nested list as a data frame."""
+    import pandas
+
+    if np.ma.isMaskedArray(source):
+        source = np.ma.filled(source.astype(float), np.nan)
+    try:
+        source = np.asarray(source)
+    except ValueError:  # lists of different lengths
+        source = np.asarray(None)
+    if source.ndim not in (1, 2):
+        raise DpmcError(f"{where}: must be rows by columns, as an array, a table or a path")
+    return pandas.DataFrame(source)
+
+
+def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, where: str) -> np.ndarray:
+    """Return the rows of a data frame, whose columns may have no names."""
+    named = any(isinstance(name, str) for name in table.columns)
+    names = list(map(str, table.columns)) if named else []
+    chosen = chosen_columns(names, table.shape[1], columns, where)
+    if table.empty:
+        raise DpmcError(f"{where}: holds no rows")
+    with np.errstate(all="ignore"):
+        how = zip(chosen, rules(chosen.values()), strict=True)
+        return np.column_stack([_numbers(table.iloc[:, i], rule) for i, rule in how])
+
+
+def _numbers(column: Any, rule: Rule) -> np.ndarray:
+    """Return a column of a data frame as floats."""
+    if rule == Rule({}) and getattr(column.dtype, "kind", "O") in "fiub":
+        floats: np.ndarray = column.to_numpy(dtype=float, na_value=np.nan)
+        return floats
+    values: Iterable[object] = column
+    return np.array([rule.number(value) for value in values])

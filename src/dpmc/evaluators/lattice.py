@@ -1,0 +1,328 @@
+"""Integer sums for releases: a row's clipped value in units of bound/m, rounded towards zero and clamped.
+
+A row's integer is a function of that row and of public numbers alone, so that replacing one row changes a sum
+by at most 2m, exactly. Models with statistics are computed elementwise, column after column. All others are
+called with blocks of one shape at one address, because the rounding of `rows @ theta` may depend on both.
+
+What cannot be computed has a public rule. A row counts as 0 in every sum if an entry is missing, not finite
+or beyond 1e150, if the model's `check_rows` refuses it, or if its statistics are not finite. A log ratio that
+is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0. If a block fails, each
+of its rows is computed in a block of copies of itself, which has the same rounding.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
+from dpmc.evaluators import calls
+from dpmc.evaluators.generic import Evaluator
+from dpmc.evaluators.secret_batches import draw_batch
+
+BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
+LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
+SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0: a product with a temperature stays a normal number
+LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
+MARGIN = (
+    2.0**-30
+)  #: gradients are clipped to this part less than their bound, so that rounding cannot exceed it
+
+Values = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
+
+
+class Lattice(NamedTuple):
+    """The number m of units in a clip bound, at most 2^31 − 1, of log ratios and of gradients."""
+
+    ratio: int
+    gradient: int
+
+
+class LatticeEvaluator(Evaluator):
+    """Integer sums over the rows (n, columns); batches are drawn with secret numbers, `words` are not read.
+
+    Counts of clipped rows are 0: no release may show them.
+    """
+
+    name = "lattice"
+    has_integer_sums = True
+
+    def __init__(self, model: Model, rows: np.ndarray, lattice: Lattice) -> None:
+        rows = np.array(rows, dtype=float, order="C")
+        self._usable = usable_rows(model, rows)
+        rows[~self._usable] = 0.0
+        super().__init__(model, rows)
+        self._lattice = lattice
+        statistics = hasattr(model, "statistics")
+        self._affine = statistics and hasattr(model, "ratio_form") and hasattr(model, "gradient_form")
+        self._softplus = statistics and hasattr(model, "line") and hasattr(model, "link")
+        self._size = block_size(model, rows.shape[1])
+
+    def unit_of_ratios(self, bound: np.ndarray) -> np.ndarray:
+        """Return bound/m (chains,): 0 if it underflows, NaN if the bound is not finite."""
+        unit = np.where(np.isfinite(bound), bound, np.nan) / self._lattice.ratio
+        return np.where(unit < SMALLEST_UNIT, 0.0, unit)
+
+    def unit_of_gradients(self, bound: float) -> float:
+        """Return bound/m; 0 if it underflows."""
+        unit = bound / self._lattice.gradient
+        return unit if unit > SMALLEST_UNIT else 0.0
+
+    def ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        sums, none = np.zeros(len(theta), np.int64), np.zeros(len(theta), np.int64)
+        for c, unit in enumerate(self.unit_of_ratios(bound)):
+            if unit > 0.0:
+                sums[c] = self.ratio_integers(theta[c], proposal[c], unit).sum()
+        return sums, none
+
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+        sums = np.zeros(theta.shape, np.int64)
+        for c in range(len(theta)):
+            sums[c] = self.gradient_integers(theta[c], bound).sum(axis=0)
+        return sums, np.zeros(len(theta), np.int64)
+
+    def batch_ratio_sums(
+        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Σk (chains,), bΣk² − (Σk)² (chains,) as Python's integers, and zeros."""
+        (chains, b), none = words.shape, np.zeros(len(theta), np.int64)
+        sums, squares = none.copy(), np.array([0] * chains, object)
+        for c, unit in enumerate(self.unit_of_ratios(bound)):
+            if unit > 0.0:
+                k = self.ratio_integers(theta[c], proposal[c], unit, draw_batch(self.n, b))
+                sums[c] = k.sum()
+                squares[c] = b * sum_of_squares(k) - int(sums[c]) ** 2
+        return sums, squares, none
+
+    def batch_gradient_sums(
+        self, theta: np.ndarray, bound: float, words: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        sums = np.zeros(theta.shape, np.int64)
+        for c in range(len(theta)):
+            chosen = draw_batch(self.n, words.shape[1])
+            sums[c] = self.gradient_integers(theta[c], bound, chosen).sum(axis=0)
+        return sums, np.zeros(len(theta), np.int64)
+
+    def exact_estimate(
+        self, total: np.ndarray, squares: np.ndarray, scale: float, size: int, bound: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Σk − (ρ/(2bm))(bΣk² − (Σk)²), rounded, in units of scale · bound/m; ρ = scale · bound.
+
+        It is computed in integers, so that it is off by at most ½; two units more than the sensitivity of the
+        unrounded number cover that of the rounded one. The unit is NaN if the estimate might overflow.
+        """
+        m, unit = self._lattice.ratio, scale * self.unit_of_ratios(bound)
+        estimate, reach = np.zeros(len(total), np.int64), scale * bound
+        unit = np.where(reach * size * m < LARGEST_ESTIMATE, unit, np.nan)
+        for c in np.flatnonzero(unit > 0.0):
+            numerator, denominator = float(reach[c]).as_integer_ratio()
+            numerator, denominator = numerator * squares[c], denominator * 2 * size * m
+            estimate[c] = int(total[c]) - (2 * numerator + denominator) // (2 * denominator)
+        return estimate, unit, 2.0 * unit
+
+    def ratio_integers(
+        self, theta: np.ndarray, proposal: np.ndarray, unit: float, chosen: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the integers (n,) of all rows at a move θ, θ' (d,), or (b,) of rows `chosen` (b,)."""
+        ratio, usable = self._row_ratios(theta, proposal, chosen)
+        m = self._lattice.ratio
+        k = np.trunc(np.clip(ratio / unit, -m, m))
+        return np.where(usable, np.where(np.isnan(ratio), -m, k), 0.0).astype(np.int64)
+
+    def gradient_integers(
+        self, theta: np.ndarray, bound: float, chosen: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the integers (n, d) of all rows at θ (d,), or (b, d) of rows `chosen`; Σ_i k_i² ≤ m²."""
+        unit = self.unit_of_gradients(bound)
+        if not unit > SMALLEST_UNIT:  # the noise source answers with NaN
+            return np.zeros((self.n if chosen is None else len(chosen), len(theta)), np.int64)
+        gradient, usable = self._row_gradients(theta, chosen)
+        square = column_sum(gradient.T, gradient.T)
+        usable = usable & np.isfinite(square)
+        norm, most = np.sqrt(square), (1.0 - MARGIN) * bound
+        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
+        scaled = gradient * (factor / unit)[:, None]
+        k = np.trunc(np.where(usable[:, None], scaled, 0.0))
+        return within_norm(k, self._lattice.gradient)
+
+    def _row_ratios(
+        self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log ratios and which rows count, (n,) or (b,)."""
+        if self._affine:
+            slopes, offsets = cast(AffineModel, self._model).ratio_form(theta[None], proposal[None])
+            table, usable = self._chosen_table(np.shape(slopes)[1], chosen)
+            return column_sum(table, slopes[0], offsets[0]), usable
+        if self._softplus:
+            return self._softplus_ratios(theta, proposal, chosen)
+        before, usable = self._by_blocks(functools.partial(calls.log_likelihood, self._model, theta), chosen)
+        after, _ = self._by_blocks(functools.partial(calls.log_likelihood, self._model, proposal), chosen)
+        return after - before, usable
+
+    def _softplus_ratios(
+        self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        model = cast(SoftplusModel, self._model)
+        (old, old_at), (new, new_at) = model.line(theta[None]), model.line(proposal[None])
+        (before, before_at), (after, after_at) = model.link(theta[None]), model.link(proposal[None])
+        table, usable = self._chosen_table(np.shape(old)[1], chosen)
+        line = column_sum(table, new[0] - old[0], new_at[0] - old_at[0])
+        bend = np.logaddexp(0.0, column_sum(table, after[0], after_at[0]))
+        bend = bend - np.logaddexp(0.0, column_sum(table, before[0], before_at[0]))
+        return line + float(model.sign) * bend, usable
+
+    def _row_gradients(self, theta: np.ndarray, chosen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradients (n, d) or (b, d), and which rows count."""
+        if not self._affine:
+            method = functools.partial(calls.log_likelihood_gradient, cast(GradientModel, self._model), theta)
+            return self._by_blocks(method, chosen, (len(theta),))
+        linear, constant = cast(AffineModel, self._model).gradient_form(theta[None])
+        table, usable = self._chosen_table(np.shape(linear)[2], chosen)
+        parts = [column_sum(table, linear[0, i], constant[0, i]) for i in range(len(theta))]
+        return np.stack(parts, axis=1), usable
+
+    def _chosen_table(self, k: int, chosen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        table, usable = self._table_of(k)
+        return (table, usable) if chosen is None else (table[:, chosen], usable[chosen])
+
+    @functools.cache  # noqa: B019 - one k a model, and the evaluator lives as long as the run
+    def _table_of(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return statistics (k, n) and which rows count (n,)."""
+        model = cast(AffineModel, self._model)
+        values, usable = self._by_blocks(functools.partial(calls.statistics, model), None, (k,))
+        usable = usable & np.isfinite(values).all(axis=1)
+        return np.ascontiguousarray(np.where(usable[:, None], values, 0.0).T), usable
+
+    def _by_blocks(
+        self, method: Callable[..., np.ndarray], chosen: np.ndarray | None, shape: tuple[int, ...] = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return values (n, *shape) of all rows or those chosen, NaN where the method fails; and usable."""
+        rows = self._rows if chosen is None else self._rows[chosen]
+        values = np.full((len(rows), *shape), np.nan)
+        block = np.empty((self._size, rows.shape[1]))
+        for i in range(0, len(rows), self._size):
+            part = rows[i : i + self._size]
+            values[i : i + self._size] = in_block(method, part, block, shape)
+        return values, self._usable if chosen is None else self._usable[chosen]
+
+
+def in_block(method: Values, rows: np.ndarray, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a method's values of rows (m, columns), computed in `block` (at least m, columns).
+
+    The block is filled up with copies of the last row. If the method fails, each row is computed in a block
+    of its copies; a row with which that fails has the value NaN.
+    """
+    m = len(rows)
+    block[:m], block[m:] = rows, rows[-1]
+    found = attempted(method, block, shape)
+    if found is not None:
+        return found[:m]
+    values = np.full((m, *shape), np.nan)
+    for j in range(m):
+        block[:] = rows[j]
+        alone = attempted(method, block, shape)
+        if alone is not None:
+            values[j] = alone[j]
+    return values
+
+
+def attempted(method: Values, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return a method's values of a block, None if it raises or returns another shape."""
+    rows = block.view()
+    rows.flags.writeable = False
+    try:
+        values = method(rows)
+    except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
+        return None
+    return np.array(values) if np.shape(values) == (len(block), *shape) else None
+
+
+def column_sum(table: np.ndarray, weights: np.ndarray, start: float | np.ndarray = 0.0) -> np.ndarray:
+    """Return start + Σ_q weights_q table_q (n,) of a table (k, n), column after column.
+
+    Products and sums of elements are rounded one by one, so that a row's result does not depend on its place.
+    """
+    total = np.full(table.shape[1], start)
+    for column, weight in zip(table, weights, strict=True):
+        total = total + column * weight
+    return total
+
+
+def sum_of_squares(k: np.ndarray) -> int:
+    """Return Σk² exactly, for integers |k| < 2^31.5, fewer than 2^31 of them."""
+    squares = k * k
+    return (int((squares >> 31).sum()) << 31) + int((squares & (2**31 - 1)).sum())
+
+
+def within_norm(k: np.ndarray, m: int) -> np.ndarray:
+    """Return k (n, d), whole numbers, as integers, shrunk towards 0 where Σ_i k_i² > m².
+
+    The squares of a row are first added as floats. They are off by less than one part in 10^12 for 1000
+    components, so only rows within 10^-10 of m² or beyond are checked in Python's integers.
+    """
+    integers = k.astype(np.int64)
+    square = column_sum(k.T, k.T)
+    for j in np.flatnonzero(~(square <= m * m * (1.0 - 1e-10))):
+        while sum_of_exact_squares(integers[j]) > m * m:
+            integers[j] -= np.sign(integers[j])
+    return integers
+
+
+def sum_of_exact_squares(k: np.ndarray) -> int:
+    """Return Σk² of a few integers of any size."""
+    return sum(int(value) ** 2 for value in k)
+
+
+def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
+    """Return which rows (n,) have finite entries up to `LARGEST_VALUE` and pass the model's `check_rows`.
+
+    Each row is checked alone, because a check of all rows might depend on the others.
+    """
+    with calls.without_warnings():
+        usable: np.ndarray = (np.abs(rows) <= LARGEST_VALUE).all(axis=1)  # NaN is not
+        check = getattr(model, "check_rows", None)
+        for j in np.flatnonzero(usable) if check is not None else ():
+            row = rows[j : j + 1].copy()
+            try:
+                cast(Callable[[np.ndarray], Any], check)(row)
+            except Exception:
+                usable[j] = False
+    return usable
+
+
+def block_size(model: Model, columns: int) -> int:
+    """Return how many rows a model is called with: `BLOCK`, or 1 if a row's values depend on its block.
+
+    Found on public rows at two public positions: another order of the rows, or another first row, must leave
+    the values of all others as they were. A model that normalises its rows by their mean, say, gets each row
+    alone. One that fails here does, too.
+    """
+    generator = np.random.default_rng(0)
+    theta = 0.5 * generator.standard_normal((2, int(model.dimension)))
+    methods: list[Callable[..., Any]] = []
+    for name in ("log_likelihood", "log_likelihood_gradient"):
+        if hasattr(model, name):
+            methods += [functools.partial(getattr(model, name), at) for at in theta]
+    if hasattr(model, "statistics"):
+        methods.append(cast(AffineModel, model).statistics)
+    with calls.without_warnings():
+        try:
+            rows = np.abs(generator.standard_normal((BLOCK, columns)))
+            if hasattr(model, "simulate"):
+                rows = np.array(model.simulate(generator, theta[0], BLOCK), dtype=float)
+            order, changed = generator.permutation(BLOCK), rows.copy()
+            changed[0] = 2.0 * rows[1]
+            for method in methods:
+                straight, turned = np.array(method(rows)), np.array(method(rows[order]))
+                neighbour = np.array(method(changed))
+                if not (
+                    np.array_equal(straight[order], turned, equal_nan=True)
+                    and np.array_equal(straight[1:], neighbour[1:], equal_nan=True)
+                ):
+                    return 1
+        except Exception:  # of a user's code, on rows unlike any that it expects
+            return 1
+    return BLOCK

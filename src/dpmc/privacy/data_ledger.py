@@ -1,0 +1,307 @@
+"""The ledger of a data set: a file from which a release takes its (epsilon, delta) before it uses rows.
+
+A file of JSON lines. The first line has the totals; each further line is an entry, what one run took. Each
+line has the SHA-256 hash of its content, which contains the hash of the line before. The file only grows.
+
+Totals compose by sums of epsilon and of delta, which stay valid if a run's share is chosen by earlier answers
+(Rogers et al. 2016). Nothing is returned: a run that fails has spent its entry.
+
+After a kill: `take` returns when its line is on the disk, and rows are used after that. So a last line that
+is incomplete was used by nobody: it is left out, and overwritten by the next entry. A complete last line
+counts, whether or not `take` returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from dpmc.common import files
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
+from dpmc.common.version import __version__
+from dpmc.privacy.events import NEIGHBOURS
+from dpmc.privacy.ledger import Budget, BudgetExceeded
+
+KIND = "dpmc ledger of a data set, format 1"  #: of the first line
+HEADER = {"kind", "name", "id", "neighbours", "epsilon", "delta", "dpmc_version", "hash"}
+ENTRY = {"ledger", "number", "id", "epsilon", "delta", "about", "previous", "hash"}
+
+Record = dict[str, Any]  #: a line: the header or an entry
+
+
+class DataLedger:
+    """A verified ledger, as it was when it was read; `take` adds an entry to the file.
+
+    `header` is the first line, `entries` are the others. An entry has `ledger` (the header's id), `number`
+    (from 1), `id` (random), `epsilon`, `delta`, `about` (public facts of the run), `previous` and `hash`.
+    """
+
+    def __init__(self, path: Path, records: list[Record], torn: bool = False) -> None:
+        self.path = path
+        self.header, *self.entries = records
+        self.torn = torn  # whether an incomplete last line was left out
+
+    @classmethod
+    def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> DataLedger:
+        """Create the file of a ledger with these totals; `name` is its owner's name of the data set.
+
+        Raises DpmcError for a wrong total, and if the file exists or cannot be written.
+        """
+        path, total = Path(path), Budget(epsilon, delta)
+        header = _sealed(
+            {
+                "kind": KIND,
+                "name": str(name),
+                "id": secrets.token_hex(16),
+                "neighbours": NEIGHBOURS,
+                "epsilon": total.epsilon,
+                "delta": total.delta,
+                "dpmc_version": __version__,
+            }
+        )
+        try:
+            with open(path, "xb", buffering=0) as file:
+                _write(file, path, _line(header) + b"\n")
+        except FileExistsError:
+            raise DpmcError(f"{path}: exists; a ledger is never replaced") from None
+        except OSError as error:
+            raise files.unwritten(path, error) from None
+        return cls(path, [header])
+
+    @classmethod
+    def open(cls, path: str | Path) -> DataLedger:
+        """Read and verify a ledger.
+
+        Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.
+        """
+        path = Path(path)
+        with _opened(path, "rb") as file:
+            with suppress(OSError):  # no locks, or not for readers: an unfinished line is left out anyway
+                files.lock(file, _waiting(path))
+            content = _read(path, file)
+        return cls(path, content.records, content.torn)
+
+    @property
+    def head(self) -> str:
+        """Return the hash of the last line."""
+        return str([self.header, *self.entries][-1]["hash"])
+
+    @property
+    def total(self) -> tuple[float, float]:
+        """Return the totals of epsilon and delta."""
+        return self.header["epsilon"], self.header["delta"]
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Return the sums of epsilon and of delta over all entries, rounded up."""
+        sums = _sums(self.entries)
+        return _rounded(sums[0], math.inf), _rounded(sums[1], math.inf)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Return the totals minus the exact sums, rounded down."""
+        (epsilon, delta), sums = self.total, _sums(self.entries)
+        return _rounded(Fraction(epsilon) - sums[0], 0.0), _rounded(Fraction(delta) - sums[1], 0.0)
+
+    def take(self, epsilon: float, delta: float, about: Mapping[str, Any]) -> Record:
+        """Append an entry and return it when it is on the disk; after that a run may use rows.
+
+        `about` has public facts of the run, as for JSON. Other processes wait. Raises BudgetExceeded, and
+        writes nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or
+        written, is broken, or is not a continuation of what was opened.
+        """
+        asked, facts = Budget(epsilon, delta), json.loads(json.dumps(about, allow_nan=False))
+        with _opened(self.path, "r+b") as file:
+            _lock(file, self.path)
+            content = _read(self.path, file)
+            header, *entries = content.records
+            self._require_continued(content.records)
+            entry = _sealed(
+                {
+                    "ledger": header["id"],
+                    "number": len(content.records),
+                    "id": secrets.token_hex(16),
+                    "epsilon": asked.epsilon,
+                    "delta": asked.delta,
+                    "about": facts,
+                    "previous": content.records[-1]["hash"],
+                }
+            )
+            if not _fits(header, [*entries, entry]):
+                left = DataLedger(self.path, content.records).left
+                raise BudgetExceeded(
+                    f"{self.path}: epsilon {asked.epsilon!r}, delta {asked.delta!r} asked for, but only "
+                    f"epsilon {left[0]!r}, delta {left[1]!r} left of the data set's total"
+                )
+            file.truncate(content.size)  # of an incomplete line
+            file.seek(content.size)
+            _write(file, self.path, b"\n" * content.open_line + _line(entry) + b"\n")
+        self.entries, self.torn = [*entries, entry], False
+        return entry
+
+    def verify(self, against: Mapping[str, Any] | None = None) -> None:
+        """Read and verify the file again; with `against`, the entry that a release carries, look for it.
+
+        Raises DpmcError if the file is broken or is not a continuation of what was opened, or if it does not
+        have this entry.
+        """
+        now = DataLedger.open(self.path)
+        self._require_continued([now.header, *now.entries])
+        if against is None or dict(against) in now.entries:
+            return
+        name = f"entry {shown(against.get('number'))} of a release, {shown(against.get('id'))}"
+        if against.get("ledger") != now.header["id"]:
+            raise DpmcError(f"{self.path}: {name}: belongs to another ledger")
+        raise DpmcError(
+            f"{self.path}: {name}: is not in this ledger, which has {len(now.entries)}: it is an older copy, "
+            "or lines were removed or changed"
+        )
+
+    def _require_continued(self, records: list[Record]) -> None:
+        if self.head not in [record["hash"] for record in records]:
+            raise DpmcError(f"{self.path}: is not the ledger that was opened, or an older copy of it")
+
+
+class _Content(NamedTuple):
+    """What a file holds: verified records, the bytes that they take, and how it ends."""
+
+    records: list[Record]
+    size: int
+    open_line: bool  # whether the last record has no line break
+    torn: bool  # whether more bytes follow, of an incomplete line
+
+
+def is_entry(entry: Mapping[str, Any]) -> bool:
+    """Return whether a mapping has an entry's keys and the hash of its own content."""
+    return set(entry) == ENTRY and dict(entry) == _sealed({k: v for k, v in entry.items() if k != "hash"})
+
+
+def _sealed(content: Record) -> Record:
+    """Return a record with the hash of its content."""
+    return {**content, "hash": hashlib.sha256(_line(content)).hexdigest()}
+
+
+def _line(record: Record) -> bytes:
+    """Return a record's one text: keys sorted, ASCII."""
+    return json.dumps(record, sort_keys=True, allow_nan=False).encode("ascii")
+
+
+def _read(path: Path, file: IO[bytes]) -> _Content:
+    """Read and verify all records of an open file; raise DpmcError if there is none or one is wrong."""
+    data = file.read()
+    *lines, rest = data.split(b"\n")
+    records: list[Record] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(_verified(line, records))
+        except ValueError as error:
+            raise DpmcError(f"{path}: line {number}: {error}") from None
+    complete = False
+    with suppress(ValueError):
+        if rest:
+            # An editor may have removed the last line break.
+            records.append(_verified(rest, records))
+            complete = True
+    if not records:
+        raise DpmcError(
+            f"{path}: has no complete first line, so nothing was taken from it if it was always so: remove "
+            "it, or restore the ledger that it was"
+        )
+    if not _fits(records[0], records[1:]):
+        raise DpmcError(f"{path}: its entries exceed its totals")
+    size = len(data) if complete else len(data) - len(rest)
+    return _Content(records, size, complete, bool(rest) and not complete)
+
+
+def _verified(line: bytes, before: list[Record]) -> Record:
+    """Return a line's record; raise ValueError unless it is right and follows the records before it."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("is no line of a ledger") from None
+    if not isinstance(record, dict) or set(record) != (ENTRY if before else HEADER):
+        raise ValueError("is no line of a ledger")
+    content = {key: value for key, value in record.items() if key != "hash"}
+    if _sealed(content) != record or _line(record) != line:
+        raise ValueError("does not fit its hash, it was changed")
+    try:
+        Budget(record["epsilon"], record["delta"])
+    except DpmcError as error:
+        raise ValueError(str(error)) from None
+    if not before:
+        if record["kind"] != KIND or record["neighbours"] != NEIGHBOURS:
+            raise ValueError(f"is of another kind than {KIND!r} with neighbours {NEIGHBOURS!r}")
+    elif (record["previous"], record["number"]) != (before[-1]["hash"], len(before)):
+        raise ValueError("does not follow the line before it: lines were removed, added or exchanged")
+    elif record["ledger"] != before[0]["id"]:
+        raise ValueError("belongs to another ledger")
+    return record
+
+
+def _sums(entries: list[Record]) -> tuple[Fraction, Fraction]:
+    """Return the exact sums of epsilon and of delta."""
+    return (
+        sum((Fraction(entry["epsilon"]) for entry in entries), Fraction()),
+        sum((Fraction(entry["delta"]) for entry in entries), Fraction()),
+    )
+
+
+def _fits(header: Record, entries: list[Record]) -> bool:
+    """Return whether the exact sums are within the totals."""
+    epsilon, delta = _sums(entries)
+    return epsilon <= Fraction(header["epsilon"]) and delta <= Fraction(header["delta"])
+
+
+def _rounded(exact: Fraction, towards: float) -> float:
+    """Return the nearest double that is not on the other side of `exact`; `towards` is 0 or inf."""
+    nearest = float(exact)
+    wrong = Fraction(nearest) < exact if towards else Fraction(nearest) > exact
+    return math.nextafter(nearest, towards) if wrong else nearest
+
+
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    """Open the file of a ledger; raise DpmcError if it is none or cannot be opened."""
+    if not path.is_file():  # a pipe would wait for ever
+        what = "is not a regular file" if path.exists() else "no such ledger; dpmc ledger init creates one"
+        raise DpmcError(f"{path}: {what}")
+    try:
+        with open(path, mode, buffering=0) as file:
+            yield file
+    except OSError as error:
+        text = f"cannot be {'read' if mode == 'rb' else 'written'} ({error.strerror or error})"
+        raise DpmcError(f"{path}: {text}") from None
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Lock a ledger and check that its name still stands for the open file."""
+    try:
+        files.lock(file, _waiting(path))
+    except OSError as error:
+        raise DpmcError(f"{path}: cannot be locked ({error.strerror or error})") from None
+    try:
+        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        same = False
+    if not same:
+        raise DpmcError(f"{path}: was replaced or removed meanwhile")
+
+
+def _waiting(path: Path) -> str:
+    return f"{path}: waiting for another process that uses this ledger"
+
+
+def _write(file: IO[bytes], path: Path, data: bytes) -> None:
+    """Write all of `data` and wait until the file and its name are on the disk."""
+    while data:
+        data = data[file.write(data) :]
+    files.sync(file, path)

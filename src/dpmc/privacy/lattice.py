@@ -1,0 +1,142 @@
+"""The lattice of a release: how fine sums are rounded, and what discrete noise costs beside Gaussian noise.
+
+A release of noise multiplier ν has sums in units of bound/m and discrete Gaussian noise of scale S ≥ 2mν
+units, 2m the sensitivity. Accountants bound R, normal noise of the same scale around the same integer,
+rounded to the nearest integer: it is post-processing of the Gaussian mechanism. The price of the difference:
+
+- in total variation, at most 0.021/S² for each number: η for all, and δ grows by (1 + e^ε) η;
+- or in the ratio of the probabilities, e^±a with a = (t² + 1)/(24 S²) within t standard deviations: for N
+  numbers ε grows by 2Na, δ by the factor e^{Na} and by (1 + e^ε) N 2e^{−t²/2} for what lies beyond.
+
+Both hold for numbers chosen adaptively. Proofs: docs/explanation/accounting.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpmc.common.errors import DpmcError
+from dpmc.evaluators.lattice import Lattice
+from dpmc.privacy.events import (
+    BarkerRelease,
+    FastMetropolisRelease,
+    GaussianRelease,
+    NonPrivateRelease,
+    Release,
+    SubsampledGaussianRelease,
+)
+
+LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
+#: Rounding towards zero biases a sum by at most half a unit per row: less than a thousandth of the noise.
+PER_ROW = 1000.0
+MOST_UNITS = 2**31 - 1  #: m; so that squares of integers, and sums over up to 10^9 rows, fit 64 bits
+LARGEST_SCALE = 2.0**52  #: of noise: integers up to it are exact as floats
+VARIATION = 0.021  #: S² times the total variation of one number, for S ≥ 1
+SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
+UP = 1.0 + 1e-9  #: more than rounding errors of a price
+
+Noisy = GaussianRelease | SubsampledGaussianRelease
+
+#: Why a kind of release has no discrete noise.
+REFUSED: dict[type[Release], str] = {
+    BarkerRelease: "the scale of its noise depends on the rows of a batch",
+    FastMetropolisRelease: "tests without noise need exact random bits",
+    NonPrivateRelease: "has no noise, or not enough for any guarantee",
+}
+
+
+@dataclass(frozen=True)
+class Price:
+    """What discrete noise of a run costs beside Gaussian noise, reserved from its ε and δ."""
+
+    epsilon: float
+    delta: float
+    numbers: int  # released, all chains together
+    least_scale: float  # of the noise, in units
+    bound: str  # "total variation" or "probability ratio"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the price for the ledger."""
+        return {"for": "discrete noise", **asdict(self)}
+
+
+def units(multiplier: float, n: int) -> int:
+    """Return m, the units in a clip bound, for noise of this multiplier on n rows."""
+    return max(1, min(MOST_UNITS, math.ceil(max(LEAST_SCALE, PER_ROW * n) / (2.0 * multiplier))))
+
+
+def is_gradient(event: Release) -> bool:
+    """Return whether a release is one of d numbers; all others are one number."""
+    return event.name in ("gradient", "batch gradient")
+
+
+def lattice_of(events: Iterable[Release], n: int) -> Lattice:
+    """Return the lattice for these releases on n rows; raise DpmcError if they have no Gaussian noise.
+
+    Equal kinds have equal multipliers. A kind that is not released gets the coarsest lattice.
+    """
+    m = {True: 1, False: 1}
+    for event in noisy(events):
+        m[is_gradient(event)] = units(event.noise_multiplier, n)
+        if 2.0 * m[is_gradient(event)] * event.noise_multiplier > LARGEST_SCALE:
+            raise DpmcError(
+                f"release {event.name!r}: a noise multiplier of {event.noise_multiplier:g} is too large"
+            )
+    return Lattice(ratio=m[False], gradient=m[True])
+
+
+def noisy(events: Iterable[Release]) -> list[Noisy]:
+    """Return events with Gaussian noise of a fixed multiplier; raise DpmcError for any other."""
+    found: list[Noisy] = []
+    for event in events:
+        if not isinstance(event, GaussianRelease | SubsampledGaussianRelease):
+            reason = REFUSED.get(type(event), "has no Gaussian noise of a fixed scale")
+            raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")
+        found.append(event)
+    return found
+
+
+def price_of(events: Iterable[Release], n: int, dimension: int, epsilon: float, delta: float) -> Price:
+    """Return the price of these releases, all of a run, at its budget (ε, δ).
+
+    Raises DpmcError if more than half of ε or δ would be spent on it.
+    """
+    parts = []  # numbers and the scale of their noise
+    for event in noisy(events):
+        scale = 2.0 * units(event.noise_multiplier, n) * event.noise_multiplier
+        parts.append((event.count * (dimension if is_gradient(event) else 1), scale))
+    numbers, least = sum(count for count, _ in parts), min((scale for _, scale in parts), default=math.inf)
+    price = Price(0.0, variation_price(parts, epsilon), numbers, least, "total variation")
+    if price.delta > SMALL * delta:
+        shift = 1.0 / min(event.noise_multiplier for event in noisy(events))
+        others = price, ratio_price(parts, shift, epsilon, delta)
+        price = min(others, key=lambda other: other.delta / delta + other.epsilon / epsilon)
+    if not (least >= 1.0 and price.delta <= 0.5 * delta and price.epsilon <= 0.5 * epsilon):
+        raise DpmcError(
+            f"epsilon, delta: rounding {numbers} numbers to a lattice would cost epsilon {price.epsilon:.3g} "
+            f"and delta {price.delta:.3g}, more than half of the budget: more noise in each release "
+            "(hyperparameters) makes fewer and cheaper ones"
+        )
+    return price
+
+
+def variation_price(parts: list[tuple[int, float]], epsilon: float) -> float:
+    """Return (1 + e^ε) η, η = Σ 0.021 count/S² over counts of numbers and scales; inf if it overflows."""
+    eta = math.fsum(VARIATION * count / scale**2 for count, scale in parts)
+    return (1.0 + math.exp(epsilon)) * eta * UP if epsilon < 700.0 else math.inf
+
+
+def ratio_price(parts: list[tuple[int, float]], shift: float, epsilon: float, delta: float) -> Price:
+    """Return the price in the ratio of probabilities, with tails of `SMALL` times δ.
+
+    `shift` is the most by which neighbouring data move a number, in standard deviations of its noise.
+    """
+    numbers, least = sum(count for count, _ in parts), min(scale for _, scale in parts)
+    # ln((1 + e^ε) N 2 e^{−t²/2}) = ln(SMALL δ)
+    t = math.sqrt(2.0 * max(0.0, epsilon + math.log(4.0 * max(numbers, 1)) - math.log(SMALL * delta)))
+    log_ratio = math.fsum(count * ((t + shift) ** 2 + 1.0) / (24.0 * scale**2) for count, scale in parts)
+    grown = delta * -math.expm1(-log_ratio)  # δ_acc e^{Na} ≤ δ
+    return Price(2.0 * log_ratio * UP, (SMALL * delta + grown) * UP, numbers, least, "probability ratio")

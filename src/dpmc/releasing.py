@@ -1,0 +1,128 @@
+"""Python's interface to releases: `dpmc.release` (docs/how-to/publish-a-chain.md)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmc.api import (
+    STARTS,
+    Hyperparameters,
+    checked,
+    delta_for,
+    given_start,
+    made_algorithm,
+    named_model,
+    plain_hyperparameters,
+)
+from dpmc.common.streams import canonical_epsilon
+from dpmc.common.values import MOST_CHAINS, count
+
+if TYPE_CHECKING:
+    import xarray
+    from numpy.typing import ArrayLike
+
+
+def release(
+    model: object,
+    data: object,
+    algorithm: str = "dp-penalty",
+    *,
+    epsilon: float | str,
+    delta: float | None = None,
+    ledger: str | Path,
+    hyperparameters: Hyperparameters = None,
+    chains: int = 1,
+    iterations: int | None = None,
+    thin: int = 1,
+    accountant: str = "tight",
+    start: ArrayLike | None = None,
+    output: str | Path | None = None,
+    progress: bool = True,
+) -> xarray.DataTree:
+    """Run private chains that may be published; their (ε, δ) is taken from the ledger of the data set.
+
+    Noise and batches are drawn with the operating system's entropy, so no call can be repeated. All but the
+    draws, their acceptance and the ledger's numbers of them is a function of public facts: the number of rows
+    and columns, the model, the arguments.
+
+    Parameters
+    ----------
+    model, algorithm, hyperparameters, chains, iterations, thin, accountant, start
+        As in `dpmc.sample`. All of them are public and must not depend on the rows.
+    data
+        Private rows, as in `dpmc.sample`; a CSV file must begin with a line of names. A row with an entry
+        that is missing, no number or beyond 1e150, and one that the model's `check_rows` refuses, counts as 0
+        in every sum. Nothing says that there is one.
+    epsilon, delta
+        Budget of all chains together, taken from the ledger as a whole and never returned. δ is below 1/n;
+        default 0.1/n. A small part of δ pays for noise that is discrete.
+    ledger
+        File made by `dpmc ledger init`: one for each data set.
+    output
+        File to write, NetCDF. If the process is killed, the same call goes on from `OUTPUT.partial`: without
+        the block of iterations that was under way, and without taking from the ledger again. None: a killed
+        release is lost, and its ε spent.
+    progress
+        Report every tenth of the iterations on standard error.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups posterior (`theta`: chain, draw, parameter), sample_stats and constant_data: a release, as
+        `dpmc check-release` wants it.
+
+    Raises
+    ------
+    DpmcError
+        If an argument is wrong, the budget exceeds what is left in the ledger, `output` exists, OpenDP is
+        missing (`pip install 'dpmc[release]'`), or the algorithm has no release: non-private ones, DP Barker,
+        TunaMH and DP-Fast MH. Nothing is spent then.
+    """
+    from dpmc.data import datasets
+    from dpmc.data.release_rows import read_release_rows
+    from dpmc.privacy.data_ledger import DataLedger
+    from dpmc.sampling import release as releases
+    from dpmc.sampling.cell import Cell
+
+    chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
+    values = plain_hyperparameters(hyperparameters)
+    opened = DataLedger.open(ledger)
+    label, name, definition = named_model(model)
+    if isinstance(data, str) and datasets.is_public(data):
+        rows = datasets.build(label, name, data, definition=definition).rows
+    else:
+        columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
+        rows = read_release_rows(data, columns, coding)
+    problem = datasets.without_rows(label, name, rows.shape, max(chains, STARTS), definition)
+    if start is not None:
+        problem.starts = given_start(start, chains, problem.dimension)
+        problem.check("start", rows_are_zeros=True)
+    cell = Cell(
+        problem=problem,
+        method=algorithm,
+        algorithm=made_algorithm(algorithm, values, problem.dimension),
+        epsilon=canonical_epsilon(epsilon),
+        delta=delta_for(delta, problem.n),
+        accountant=accountant,
+        chains=chains,
+        iterations=None if iterations is None else checked("iterations", count, iterations),
+        thin=thin,
+    )
+    place = None if output is None else Path(output)
+    report = reporter(f"{label} {algorithm}") if progress else None
+    return releases.release(cell, rows, values, opened, place, report)
+
+
+def reporter(name: str) -> Any:
+    """Return `report(done, total)`, which prints a line for each tenth; it does not depend on time."""
+    tenths = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal tenths
+        if 10 * done // total > tenths or done == total:
+            tenths = 10 * done // total
+            print(f"dpmc: release: {name}: {done}/{total} iterations", file=sys.stderr, flush=True)
+
+    return report

@@ -1,0 +1,186 @@
+"""The closed list of what a release may contain: each part that is not on it is found."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray
+
+import dpmc
+from dpmc.common.errors import DpmcError
+from dpmc.data import release_files
+from dpmc.privacy import data_ledger
+from files.release_tree import entry, release_tree
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> xarray.DataTree:
+    return release_tree(entry(tmp_path / "people.ledger"))
+
+
+@pytest.fixture
+def path(tmp_path: Path, tree: xarray.DataTree) -> Path:
+    """A release on disk."""
+    release_files.write(tmp_path / "release.nc", tree)
+    return tmp_path / "release.nc"
+
+
+def problems(path: Path) -> list[str]:
+    """Return all problems of a file."""
+    tree = release_files.read(path)
+    return release_files.check(tree) or release_files.hidden(path, tree)
+
+
+def test_a_release_has_no_problem_in_memory_and_on_disk(tree: xarray.DataTree, path: Path) -> None:
+    assert release_files.check(tree) == []
+    assert problems(path) == []
+    xarray.testing.assert_identical(xarray.load_datatree(path), tree)
+    assert release_files.entry_of(path) == json.loads(tree.attrs["data_ledger"])
+    said = "\n".join(release_files.contents(release_files.read(path)))
+    assert "epsilon '0.5', delta 1e-06" in said and "theta (chain 2, draw 3, parameter 3) float64" in said
+
+
+def test_the_size_of_a_file_does_not_depend_on_values(
+    tree: xarray.DataTree, path: Path, tmp_path: Path
+) -> None:
+    for value in (0.0, 1e150, 1 / 3):
+        tree["posterior/theta"][:] = value
+        tree["sample_stats/acceptance_rate"][:] = float(value > 1)
+        release_files.write(tmp_path / "other.nc", tree)
+        assert (tmp_path / "other.nc").stat().st_size == path.stat().st_size
+
+
+def test_parameters_without_names_are_numbered(tree: xarray.DataTree) -> None:
+    for name in ("posterior", "constant_data"):
+        tree[name] = tree[name].to_dataset().assign_coords(parameter=np.arange(3))
+    assert release_files.check(tree) == []
+    tree["posterior"] = tree["posterior"].to_dataset().assign_coords(parameter=[0, 1, 70])
+    assert "parameter: labels" in release_files.check(tree)[0]
+
+
+def test_a_lab_chain_is_refused_with_its_reason(tmp_path: Path) -> None:
+    model = dpmc.LinearRegression("y", ["x"])
+    setting = {"tau": 1, "clip": 3, "proposal_sd": 0.1}
+    options: dict[str, Any] = {"hyperparameters": setting, "iterations": 3, "progress": False}
+    lab = dpmc.sample(model, model.simulate(np.random.default_rng(1), np.zeros(2), 50), epsilon=2, **options)
+    assert release_files.check(lab) == [release_files.LAB]
+    with pytest.raises(DpmcError, match="reproducible from its seed"):
+        release_files.write(tmp_path / "release.nc", lab)
+    assert not (tmp_path / "release.nc").exists()
+    lab.attrs["mode"] = "release"  # by hand
+    found = "\n".join(release_files.check(lab))
+    assert "/private_diagnostics: group is not allowed" in found
+    assert "attribute 'seed' is not allowed" in found and "data_ledger is missing" in found
+    lab.to_netcdf(tmp_path / "lab.nc")
+    with pytest.raises(DpmcError, match="data_ledger"):
+        release_files.entry_of(tmp_path / "lab.nc")
+
+
+Change = Callable[[netCDF4.Dataset], object]
+
+
+def put(place: str, **attributes: Any) -> Change:
+    """Set attributes of a group or a variable."""
+    return lambda file: (file[place] if place else file).setncatts(attributes)
+
+
+def variable(group: str, name: str, kind: Any, dims: tuple[str, ...], **keywords: Any) -> Change:
+    return lambda file: file[group].createVariable(name, kind, dims, **keywords)
+
+
+def fill(place: str, value: Any) -> Change:
+    def change(file: netCDF4.Dataset) -> None:
+        file[place][:] = value
+
+    return change
+
+
+def entry_with(**changed: Any) -> Change:
+    def change(file: netCDF4.Dataset) -> None:
+        entry = {**json.loads(file.data_ledger), **changed}
+        if "about" in changed:
+            entry = data_ledger._sealed({key: entry[key] for key in entry if key != "hash"})
+        file.data_ledger = json.dumps(entry)
+
+    return change
+
+
+#: Change of a file -> words of the problem.
+CHANGES: list[tuple[Change, str]] = [
+    (lambda file: file.createGroup("private_diagnostics"), "/private_diagnostics: group is not allowed"),
+    (lambda file: file.createGroup("posterior/deep"), "/posterior/deep: group is not allowed"),
+    (lambda file: file.createDimension("people", None), "unlimited dimensions"),
+    (lambda file: file["posterior"].createDimension("seven", 7), "bytes"),
+    (lambda file: file.createVLType(np.float64, "ragged"), "bytes"),
+    (lambda file: file.createEnumType(np.int8, "mood", {"high": 1}), "bytes"),
+    (variable("posterior", "phi", "f8", ("chain",)), "/posterior: variable 'phi' is not allowed"),
+    (variable("sample_stats", "ratio_clipped", "i8", ("chain", "draw")), "'ratio_clipped' is not allowed"),
+    (put("", history="cut out of rows.csv"), "/: attribute 'history' is not allowed"),
+    (put("", seed=0), "/: attribute 'seed' is not allowed"),
+    (put("", dataset="people"), "/: attribute 'dataset' is not allowed"),
+    (put("posterior", ratio_clipped_total=[1, 2]), "/posterior: attribute 'ratio_clipped_total'"),
+    (put("posterior/theta", units="cm"), "theta: attribute 'units' is not allowed"),
+    (put("posterior/theta", missing_value=0.0), "theta: attribute 'missing_value' is not allowed"),
+    (put("", mode="public"), "attribute mode: 'public'"),
+    (put("", n="many"), "attribute n: 'many'"),
+    (put("", n=[1, 2]), "attribute n"),
+    (put("", temperature=float("inf")), "attribute temperature"),
+    (put("", epsilon="0"), "attribute epsilon"),
+    (put("", epsilon="0.6"), "epsilon, delta: are not those of the entry"),
+    (put("", delta=2e-6), "epsilon, delta: are not those of the entry"),
+    (put("", iterations=9), "draw: 3 must be 4"),
+    (put("", chains=3), "chain: 2 must be 3"),
+    (put("", dimension=2), "parameter: 3 must be 2"),
+    (put("", hyperparameters="[1]"), "attribute hyperparameters"),
+    (put("", hyperparameters="{"), "attribute hyperparameters"),
+    (put("", ledger='{"mode": "lab"}'), "ledger: its mode must be release"),
+    (put("", ledger='{"mode": "release", "clipped": 7}'), 'ledger: \'{"mode"'),
+    (entry_with(epsilon=0.25), "attribute data_ledger"),
+    (entry_with(rows=0.25), "attribute data_ledger"),
+    (entry_with(about={"clipped": 7}), "about: clipped: not allowed"),
+    (entry_with(about={"method": "dp-hmc", "n": 100}), "/: method: not as in the entry"),
+    (put("sample_stats", accepted_total=[1]), "accepted_total: must have one number for each chain"),
+    (put("sample_stats", accepted_total=[1.5, 2]), "attribute accepted_total"),
+    (fill("posterior/chain", [0, 5]), "chain: labels"),
+    (fill("posterior/draw", [2, 4, 7]), "draw: labels"),
+    (fill("sample_stats/acceptance_rate", 0.3), "acceptance_rate: must be counts from 0 to 2"),
+    (fill("sample_stats/acceptance_rate", 2.0), "acceptance_rate: must be counts from 0 to 2"),
+    (fill("sample_stats/acceptance_rate", np.nan), "acceptance_rate: must be counts from 0 to 2"),
+    (lambda file: file.delncattr("n"), "/: n is missing"),
+    (lambda file: file["posterior"].renameVariable("theta", "tau"), "theta is missing"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+def test_what_is_not_allowed_in_a_file_is_found(path: Path, change: Change, words: str) -> None:
+    with netCDF4.Dataset(path, "a") as file:
+        change(file)
+    assert words in "\n".join(problems(path))
+
+
+def test_bytes_beside_the_content_are_found(path: Path, tree: xarray.DataTree) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content + b"row 7 is 3.2")
+    assert "may be hidden" in problems(path)[0]
+    # A number left in the place of an attribute that was removed.
+    path.write_bytes(content)
+    with netCDF4.Dataset(path, "a") as file:
+        file.setncattr("row", 3.25)
+    with netCDF4.Dataset(path, "a") as file:
+        file.delncattr("row")
+    assert release_files.check(release_files.read(path)) == []
+    assert "may be hidden" in problems(path)[0]
+    # Written by xarray as it likes, with fill values.
+    tree.to_netcdf(path)
+    assert "theta: attribute '_FillValue' is not allowed" in "\n".join(problems(path))
+
+
+def test_other_versions_of_the_library_are_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(path.read_bytes() + b"0")
+    monkeypatch.setattr(release_files, "_library", lambda file: f"version of {Path(file).name}")
+    (found,) = problems(path)
+    assert "cannot be compared" in found and "version of release.nc wrote them" in found

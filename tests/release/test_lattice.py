@@ -1,0 +1,262 @@
+"""Integer sums: a row's integer is its own, and one row moves a sum by at most 2m, exactly."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpmc
+from dpmc.evaluators.lattice import (
+    BLOCK,
+    Lattice,
+    LatticeEvaluator,
+    block_size,
+    sum_of_squares,
+    within_norm,
+)
+from dpmc.evaluators.secret_batches import draw_batch
+from dpmc.models import definition
+
+M = Lattice(ratio=1000, gradient=700)
+FINE = Lattice(ratio=2**31 - 1, gradient=2**31 - 1)
+ODD = [np.nan, np.inf, -np.inf, 1e150, -1e150, 1e300, 5e-324, 0.0, -0.0]
+
+
+class Fussy:
+    """A model of one's own that raises an error for a block with a negative entry."""
+
+    dimension = 2
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows < -1.0).any():
+            raise ValueError("a row is negative")
+        return -0.5 * ((rows[:, :2] - theta) ** 2).sum(axis=1)
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows < -1.0).any():
+            raise ValueError("a row is negative")
+        return rows[:, :2] - theta
+
+
+MODELS: dict[str, tuple[Any, int]] = {
+    "affine": (dpmc.LinearRegression("y", ["a", "b"]), 3),
+    "softplus": (dpmc.LogisticRegression("y", ["a", "b"]), 3),
+    "generic": (dpmc.PoissonRegression("y", list("abcdefghijkl")), 13),
+    "own": (Fussy(), 2),
+    "banana": (definition("paper-banana").model, 2),
+}
+
+
+def position(model: Any, seed: int) -> np.ndarray:
+    return 0.3 * np.random.default_rng(seed).standard_normal(model.dimension)
+
+
+def integers(name: str, rows: np.ndarray, lattice: Lattice = M) -> tuple[np.ndarray, np.ndarray]:
+    """Return the integers of log ratios (n,) and gradients (n, d) of rows, at a fixed move."""
+    model = MODELS[name][0]
+    evaluator = LatticeEvaluator(model, rows, lattice)
+    theta, proposal = position(model, 1), position(model, 2)
+    with np.errstate(all="ignore"):
+        unit = float(evaluator.unit_of_ratios(np.array([0.8]))[0])
+        return evaluator.ratio_integers(theta, proposal, unit), evaluator.gradient_integers(theta, 1.5)
+
+
+@st.composite
+def neighbours(draw: Any) -> tuple[str, np.ndarray, int, np.ndarray, np.ndarray]:
+    """Draw a model, rows some of which are odd, the place of one, what replaces it, and an order."""
+    name = draw(st.sampled_from(sorted(MODELS)))
+    n = draw(st.sampled_from([1, 2, 7, 511, 513, 700]))
+    rows = np.random.default_rng(draw(st.integers(0, 99))).standard_normal((n, MODELS[name][1]))
+    value = st.floats(-3.0, 3.0) | st.sampled_from(ODD)
+    for _ in range(draw(st.integers(0, 3))):
+        rows[draw(st.integers(0, n - 1)), draw(st.integers(0, rows.shape[1] - 1))] = draw(value)
+    new = np.array(draw(st.lists(value, min_size=rows.shape[1], max_size=rows.shape[1])))
+    order = np.random.default_rng(draw(st.integers(0, 99))).permutation(n)
+    return name, rows, draw(st.integers(0, n - 1)), new, order
+
+
+@settings(max_examples=60, deadline=None)
+@given(neighbours())
+def test_a_row_changes_no_other_integer_and_its_own_within_its_bound(case: Any) -> None:
+    name, rows, j, new, order = case
+    replaced = rows.copy()
+    replaced[j] = new
+    for before, after, turned, m in zip(
+        integers(name, rows), integers(name, replaced), integers(name, replaced[order]), M, strict=True
+    ):
+        others = np.arange(len(rows)) != j
+        np.testing.assert_array_equal(before[others], after[others])
+        np.testing.assert_array_equal(after[order], turned)
+        for k in (before, after):
+            squares = [sum(int(part) ** 2 for part in row) for row in k.reshape(len(k), -1)]
+            assert max(squares) <= m * m
+        change = before.sum(axis=0) - after.sum(axis=0)
+        assert sum(int(part) ** 2 for part in np.atleast_1d(change)) <= (2 * m) ** 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_row_has_the_same_integer_in_a_batch_and_alone(name: str) -> None:
+    generator = np.random.default_rng(3)
+    rows = np.abs(generator.standard_normal((1300, MODELS[name][1])))
+    evaluator = LatticeEvaluator(MODELS[name][0], rows, FINE)
+    theta, proposal = position(MODELS[name][0], 1), position(MODELS[name][0], 2)
+    unit = float(evaluator.unit_of_ratios(np.array([0.8]))[0])
+    whole = evaluator.ratio_integers(theta, proposal, unit), evaluator.gradient_integers(theta, 1.5)
+    for chosen in (draw_batch(1300, 100), draw_batch(1300, 900), np.array([5]), np.array([600, 599])):
+        ratio = evaluator.ratio_integers(theta, proposal, unit, chosen)
+        np.testing.assert_array_equal(ratio, whole[0][chosen])
+        np.testing.assert_array_equal(evaluator.gradient_integers(theta, 1.5, chosen), whole[1][chosen])
+
+
+def test_a_move_back_has_the_opposite_integers() -> None:
+    for model, columns in MODELS.values():
+        rows = np.abs(np.random.default_rng(4).standard_normal((600, columns)))
+        evaluator = LatticeEvaluator(model, rows, FINE)
+        there = evaluator.ratio_integers(position(model, 1), position(model, 2), 1e-9)
+        back = evaluator.ratio_integers(position(model, 2), position(model, 1), 1e-9)
+        np.testing.assert_array_equal(there, -back)
+
+
+class Placed:
+    """A model whose rounding depends on a row's place, as some matrix products do."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] * rows[:, 0] * (1.0 + 1e-9 * (np.arange(len(rows)) % 2)))
+
+
+def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
+    assert block_size(Placed(), 1) == 1
+    assert [block_size(model, columns) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
+    rows = np.random.default_rng(8).standard_normal((50, 1))
+    order = np.random.default_rng(9).permutation(50)
+    theta, proposal, unit = np.zeros(1), np.ones(1), 4e-9
+    found = [
+        LatticeEvaluator(Placed(), some, FINE).ratio_integers(theta, proposal, unit)
+        for some in (rows, rows[order])
+    ]
+    np.testing.assert_array_equal(found[0][order], found[1])
+
+
+def test_what_cannot_be_computed_has_its_public_integer() -> None:
+    rows = np.array([[0.5, 0.2], [-5.0, 0.0], [np.nan, 1.0], [1e200, 0.0], [3.0, 3.0]])
+    ratio, gradient = integers("own", rows)
+    assert ratio[1:4].tolist() == [-M.ratio, 0, 0]
+    assert (gradient[1:4] == 0).all() and gradient[4].any() and abs(ratio[4]) == M.ratio
+    alone = integers("own", rows[4:])  # its block failed above, and does not here
+    assert ratio[4] == alone[0][0] and (gradient[4] == alone[1][0]).all()
+
+
+class Centred(Fussy):
+    """A model that is none of single rows: it subtracts their mean, and leaves the process at large ones."""
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows > 100.0).any():
+            raise SystemExit(3)
+        return -0.5 * ((rows - 0.9 * rows.mean(axis=0) - theta) ** 2).sum(axis=1)
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return rows - 0.9 * rows.mean(axis=0) - theta
+
+
+def test_a_model_whose_rows_depend_on_each_other_gets_them_one_by_one() -> None:
+    rows = np.random.default_rng(6).standard_normal((700, 2))
+    changed = rows.copy()
+    changed[3] = 1000.0
+    theta, proposal = position(Centred, 1), position(Centred, 2)
+    of = [LatticeEvaluator(Centred(), its, FINE) for its in (rows, changed)]
+    ratios = [evaluator.ratio_integers(theta, proposal, 1e-9) for evaluator in of]
+    gradients = [evaluator.gradient_integers(theta, 1.5) for evaluator in of]
+    for before, after in (ratios, gradients):
+        np.testing.assert_array_equal(np.delete(before, 3, 0), np.delete(after, 3, 0))
+    assert ratios[1][3] == -FINE.ratio
+
+
+def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> None:
+    rows = np.random.default_rng(5).standard_normal((20, 3))
+    rows[:, 0] = 1.0
+    rows[7, 0] = 0.5  # LogisticRegression refuses an outcome that is neither 0 nor 1
+    ratio, _ = integers("softplus", rows, FINE)
+    assert ratio[7] == 0 and np.count_nonzero(ratio) == 19
+
+
+def test_sums_of_the_largest_numbers_do_not_overflow() -> None:
+    k = np.full(10**6, FINE.ratio)
+    assert sum_of_squares(k) == 10**6 * FINE.ratio**2
+    assert FINE.ratio * 10**9 < 2**62  # as many rows as there may be
+
+
+@given(
+    st.lists(st.integers(-(2**31), 2**31), min_size=1, max_size=40),
+    st.integers(1, 2**31 - 1) | st.sampled_from([1, 2, 3]),
+)
+def test_gradients_are_shrunk_to_their_norm_in_exact_integers(k: list[int], m: int) -> None:
+    size = max(1.0, float(np.sqrt(sum(float(part) ** 2 for part in k))) / m)
+    for scale in (1.0, 1.0 + 1e-15, 1.0 - 1e-15):
+        near = np.trunc(np.array([k], float) / size * scale)
+        found = within_norm(near, m)[0]
+        assert sum(int(part) ** 2 for part in found) <= m * m
+        assert (np.abs(found) <= np.abs(near[0])).all() and (found * near[0] >= 0).all()
+        if sum(int(part) ** 2 for part in near[0]) <= m * m:
+            np.testing.assert_array_equal(found, near[0].astype(np.int64))
+
+
+class Slope:
+    """ln p(x|θ) = θ x: from 0 to 1, a row is its own log ratio."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] * rows[:, 0])
+
+
+def estimate(k: list[int], lattice: Lattice, scale: float, bound: float) -> int:
+    """Return the minibatch penalty's statistic of a batch that is all rows, with these integers."""
+    rows = (np.array(k) + 0.5 * np.sign(k))[:, None] * (bound / lattice.ratio)
+    evaluator = LatticeEvaluator(Slope(), rows, lattice)
+    words, bounds = np.zeros((1, len(k)), np.uint64), np.array([bound])
+    total, squares, counts = evaluator.batch_ratio_sums(np.zeros((1, 1)), np.ones((1, 1)), bounds, words)
+    assert total[0] == sum(k) and squares[0] == len(k) * sum(i * i for i in k) - sum(k) ** 2
+    assert not counts.any()
+    return int(evaluator.exact_estimate(total, squares, scale, len(k), bounds)[0][0])
+
+
+def test_the_estimate_of_a_batch_moves_by_no_more_than_its_sensitivity() -> None:
+    lattice = Lattice(ratio=7, gradient=1)
+    generator = np.random.default_rng(6)
+    for scale, bound, b in [(3.0, 0.1, 2), (40.0, 0.05, 3), (1e3, 0.3, 4), (0.1, 0.1, 1)]:
+        rho = Fraction(scale * bound)
+        most = 0
+        for _ in range(60):
+            others = generator.integers(-7, 8, b - 1).tolist() if b > 1 else []
+            values = [estimate([k, *others], lattice, scale, bound) for k in range(-7, 8)]
+            most = max(most, max(values) - min(values))
+            k = [3, *others]
+            exact = sum(k) - rho / (2 * b * 7) * (b * sum(i * i for i in k) - sum(k) ** 2)
+            assert abs(estimate(k, lattice, scale, bound) - exact) <= Fraction(1, 2)
+        wanted = 2 * 7 + 2 * (1 - Fraction(1, b)) * rho * 7
+        assert 0.4 * wanted < most <= wanted + 1  # reached up to a factor, so that the bound means something
+
+
+def test_an_estimate_that_might_overflow_is_a_rejection_without_rows() -> None:
+    evaluator = LatticeEvaluator(Slope(), np.ones((3, 1)), FINE)
+    huge = np.array([1e30, np.inf, 0.0])
+    _, unit, _ = evaluator.exact_estimate(np.zeros(3, np.int64), np.array([0] * 3, object), 1.0, 3, huge)
+    assert np.isnan(unit[:2]).all() and unit[2] == 0.0
+
+
+def test_batches_are_uniform_and_without_replacement() -> None:
+    counts = np.zeros((12, 12))
+    for _ in range(4000):
+        for size in (3, 8):
+            batch = draw_batch(12, size)
+            assert len(set(batch.tolist())) == size
+            counts[np.ix_(batch, batch)] += 1
+    pairs = counts[~np.eye(12, dtype=bool)]
+    expected = 4000 * (3 * 2 + 8 * 7) / (12 * 11)
+    assert np.abs(pairs - expected).max() < 6.0 * np.sqrt(expected)
+    assert np.abs(np.diag(counts) - 4000 * 11 / 12).max() < 6.0 * np.sqrt(4000)

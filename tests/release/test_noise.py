@@ -1,0 +1,139 @@
+"""Noise of a release: its law, its scale, and the price of what is not Gaussian about it."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpmc.common.errors import DpmcError
+from dpmc.privacy import lattice, secure_noise
+from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.secure_noise import SecureNoise, whole_scale
+
+
+def laws(scale: float, t: float = 60.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return integers, the probabilities of a rounded normal number, and of a discrete Gaussian."""
+    most = math.ceil(t * scale)
+    z = np.arange(-most, most + 1)
+    rounded = np.diff(stats.norm.cdf(np.arange(-most - 0.5, most + 1.0) / scale))
+    rounded[most:] = rounded[most::-1]  # upper tails by symmetry: 1 − cdf has no small values
+    discrete = np.exp(-0.5 * (z / scale) ** 2)
+    return z, rounded, discrete / discrete.sum()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.3, 2.0, 3.7, 10.0, 40.0])
+def test_the_price_in_total_variation_is_above_the_distance_and_close(scale: float) -> None:
+    _, rounded, discrete = laws(scale, 12.0)
+    distance = 0.5 * np.abs(rounded - discrete).sum()
+    assert 0.9 < distance / (lattice.VARIATION / scale**2) <= 1.0 or scale == 1.0
+    assert distance <= lattice.VARIATION / scale**2
+
+
+@pytest.mark.parametrize("scale", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize("t", [1.0, 3.0, 6.0])
+def test_the_price_in_the_ratio_is_above_the_ratio(scale: float, t: float) -> None:
+    z, rounded, discrete = laws(scale, 12.0)
+    within = np.abs(z) <= t * scale
+    ratio = np.abs(np.log(rounded[within] / discrete[within])).max()
+    assert 0.2 < ratio / ((t**2 + 1.0) / (24.0 * scale**2)) <= 1.0
+    for law in (rounded, discrete):
+        assert law[~within].sum() <= 2.0 * np.exp(-0.5 * t**2)
+
+
+def events(count: int, multiplier: float = 50.0) -> tuple[Any, ...]:
+    return (
+        GaussianRelease("log-ratio", multiplier, count),
+        GaussianRelease("gradient", 2.0 * multiplier, 5 * count),
+    )
+
+
+def test_prices_add_up_over_releases_and_their_numbers() -> None:
+    price = lattice.price_of(events(10**6), 1000, 7, 2.0, 1e-6)
+    scales = [2.0 * lattice.units(multiplier, 1000) * multiplier for multiplier in (50.0, 100.0)]
+    eta = 0.021 * (10**6 / scales[0] ** 2 + 35 * 10**6 / scales[1] ** 2)
+    assert price.delta == pytest.approx((1.0 + math.exp(2.0)) * eta) and price.epsilon == 0.0
+    assert price.numbers == 36 * 10**6 and min(scales) >= 2**30
+    assert price.delta < 1e-9
+
+
+def test_a_large_epsilon_is_priced_by_the_ratio() -> None:
+    by_ratio = lattice.price_of(events(10**6), 1000, 7, 60.0, 1e-6)
+    assert by_ratio.bound == "probability ratio"
+    assert by_ratio.epsilon < 1e-6 and by_ratio.delta == pytest.approx(1e-9, rel=0.01)
+    assert lattice.variation_price([(36 * 10**6, 2.0**30)], 60.0) > 1e-6
+
+
+def test_a_price_beyond_half_of_the_budget_is_refused() -> None:
+    with pytest.raises(DpmcError, match="more than half of the budget"):
+        lattice.price_of([GaussianRelease("log-ratio", 1e-9, 1)], 10, 1, 1.0, 1e-6)
+
+
+def test_only_gaussian_noise_of_a_fixed_scale_has_a_lattice() -> None:
+    with pytest.raises(DpmcError, match="depends on the rows"):
+        lattice.lattice_of([BarkerRelease("batch log-ratio", 10, 100)], 100)
+    with pytest.raises(DpmcError, match="too large"):
+        lattice.lattice_of([GaussianRelease("log-ratio", 1e17)], 100)
+    found = lattice.lattice_of([SubsampledGaussianRelease("batch gradient", 3.0, 10, 100)], 100)
+    assert found == (1, math.ceil(2**30 / 6.0))
+    assert lattice.units(1e-3, 10) == lattice.MOST_UNITS
+    assert lattice.units(100.0, 10**8) == 5 * 10**8  # the noise is 1000 units for each row
+
+
+@given(st.floats(1e-200, 1e200), st.floats(1e-3, 1e9))
+def test_a_scale_is_whole_and_not_below_what_was_asked(unit: float, multiple: float) -> None:
+    sd = unit * multiple
+    (scale,) = whole_scale(np.array([sd]), np.array([unit]))
+    assert scale == int(scale) and scale >= multiple
+    assert scale <= multiple * (1.0 + 1e-11) + 3.0
+
+
+def test_noise_is_added_to_integers_of_any_size() -> None:
+    total = np.array([2**61 + 1, -(2**61) - 1, 0])
+    noisy = SecureNoise().vectors(total[None], 1.0, 1000.0, 0)[0]
+    assert (np.abs(noisy - total.astype(float)) < 20_000.0).all()
+
+
+def test_noise_has_the_law_of_its_scale() -> None:
+    source, k = SecureNoise(), 40_000
+    drawn = source.vectors(np.zeros((k, 1), np.int64), 0.5, 1.0, 0)[:, 0] / 0.5
+    scale = float(whole_scale(np.ones(1), 0.5 * np.ones(1))[0])
+    z, _, discrete = laws(scale, 10.0)
+    found = np.bincount((drawn + len(z) // 2).astype(int), minlength=len(z))
+    seen = k * discrete > 10.0
+    assert (
+        stats.chisquare(found[seen], k * discrete[seen] * found[seen].sum() / (k * discrete[seen]).sum())[1]
+        > 1e-6
+    )
+    wrong = np.exp(-0.5 * (z / (scale * 1.1)) ** 2)
+    wrong *= k / wrong.sum()
+    assert stats.chisquare(found[seen], wrong[seen] * found[seen].sum() / wrong[seen].sum())[1] < 1e-6
+
+
+@pytest.mark.parametrize(("unit", "error"), [(0.5, 1e-12), (0.4, 2e-3), (0.04, 1e-4)])
+def test_the_correction_leaves_a_ratio_in_detailed_balance(unit: float, error: float) -> None:
+    """Exactly where ½s² is a multiple of half a unit, s = 2 units; else the error vanishes with the unit."""
+    scale, k = 2.0, 3
+    z, _, discrete = laws(scale)
+    there, back = (
+        np.exp(np.minimum(unit * (total + z) - 0.5 * (unit * scale) ** 2, 0.0)) @ discrete
+        for total in (k, -k)
+    )
+    assert there / back == pytest.approx(math.exp(unit * k), rel=error)
+
+
+def test_where_no_rows_are_read_the_answer_is_public() -> None:
+    total, unit = np.array([0, 5, 7, 9]), np.array([0.0, np.nan, 1e-3, 1.0])
+    sd = np.array([0.0, 1.0, 1e20, 2.0])
+    noisy = SecureNoise().corrected(total, unit, sd)
+    assert noisy[0] == 0.0 and np.isnan(noisy[1:3]).all() and np.isfinite(noisy[3])
+
+
+def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(DpmcError, match=r"dpmc\[release\]"):
+        secure_noise.require()

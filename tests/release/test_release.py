@@ -1,0 +1,314 @@
+"""`dpmc.release`: what is in its file, what it takes from the ledger, what it refuses, and what it says."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import dpmc
+from dpmc.cli.main import main
+from dpmc.data import release_files
+from dpmc.data.release_rows import read_release_rows
+from dpmc.models.columns import Coding
+from dpmc.privacy.data_ledger import DataLedger
+from dpmc.privacy.ledger import BudgetExceeded
+from dpmc.sampling import release as releases
+
+STEP = [0.1, 0.1]
+HMC = {"tau_l": 2.0, "tau_g": 2.0, "step_size": STEP, "mass": [1.0, 1.0], "clip_l": 1.0, "clip_g": 1.0}
+BATCH = {"tau": 8.0, "batch_size": 6, "clip": 1.0, "proposal_sd": STEP}
+RELEASED: dict[str, dict[str, Any]] = {
+    "dp-penalty": {"tau": 2.0, "clip": 1.0, "proposal_sd": STEP},
+    "dp-penalty-guided": {"tau": 2.0, "clip": 1.0, "proposal_sd": STEP},
+    "dp-hmc": {**HMC, "steps": 2, "jitter": "halton", "reuse_gradients": True},
+    "dp-mala": HMC,
+    "minibatch-penalty": BATCH,
+    "minibatch-penalty-guided": BATCH,
+    "dp-sgld": {"batch_size": 6, "clip": 1.0, "step_size": 0.1},
+    "dp-sgnht": {"batch_size": 6, "clip": 1.0, "step_size": 0.1, "diffusion": 4.0},
+}
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "rwmh": ({"proposal_sd": STEP}, "no noise"),
+    "hmc": ({"steps": 2, "step_size": STEP, "mass": [1.0, 1.0]}, "no noise"),
+    "tuna-mh": ({"batch_mean": 5.0, "proposal_sd": STEP}, "no noise"),
+    "dp-barker": ({"batch_size": 6, "proposal_sd": STEP}, "depends on the rows"),
+    "dp-fast-mh-full": (
+        {"variant": "corrected", "epsilon": 0.1, "delta": 1e-6, "clip": 1.0, "proposal_sd": STEP},
+        "exact random bits",
+    ),
+}
+
+
+@pytest.mark.parametrize("method", RELEASED)
+def test_every_private_algorithm_makes_a_file_that_may_be_published(
+    method: str, make: Any, ledger: DataLedger, tmp_path: Path
+) -> None:
+    output = tmp_path / "release.nc"
+    tree = make(algorithm=method, hyperparameters=RELEASED[method], epsilon=60, chains=2, output=output)
+    assert release_files.check(tree) == []
+    back = release_files.read(output)
+    assert release_files.check(back) == [] and release_files.hidden(output, back) == []
+    assert back["posterior/theta"].shape == (2, 12, 2)
+    entry = json.loads(back.attrs["data_ledger"])
+    ledger.verify(entry)
+    assert (entry["epsilon"], entry["delta"]) == (60.0, 1e-3)
+    own = json.loads(back.attrs["ledger"])
+    (price,) = own["prices"]
+    assert own["budget"]["epsilon"] + price["epsilon"] <= 60.0
+    assert own["budget"]["delta"] + price["delta"] <= 1e-3
+    assert 0.0 < price["delta"] < 1e-5
+    assert own["performed"] == own["reserved"] and own["forfeited"] == []
+    assert sorted(os.listdir(tmp_path)) == ["people.ledger", "release.nc"]
+
+
+@pytest.mark.parametrize("method", REFUSED)
+def test_what_cannot_be_released_is_refused_with_its_reason(
+    method: str, make: Any, ledger: DataLedger
+) -> None:
+    values, reason = REFUSED[method]
+    with pytest.raises(dpmc.DpmcError, match=reason):
+        make(algorithm=method, hyperparameters=values)
+    assert DataLedger.open(ledger.path).entries == []
+
+
+def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp_path: Path) -> None:
+    (tmp_path / "there.nc").touch()
+    for arguments, reason in (
+        ({"epsilon": "inf"}, "finite epsilon"),
+        ({"epsilon": 0.01}, "exceeds the budget"),
+        ({"delta": 0.02}, "1/n"),
+        ({"thin": 13}, "thin"),
+        ({"chains": 2, "start": [[0.0, 1.0]]}, "start"),
+        ({"output": tmp_path / "there.nc"}, "exists"),
+        ({"ledger": tmp_path / "none"}, "no such ledger"),
+        ({"data": np.ones((60, 3))}, "columns"),
+        ({"data": tmp_path / "rows.xlsx"}, "must end in"),
+        ({"hyperparameters": {}}, "needs"),
+    ):
+        with pytest.raises(dpmc.DpmcError, match=reason):
+            make(**arguments)
+    assert DataLedger.open(ledger.path).entries == []
+    small = DataLedger.create(tmp_path / "small.ledger", 3.0, 0.5)
+    with pytest.raises(BudgetExceeded, match="left of the data set"):
+        make(ledger=small.path, output=tmp_path / "small.nc")
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:
+    first, again = make(), make()
+    assert not np.array_equal(first["posterior/theta"], again["posterior/theta"])
+    assert len(DataLedger.open(ledger.path).entries) == 2
+
+
+def test_without_opendp_nothing_is_spent(
+    make: Any, ledger: DataLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(dpmc.DpmcError, match=r"dpmc\[release\]"):
+        make()
+    assert DataLedger.open(ledger.path).entries == []
+
+
+def interrupted(make: Any, monkeypatch: pytest.MonkeyPatch, blocks: int, **arguments: Any) -> None:
+    """Make a release that stops in the middle of a block, after `blocks` others."""
+    advance, left = releases.ReleaseLoop.advance, iter(range(blocks))
+
+    def stopped(self: Any, m: int) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        advance(self, m)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases.ReleaseLoop, "advance", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            make(**arguments)
+
+
+def test_a_stopped_release_goes_on_without_its_block(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "release.nc"
+    interrupted(make, monkeypatch, 5, output=output)
+    unfinished = releases.np.load(f"{output}.partial")["draws"]
+    tree = make(output=output)
+    assert (tree.attrs["iterations"], tree.attrs["forfeited"]) == (11, 1)
+    np.testing.assert_array_equal(tree["posterior/theta"].values[:, :5], unfinished)
+    assert len(DataLedger.open(ledger.path).entries) == 1 and release_files.check(tree) == []
+    own = json.loads(tree.attrs["ledger"])
+    assert [event["count"] for event in own["forfeited"]] == [1]
+
+
+def test_a_release_that_stops_in_its_first_block_pays_for_its_first_gradient_again(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reusing = {"algorithm": "dp-mala", "hyperparameters": {**HMC, "reuse_gradients": True}}
+    for _ in range(2):
+        interrupted(make, monkeypatch, 0, output=tmp_path / "release.nc", **reusing)
+    tree = make(output=tmp_path / "release.nc", **reusing)
+    assert (tree.attrs["iterations"], tree.attrs["forfeited"]) == (8, 4)
+
+
+def test_a_run_that_stopped_after_its_entry_finds_it_again(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "LatticeEvaluator", stop)
+        with pytest.raises(KeyboardInterrupt):
+            make(output=tmp_path / "release.nc")
+    tree = make(output=tmp_path / "release.nc")
+    assert tree.attrs["iterations"] == 12
+    assert len(DataLedger.open(ledger.path).entries) == 1
+
+
+def test_an_unfinished_release_of_other_arguments_or_another_ledger_is_refused(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "release.nc"
+    interrupted(make, monkeypatch, 2, output=output)
+    for changed in ({"iterations": 13}, {"epsilon": 5}, {"chains": 2}, {"start": [0.0, 0.0]}):
+        with pytest.raises(dpmc.DpmcError, match="other arguments"):
+            make(output=output, **changed)
+    other = DataLedger.create(tmp_path / "other.ledger", 100.0, 0.1)
+    with pytest.raises(dpmc.DpmcError, match="belongs to another ledger"):
+        make(output=output, ledger=other.path)
+    whole = (tmp_path / "release.nc.partial").read_bytes()
+    (tmp_path / "release.nc.partial").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(dpmc.DpmcError, match="cannot be read as an unfinished release"):
+        make(output=output)
+    assert len(DataLedger.open(ledger.path).entries) == 1 and other.entries == []
+
+
+class Talking:
+    """A model that prints, warns, logs and fails if a row is negative."""
+
+    dimension = 2
+    columns = ("y", "x")
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows[:, 0] < -2.0).any():
+            print("a row is negative")
+            os.write(2, b"a row is negative\n")
+            raise ValueError(f"a row is negative: {rows.min()}")
+        return -0.5 * (rows[:, 0] - theta[0] - theta[1] * rows[:, 1]) ** 2
+
+
+def differing(folder: Path) -> dict[str, Path]:
+    """Write data sets of 50 rows that differ in one row, or in all."""
+    generator = np.random.default_rng(1)
+    x = generator.standard_normal(50)
+    good = [f"{0.5 + a:.6f},{a:.6f}" for a in x]
+    sets = {
+        "rows": good,
+        "neighbour": [*good[:20], "9.5,-3.25", *good[21:]],
+        "negative": [*good[:20], "-7.5,0.5", *good[21:]],
+        "zeros": ["0,0"] * 50,
+        "huge": ["1e150,-1e150"] * 50,
+        "beyond": [*good[:20], "1e400,1", *good[21:]],
+        "text": [*good[:20], "abc,NaN", *good[21:]],
+        "blank": [*good[:20], "", *good[21:]],
+        "quotes": [*good[:20], '"1,2', *good[21:]],
+        "many": [*good[:20], "1,2,3,4", *good[21:]],
+        "bytes": [*good[:20], "\ufffd\x00,1", *good[21:]],
+    }
+    paths = {}
+    for name, lines in sets.items():
+        paths[name] = folder / name / "people.csv"
+        paths[name].parent.mkdir()
+        paths[name].write_text("\n".join(["y,x", *lines]) + "\n")
+    return paths
+
+
+STUDY = """
+title: people
+delta: 1e-3
+seeds: 1
+tuning: {mode: none}
+models:
+  people: {model: "mymodel:model", data: people.csv, epsilons: [4]}
+methods:
+  dp-penalty: {}
+"""
+
+
+@pytest.mark.parametrize("model", ["linear", "talking"])
+def test_neither_file_nor_messages_depend_on_the_rows(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    models = {"linear": dpmc.LinearRegression("y", ["x"]), "talking": Talking()}
+    seen = {}
+    for name, path in differing(tmp_path).items():
+        monkeypatch.chdir(path.parent)
+        DataLedger.create("people.ledger", 10.0, 0.01)
+        capfd.readouterr()
+        tree = dpmc.release(
+            models[model],
+            "people.csv",
+            epsilon=4,
+            delta=1e-3,
+            ledger="people.ledger",
+            hyperparameters=RELEASED["dp-penalty"],
+            iterations=8,
+            output="release.nc",
+        )
+        said = capfd.readouterr()
+        attrs = {key: value for key, value in tree.attrs.items() if key != "data_ledger"}
+        entry = json.loads(tree.attrs["data_ledger"])
+        entry = {key: entry[key] for key in ("epsilon", "delta", "number")} | {
+            "about": {key: value for key, value in entry["about"].items() if key != "run"}
+        }
+        sizes = {file: os.path.getsize(file) for file in sorted(os.listdir()) if file != "people.csv"}
+        assert np.isfinite(tree["posterior/theta"]).all()
+        variables = {group.path: sorted(map(str, group.variables)) for group in tree.subtree}
+        seen[name] = (attrs, entry, sizes, variables, said)
+    for name, facts in seen.items():
+        assert facts == seen["rows"], name
+    said = seen["rows"][4]
+    assert "8/8 iterations" in said.err and (model == "talking" or said.out == "")  # a trial on public rows
+
+
+def test_the_command_makes_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = differing(tmp_path)["text"]
+    monkeypatch.chdir(path.parent)
+    Path("mymodel.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', ['x'])\n")
+    Path("study.yaml").write_text(STUDY)
+    Path("h.yaml").write_text("tau: 2.0\nclip: 1.0\nproposal_sd: [0.1, 0.1]\n")
+    assert main("ledger init people.ledger --epsilon 10 --delta 0.01".split()) == 0
+    command = "release --study study.yaml --model people --method dp-penalty --epsilon 4"
+    command += " --ledger people.ledger --hyperparameters h.yaml --iterations 8 --output release.nc"
+    capfd.readouterr()
+    assert main(command.split()) == 0, capfd.readouterr()
+    said = capfd.readouterr()
+    assert said.out == "" and [line.split()[-2] for line in said.err.splitlines()] == [
+        f"{i}/8" for i in range(1, 9)
+    ]
+    assert main(["check-release", "release.nc"]) == 0
+    assert main(command.split()) == 2
+    assert "exists" in capfd.readouterr().err
+
+
+def test_rows_for_a_release_keep_every_line_and_read_numbers_alike(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('b,a\n1, 2 \n"3",x\n\n4,5,6\n"7\n8,1e3\r\n')
+    rows = read_release_rows(path, ["a", "b"])
+    nan = np.nan
+    wanted = [[2, 1], [nan, 3], [nan, nan], [nan, nan], [nan, nan], [1000, 8]]
+    np.testing.assert_array_equal(rows, wanted)
+    table = pandas.DataFrame({"b": [1, "3", None], "a": ["2", "x", 7.0]})
+    np.testing.assert_array_equal(read_release_rows(table, ["a", "b"]), [[2, 1], [nan, 3], [7, nan]])
+    np.testing.assert_array_equal(read_release_rows(np.array([1.0, nan]), None), [[1], [nan]])
+    coding = Coding({"a": ("low", "high")}, {"a": "low", "b": 9})
+    table = pandas.DataFrame({"b": ["1", "NA", ""], "a": ["high", "odd", None]})
+    np.testing.assert_array_equal(read_release_rows(table, ["a", "b"], coding), [[1, 1], [nan, 9], [0, 9]])
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(dpmc.DpmcError, match="names of the columns"):
+        read_release_rows(path)
