@@ -131,6 +131,7 @@ def sample(
     if start is not None:
         problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
+    values = calibrated(algorithm, values, epsilon, delta_for(delta, problem.n), problem.n, most)
     cell = Cell(
         problem=problem,
         method=algorithm,
@@ -203,9 +204,12 @@ def budget(
             raise DpmcError(f"n: needed, since the model {name} names no number of rows")
     n, chains = checked("n", count, n), checked("chains", count, chains, 1, MOST_CHAINS)
     k = None if iterations is None else checked("iterations", count, iterations)
-    releases = RunReleases.of(made_algorithm(algorithm, plain_hyperparameters(hyperparameters), d), n, chains)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    values = plain_hyperparameters(hyperparameters)
+    if total is not None:
+        values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
+    releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
     return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
 
 
@@ -364,6 +368,17 @@ def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
         plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy
         values[str(key)] = list(plain) if isinstance(plain, tuple) else plain
     return values
+
+
+def calibrated(
+    name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int, rows_per_person: int = 1
+) -> dict[str, Any]:
+    """Return hyperparameters with the noise that follows from the budget, if the algorithm is such."""
+    cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
+    if not cls.calibrates_run or total == np.inf:
+        return values
+    made: dict[str, Any] = cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
+    return made
 
 
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:

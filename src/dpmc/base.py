@@ -139,6 +139,9 @@ class NoiseSource(Protocol):
     def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
         """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
 
+    def shared(self, total: Array, unit: float, sd: float) -> Array:
+        """Return unit · total (k,) + N(0, sd²) (chains, k), the same for all chains of a run."""
+
 
 class FastRule(NamedTuple):
     """The public constants that determine the test of an iteration and its noise."""
@@ -158,6 +161,10 @@ class PrivateData(Protocol):
     """The mechanisms on the private rows (`privacy/mechanisms.py`): all that a sampler learns of them."""
 
     n: int  # number of rows, public
+    temperature: float  # T, public
+
+    def noisy_sum(self, centre: Array, clip: float, multiplier: float) -> Array:
+        """Return noisy sums of the model's summaries (chains, k), the same for all chains of a run."""
 
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Return noisy, corrected log ratios (chains,)."""
@@ -250,6 +257,13 @@ class Algorithm(ABC):
         ∞: each row has its own bound. None for all other algorithms.
         """
         return None
+
+    #: Whether `calibrate` is for the (ε, δ) of a whole run, not of one iteration.
+    calibrates_run = False
+
+    def check(self, model: Model) -> None:
+        """Raise DpmcError for a model that the algorithm cannot sample; by default no model is refused."""
+        return
 
     @abstractmethod
     def needs(self, dimension: int) -> Needs:

@@ -46,6 +46,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "dp-fast-mh as coded": {**FAST, **WIDE, "variant": "as_coded"},
     "dp-fast-mh published": {**FAST, **WIDE},
     "dp-fast-mh-full": {**CORRECTED, "epsilon": 1.0},
+    "noisy-statistics": {"clip": 5.0, "noise_multiplier": 0.5},
 }
 #: Rows have bounds of their own.
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")

@@ -14,7 +14,6 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import chain_files
 from dpmc.privacy.events import NonPrivateRelease
-from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell, sample
 from dpmc.sampling.run import stream_names
@@ -179,11 +178,11 @@ def test_seeds_beyond_the_start_points_are_refused() -> None:
 @each_method
 def test_the_ledger_holds_exactly_what_was_declared(method: str) -> None:
     chosen: Cell = cell(method, iterations=17, chains=2)
-    once, each = RunReleases.of(chosen.algorithm, 60)
+    declared = chosen.algorithm.releases(60)
     performed = json.loads(sample(chosen, [0])[0].attrs["ledger"])["performed"]
     found = {(e["name"], e.get("noise_multiplier")): e["count"] for e in performed}
     wanted: dict[Any, int] = {}
-    for events, times in ((once, 2), (each, 2 * 17)):
+    for events, times in ((declared.run, 1), (declared.chain, 2), (declared.each, 2 * 17)):
         for event in events:
             key = (event.name, getattr(event, "noise_multiplier", None))
             wanted[key] = wanted.get(key, 0) + times * event.count

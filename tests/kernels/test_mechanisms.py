@@ -24,9 +24,10 @@ FILES = sorted((PACKAGE / "algorithms").glob("*.py"))
 PRIVATE = {name for name in vars(PrivateData) if not name.startswith("__")} - set(dir(base.PrivateData))
 PRIVATE |= set(
     """
-    evaluator evaluators kernels rows statistics ratio_sums gradient_sums batch_ratio_sums
-    batch_gradient_sums row_ratios row_bounds ratio_form gradient_form bounded_rows draw_batches
-    log_likelihood log_likelihood_gradient problem Problem __dict__ asdict _evaluator _rows _statistics
+    evaluator evaluators kernels rows statistics summaries summary_sum ratio_sums gradient_sums
+    batch_ratio_sums batch_gradient_sums row_ratios row_bounds ratio_form gradient_form bounded_rows
+    draw_batches log_likelihood log_likelihood_gradient problem Problem __dict__ asdict _evaluator _rows
+    _statistics
     _bounded_rows _noise _words ratio_clipped gradient_clipped tests
     """.split()
 )

@@ -33,6 +33,7 @@ RELEASED: dict[str, dict[str, Any]] = {
     "dp-sgnht": {"batch_size": 6, "clip": 1.0, "step_size": 0.1, "diffusion": 4.0},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "noisy-statistics": ({"clip": 2.0, "noise_multiplier": 9.0}, "not counted in the price"),
     "rwmh": ({"proposal_sd": STEP}, "no noise"),
     "hmc": ({"steps": 2, "step_size": STEP, "mass": [1.0, 1.0]}, "no noise"),
     "tuna-mh": ({"batch_mean": 5.0, "proposal_sd": STEP}, "no noise"),

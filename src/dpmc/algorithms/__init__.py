@@ -31,6 +31,7 @@ _CLASSES = {
     "tuna-mh": "dpmc.algorithms.tuna_mh:TunaMH",
     "dp-fast-mh": "dpmc.algorithms.dp_fast_mh:DPFastMH",
     "dp-fast-mh-full": "dpmc.algorithms.dp_fast_mh_full:DPFastMHFull",
+    "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
 }
 
 ALGORITHMS = tuple(_CLASSES)

@@ -82,6 +82,19 @@ def lengths(meaning: str) -> Any:
     return _declared(Rule(meaning, "> 0, one number or one for each parameter", check))
 
 
+def numbers(meaning: str, default: object = MISSING) -> Any:
+    """Declare a tuple of finite numbers."""
+
+    def check(value: object) -> tuple[float, ...]:
+        items = value if isinstance(value, list | tuple | np.ndarray) else [value]
+        found = tuple(map(real, items))
+        if not found or not np.isfinite(found).all():
+            raise ValueError(f"{shown(value)} must be one finite number or a list of them")
+        return found
+
+    return _declared(Rule(meaning, "finite, one number or a list", check), default)
+
+
 def choice(meaning: str, *known: str) -> Any:
     """Declare one of the `known` words; the first is the default."""
 

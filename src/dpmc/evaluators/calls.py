@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import numpy as np
 
-from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
 
 MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
@@ -98,6 +98,12 @@ def statistics(model: AffineModel | SoftplusModel, rows: np.ndarray) -> np.ndarr
     result = model.statistics(rows)
     k = np.shape(result)[1] if np.ndim(result) == 2 else 1
     return real_array(result, (len(rows), k), f"model: {name_of(model)}: statistics")
+
+
+def summaries(model: SummaryModel, rows: np.ndarray) -> np.ndarray:
+    """Return the model's summaries of each row, (n, k); raise WrongResult for a wrong shape or type."""
+    where = f"model: {name_of(model)}: summaries"
+    return real_array(model.summaries(rows), (len(rows), model.summary_count), where)
 
 
 def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:

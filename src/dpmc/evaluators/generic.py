@@ -6,10 +6,16 @@ from typing import cast
 
 import numpy as np
 
-from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics
+from dpmc.evaluators.calls import (
+    MOST_ROWS,
+    log_likelihood,
+    log_likelihood_gradient,
+    statistics,
+    summaries,
+)
 
 
 class Evaluator:
@@ -87,6 +93,13 @@ class Evaluator:
                 sums[c] += part
                 counts[c] += clipped
         return sums, counts
+
+    def summary_sum(self, centre: np.ndarray, bound: float) -> np.ndarray:
+        """Return Σ_j clip(t(x_j) − centre) (k,) over all rows, clipped as gradients are; t: summaries."""
+        total = np.zeros(len(centre))
+        for rows in self._chunks():
+            total += _clipped_sum(summaries(cast(SummaryModel, self._model), rows) - centre, bound)[0]
+        return total
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray

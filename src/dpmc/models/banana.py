@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.base import NoisySum
+from dpmc.models.summaries import log_white_sum
+
 
 @dataclass(frozen=True)
 class Banana:
@@ -67,6 +70,18 @@ class Banana:
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return -0.5 * ((rows - self.natural(theta)) ** 2 / self.variance).sum(axis=1)
+
+    @property
+    def summary_count(self) -> int:
+        return self.dimension
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        """Return x_i/σ_i (n, d), of variance 1."""
+        return rows / np.sqrt(self.variance)
+
+    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
+        """Return ln p(noisy sum|θ) (chains,): normal, its mean nφ(θ)/σ."""
+        return log_white_sum(self.natural(theta) / np.sqrt(self.variance), noisy)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
         return self.natural(theta) + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))

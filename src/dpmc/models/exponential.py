@@ -5,6 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.base import NoisySum
+from dpmc.common.errors import DpmcError
+from dpmc.models.summaries import log_sum_density
+
+STEP = 1e-4  #: of finite differences, for parameters up to 1
+
 
 class FlatPrior:
     """A prior whose logarithm is 0 at every θ (..., d)."""
@@ -27,6 +33,7 @@ class ExponentialFamily:
     fast kernels compute the sums over rows.
     """
 
+    dimension: int
     statistics: Callable[[np.ndarray], np.ndarray]
     slopes: Callable[[np.ndarray], np.ndarray]
     offset: Callable[[np.ndarray], np.ndarray]
@@ -35,6 +42,45 @@ class ExponentialFamily:
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, k), γ (chains,) of ln p(x|θ') − ln p(x|θ) = α·t(x) + γ."""
         return self.slopes(proposal) - self.slopes(theta), self.offset(proposal) - self.offset(theta)
+
+    @property
+    def summary_count(self) -> int:
+        """Return the number of statistics; raise DpmcError unless it is that of the parameters."""
+        linear, _ = self.gradient_form(np.zeros((1, self.dimension)))
+        d, k = linear.shape[1:]
+        if d != k:
+            raise DpmcError(
+                f"noisy-statistics: the model has {k} statistics and {d} parameters: the moments of its "
+                "statistics follow from the density if there are as many; give the model summaries of its own"
+            )
+        return int(k)
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        """Return t(x_j) of each row, (n, k)."""
+        return self.statistics(rows)
+
+    def moments(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (chains, d) and covariance (chains, d, d) of a row's statistics.
+
+        E ∇ ln p = G μ + h = 0 gives the mean, and (∂μ/∂θ)ᵀ = G Σ the covariance, the derivative by central
+        differences. This supposes that p(x|θ) is normalised.
+        """
+
+        def mean_at(at: np.ndarray) -> np.ndarray:
+            linear, constant = self.gradient_form(at)
+            return -np.linalg.solve(linear, constant[:, :, None])[:, :, 0]
+
+        slopes = []
+        for i in range(theta.shape[1]):
+            step = np.zeros_like(theta)
+            step[:, i] = STEP * np.maximum(1.0, np.abs(theta[:, i]))
+            slopes.append((mean_at(theta + step) - mean_at(theta - step)) / (2.0 * step[:, i : i + 1]))
+        covariance = np.linalg.solve(self.gradient_form(theta)[0], np.stack(slopes, axis=1))
+        return mean_at(theta), 0.5 * (covariance + covariance.transpose(0, 2, 1))
+
+    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
+        """Return ln p(noisy sum|θ) (chains,): normal, with n times the moments of a row."""
+        return log_sum_density(*self.moments(theta), noisy)
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> Any:
         """Return ln p(x_j|θ) of each row (n,), up to a term of the row alone."""

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.base import NoisySum
+from dpmc.models.summaries import log_white_sum
+
 #: Seed of the covariance of the DP-HMC paper's 10-dimensional Gaussian.
 DP_HMC_COVARIANCE_SEED = 43235667
 
@@ -64,6 +67,19 @@ class Gaussian:
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         centred = rows - theta
         return -0.5 * ((centred @ self.precision) * centred).sum(axis=1)
+
+    @property
+    def summary_count(self) -> int:
+        return self.dimension
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        """Return Λᵀx (n, d) with ΛΛᵀ = Σ⁻¹, of unit covariance."""
+        root = np.linalg.cholesky(self.precision)
+        return np.stack([(rows * column).sum(axis=1) for column in root.T], axis=1)
+
+    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
+        """Return ln p(noisy sum|θ) (chains,): normal, its mean nΛᵀθ."""
+        return log_white_sum(self.summaries(theta), noisy)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
         root = np.linalg.cholesky(np.linalg.inv(self.precision))

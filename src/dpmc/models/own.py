@@ -27,7 +27,7 @@ METHODS = (
 #: Methods that take rows -> the place of the rows among the arguments; other arrays are positions θ.
 ROWS_AT = {
     **dict.fromkeys(("log_likelihood", "log_likelihood_gradient"), 1),
-    **dict.fromkeys(("statistics", "row_bounds", "check_rows", "posterior"), 0),
+    **dict.fromkeys(("statistics", "summaries", "row_bounds", "check_rows", "posterior"), 0),
 }
 
 

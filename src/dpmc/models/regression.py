@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc.base import NoisySum
 from dpmc.common.draws import diagnostics, for_all_rows, second_half
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive, shown
@@ -20,6 +21,7 @@ from dpmc.models.columns import Coding, text_of, translated
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import LogisticForm
+from dpmc.models.summaries import RegressionSummaries, log_normal, noise_covariance, outer, times
 
 if TYPE_CHECKING:
     import xarray
@@ -312,13 +314,15 @@ class GeneralizedLinearModel:
         return self.draw(generator, z @ theta)
 
 
-class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
+class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinearModel):
     """y ~ N(θ·z, sd²). With `sd=None`, ln sd is the last parameter, "log_sd".
 
     The outcome may be standardised like predictors, {"income": (40_000, 20_000)}; `sd` and coefficients are
     then in these units. Log ratios and gradients are affine in zzᵀ and zy (and y²), so the number of
     statistics is about half the square of the number of predictors.
     """
+
+    product_weight = 0.7
 
     def __init__(
         self,
@@ -401,6 +405,47 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
             constant[:, -1] = -2.0 * (self.offset(theta) + theta[:, -1]) - 1.0
         return linear, constant
 
+    @property
+    def summary_count(self) -> int:
+        return super().summary_count + (self.sd is None)
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        """Return the summaries of a regression, then y² times `product_weight` if the sd is a parameter."""
+        summaries = super().summaries(rows)
+        if self.sd is not None:
+            return summaries
+        return np.column_stack([summaries, self.product_weight * self._outcome(rows) ** 2])
+
+    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
+        """Return ln p(noisy sums of zy and y²|θ, noisy sum of zzᵀ) (chains,) up to a constant."""
+        if self.sd is not None:
+            return super().summary_log_likelihood(theta, noisy)
+        # Given A: E y² = βᵀAβ + n sd², Var y² = 4 sd² βᵀAβ + 2n sd⁴, Cov(zy, y²) = 2 sd² Aβ; noise of A as in
+        # `law`, along β.
+        beta, variance = self.coefficients(theta), np.exp(2.0 * theta[:, -1])
+        residual, covariance = self.law(theta, noisy)
+        mean, spread = self.predictors(noisy)
+        along = noisy.n * times(spread + outer(mean, mean), beta)
+        explained = (along * beta).sum(axis=1)
+        left = noisy.total[:, -1] / self.product_weight - explained - noisy.n * variance
+        errors = (noisy.noise_sd / self.product_weight) ** 2
+        noise = times(noise_covariance(beta, beta), beta)
+        cross = 2.0 * variance[:, None] * along / noisy.temperature + errors * noise
+        own = (4.0 * variance * explained + 2.0 * noisy.n * variance**2) / noisy.temperature
+        own = own + errors * (1.0 + (beta * noise).sum(axis=1))
+        top = np.concatenate([covariance, cross[:, :, None]], axis=2)
+        bottom = np.concatenate([cross, own[:, None]], axis=1)[:, None, :]
+        return log_normal(np.column_stack([residual, left]), np.concatenate([top, bottom], axis=1))
+
+    def response(self, rows: np.ndarray) -> Any:
+        return self._outcome(rows)
+
+    def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
+        return eta, np.ones_like(eta), np.zeros_like(eta), np.zeros_like(eta)
+
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+        return np.exp(2.0 * theta[:, -1:]) if self.sd is None else self.sd**2
+
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ln p(y_j|z_j, θ) of each row (n,), from the density: fewer roundings than by statistics."""
         sd = np.exp(theta[-1]) if self.sd is None else self.sd
@@ -428,7 +473,7 @@ class LinearRegression(ExponentialFamily, GeneralizedLinearModel):
         return theta, np.full((len(theta), 1), self.sd**-2.0)
 
 
-class LogisticRegression(LogisticForm, GeneralizedLinearModel):
+class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearModel):
     """y = 1 with probability 1/(1 + e^{−θ·z}), else 0; evaluated by the kernels of softplus models."""
 
     @property
@@ -459,6 +504,21 @@ class LogisticRegression(LogisticForm, GeneralizedLinearModel):
         """Return c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
         return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
+    def response(self, rows: np.ndarray) -> Any:
+        return rows[:, 0] - 0.5
+
+    def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
+        from scipy.special import expit
+
+        p = expit(eta)
+        slope = p * (1.0 - p)
+        return p - 0.5, slope, slope * (1.0 - 2.0 * p), slope * (1.0 - 6.0 * slope)
+
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+        from scipy.special import expit
+
+        return expit(eta) * expit(-eta)
+
     def mean(self, eta: np.ndarray) -> Any:
         """Return the probability of 1 at η."""
         from scipy.special import expit
@@ -469,8 +529,10 @@ class LogisticRegression(LogisticForm, GeneralizedLinearModel):
         return (generator.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
 
 
-class PoissonRegression(GeneralizedLinearModel):
+class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
     """Counts y ~ Poisson(e^{θ·z})."""
+
+    product_weight = 1.0
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for an outcome that is not a whole number ≥ 0, or as the base class does."""
@@ -484,6 +546,16 @@ class PoissonRegression(GeneralizedLinearModel):
 
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
         return y - np.exp(eta)
+
+    def response(self, rows: np.ndarray) -> Any:
+        return rows[:, 0]
+
+    def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
+        mean = np.exp(eta)
+        return mean, mean, mean, mean
+
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+        return np.exp(eta)
 
     def mean(self, eta: np.ndarray) -> Any:
         """Return the expected count at η."""

@@ -9,10 +9,11 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import cast
 
 import numpy as np
 
-from dpmc.base import Model
+from dpmc.base import Model, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.evaluators.calls import (
@@ -24,6 +25,7 @@ from dpmc.evaluators.calls import (
     name_of,
     real_array,
     statistics,
+    summaries,
     without_warnings,
 )
 from dpmc.models.own import OwnModel
@@ -70,11 +72,13 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         affine = model.offers("statistics")
         if affine:
             methods["statistics"] = lambda theta, rows: statistics(model, rows)
+        if model.offers("summary_count"):
+            methods["summaries"] = lambda theta, rows: summaries(cast(SummaryModel, model), rows)
         used = not model.offers("gradient_form")  # which replaces it
         if (gradients and not affine) or (used and model.offers("log_likelihood_gradient")):
             methods["log_likelihood_gradient"] = functools.partial(log_likelihood_gradient, model)
         for name, method in methods.items():
-            at = positions[:1] if name == "statistics" else positions
+            at = positions[:1] if name in ("statistics", "summaries") else positions
             where = f"model: {name_of(model)}: {name}"
             _try_method(where, method, at, simulated + made_up, min(shape[0], MOST_ROWS))
 

@@ -40,6 +40,8 @@ UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
 Noisy = GaussianRelease | SubsampledGaussianRelease
 
+SUM = "sum"  #: name of the release of noisy statistics, which has as many numbers as a row has summaries
+
 #: Why a kind of release has no discrete noise.
 REFUSED: dict[type[Release], str] = {
     BarkerRelease: "the scale of its noise depends on the rows of a batch",
@@ -92,6 +94,11 @@ def noisy(events: Iterable[Release]) -> list[Noisy]:
     """Return events with Gaussian noise of a fixed multiplier; raise DpmcError for any other."""
     found: list[Noisy] = []
     for event in events:
+        if event.name == SUM:
+            raise DpmcError(
+                f"release {event.name!r}: its numbers are not counted in the price of discrete noise, so it "
+                "cannot be released"
+            )
         if not isinstance(event, GaussianRelease | SubsampledGaussianRelease):
             reason = REFUSED.get(type(event), "has no Gaussian noise of a fixed scale")
             raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")

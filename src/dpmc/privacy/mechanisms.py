@@ -32,7 +32,7 @@ class PrivateData:
         words: np.ndarray,
         bounded_rows: BoundedRows | None = None,
     ) -> None:
-        self.n = evaluator.n  # number of rows, public
+        self.n, self.temperature = evaluator.n, temperature  # public
         self.tests: Verdict | None = None  # results of `fast_test` in the current iteration
         self._evaluator, self._temperature, self._noise = evaluator, temperature, noise
         self._all_words, self._bounded_rows = words, bounded_rows
@@ -50,6 +50,17 @@ class PrivateData:
         """Return the diagnostics of the current iteration by name, (chains,)."""
         clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
         return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
+
+    def noisy_sum(self, centre: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
+        """Sum mechanism: nc + Σ clip(t(x_j) − c) + σz (chains, k), one z for all chains of a run.
+
+        The model's summaries t, less the public centre c (k,), are clipped to Euclidean norm `clip`; a row
+        that is not finite counts as c. Replacing a row changes the sum by at most 2 clip, and σ is
+        `multiplier` times that.
+        """
+        total = self._evaluator.summary_sum(centre, clip)
+        unit = self._evaluator.unit_of_gradients(clip)
+        return self._noise.shared(total, unit, multiplier * 2.0 * clip) + self.n * centre
 
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float

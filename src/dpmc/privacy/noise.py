@@ -8,6 +8,7 @@ penalty correction are one call, `corrected`, because on a lattice the sd is rou
 can guess what the seed was made of. It is for experiments on public or synthetic data.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,21 @@ class LabNoise:
 
     `sds` (m, chains) records the sd of each log ratio's noise, 0 or NaN if none was drawn: a private
     diagnostic, since the sd of `centred` noise is a function of the rows (DP Barker).
+
+    `run_generators` has a generator for each run, of the noise that its chains share; runs have equally many
+    chains.
     """
 
-    def __init__(self, ratio_normals: np.ndarray, gradient_normals: np.ndarray) -> None:
+    def __init__(
+        self,
+        ratio_normals: np.ndarray,
+        gradient_normals: np.ndarray,
+        run_generators: Sequence[np.random.Generator] = (),
+    ) -> None:
         self._ratio_normals = ratio_normals  # (m, chains)
         self._gradient_normals = gradient_normals  # (m, chains, gradients per iteration, d)
         self.sds = np.full(ratio_normals.shape, np.nan)
+        self._run_generators = run_generators
         self._i = 0
 
     def begin(self, i: int) -> None:
@@ -46,3 +56,9 @@ class LabNoise:
         """Return unit · total + N(0, sd²) (chains, d), of the `stage`-th gradient of the iteration."""
         noisy: np.ndarray = unit * total + sd * self._gradient_normals[self._i, :, stage]
         return noisy
+
+    def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
+        """Return unit · total (k,) + N(0, sd²) (chains, k), the same for all chains of a run."""
+        normals = np.array([generator.standard_normal(len(total)) for generator in self._run_generators])
+        noisy: np.ndarray = unit * total + sd * normals
+        return noisy.repeat(self._ratio_normals.shape[1] // len(normals), axis=0)

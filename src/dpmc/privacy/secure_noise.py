@@ -70,6 +70,10 @@ class SecureNoise:
         noisy: np.ndarray = unit * noisy_sum(total, whole_scale(sd, unit))
         return np.where(unit == 0.0, 0.0, noisy)
 
+    def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
+        """Raise DpmcError: no release has a sum yet (`lattice.noisy` refuses it before ε is taken)."""
+        raise DpmcError("release 'sum': is not on the lattice")
+
     def vectors(self, total: np.ndarray, unit: float, sd: float, stage: int) -> np.ndarray:
         """Return unit · (total + Z) (chains, d), Z independent discrete Gaussian of one scale S."""
         scale = whole_scale(np.full(total.size, sd), np.full(total.size, unit))

@@ -73,8 +73,11 @@ class Cell:
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
-        """Return the iterations of each chain that the budget allows; None without a budget."""
-        if self.budget is None:
+        """Return the iterations of each chain that the budget allows.
+
+        None without a budget, and if iterations release nothing.
+        """
+        if self.budget is None or not self.releases().each:
             return None
         accountant, budget = self.resolved_accountant(), self.budget
         return self.releases().iterations(accountant, budget.epsilon, budget.delta)
@@ -85,8 +88,9 @@ class Cell:
         Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
         costs more than the budget.
         """
+        kind = self.epsilon_kind if self.releases().each else "spent before the first iteration"
         return iterations_within(
-            self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, self.epsilon_kind
+            self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
         )
 
     def kept_every(self, iterations: int) -> int:

@@ -101,6 +101,7 @@ class Loop:
         self.state = State(theta, np.zeros((len(theta), 0)), no, no)
         self.prepared = False  # whether `Algorithm.prepare` has been called
         self.done = self.reserved = 0  # iterations; those of the block under way
+        self.algorithm.check(self.problem.model)
         self.problem.try_out(gradients=self.needs.gradients > 0)
         self.evaluator = self.problem.evaluator if evaluator is None else evaluator
         clip = self.algorithm.public_clip
@@ -201,7 +202,8 @@ class Loop:
     def private_data(self, m: int) -> PrivateData:
         """Return the mechanisms for m iterations, with their noise and batches drawn beforehand."""
         normals, gradients = self._numbers("ratio-noise", m), self._numbers("gradient-noise", m)
-        self.noise, words = LabNoise(normals, gradients), self._numbers("batch", m)
+        self.noise = LabNoise(normals, gradients, [run.shared_noise for run in self.runs])
+        words = self._numbers("batch", m)
         return PrivateData(self.evaluator, self.problem.temperature, self.noise, words, self.bounded_rows)
 
     def advance(self, m: int) -> None:

@@ -172,6 +172,7 @@ def begin_release(cell: Cell, price: Price) -> Run:
         ledger=ledger,
         start=cell.problem.starts[: cell.chains].copy(),
         beginnings=[fresh_generator() for _ in chains],
+        shared_noise=fresh_generator(),  # not used: only the lab draws noise from generators
         streams=[{purpose: fresh_generator() for purpose in PUBLIC} for _ in chains],
         jitters=jitters,
     )

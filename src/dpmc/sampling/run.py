@@ -35,6 +35,7 @@ class Run:
     ledger: Ledger
     start: np.ndarray  # (chains, d) θ_0
     beginnings: list[np.random.Generator]  # per chain, of random numbers before the first iteration
+    shared_noise: np.random.Generator  # of releases that all chains share
     streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
     jitters: list[Any]  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
@@ -133,6 +134,7 @@ def begin(cell: Cell, seed: int) -> Run:
         ledger=ledger,
         start=cell.problem.starts[first : first + cell.chains].copy(),
         beginnings=[stream(*names, c, "state") for c in chains],
+        shared_noise=stream(*names, "shared-noise"),
         streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
         jitters=jitters,
     )

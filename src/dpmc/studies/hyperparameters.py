@@ -92,20 +92,22 @@ def calibrated_values(
     calibrate = _calibrate(study, method, epsilon)
     if calibrate is None:
         return values
+    of_a_person = (study.rows_per_person,) if study.rows_per_person > 1 else ()
     with study.document.blamed("methods", method):
-        return calibrate(values, float(epsilon), study.delta_for(n), n)
+        return calibrate(values, float(epsilon), study.delta_for(n), n, *of_a_person)
 
 
 def _calibrate(study: Study, method: str, epsilon: str) -> Callable[..., dict[str, Any]] | None:
-    """Return the algorithm's `calibrate`; None if ε is not per iteration.
+    """Return the algorithm's `calibrate`; None if ε is of another kind than that which it is for.
 
-    Raises DpmcError for an algorithm without `calibrate`.
+    Raises DpmcError for an ε per iteration and an algorithm without `calibrate` for it.
     """
-    if study.epsilon_kind == "total" or epsilon == "inf":
-        return None
     name = study.method(method).algorithm
-    calibrate: Callable[..., dict[str, Any]] | None = getattr(algorithm_class(name), "calibrate", None)
-    if calibrate is None:
+    cls = algorithm_class(name)
+    if epsilon == "inf" or (study.epsilon_kind == "total" and not cls.calibrates_run):
+        return None
+    calibrate: Callable[..., dict[str, Any]] | None = getattr(cls, "calibrate", None)
+    if calibrate is None or (cls.calibrates_run and study.epsilon_kind != "total"):
         rule = f"{epsilon}: {name} cannot be calibrated to an epsilon per iteration, must be [inf]"
         study.document.refuse("methods", method, "epsilons", rule=rule)
     return calibrate
