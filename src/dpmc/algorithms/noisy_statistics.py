@@ -59,7 +59,10 @@ class NoisyStatistics(Algorithm):
 
         The rows of a person with m move the sum by m times as much as one row.
         """
-        return {"noise_multiplier": rows_per_person * exact_multiplier(epsilon, delta), **values}
+        multiplier = exact_multiplier(epsilon, delta)
+        if rows_per_person > 1:
+            multiplier *= rows_per_person * (1.0 + 1e-12)  # beyond the rounding of the person's bound
+        return {"noise_multiplier": multiplier, **values}
 
     @property
     def note(self) -> str:
