@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from numbers import Number
 from pathlib import Path
@@ -15,10 +14,11 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms import hyperparameters as declared
 from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
 from dpmc.base import DIVERGED, Algorithm, has_diverged
+from dpmc.common import logs
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -51,6 +51,8 @@ def sample(
     seed: int = 0,
     accountant: str = "tight",
     start: ArrayLike | None = None,
+    rows_per_person: int = 1,
+    person: str | None = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
@@ -95,8 +97,17 @@ def sample(
     start
         Start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
         `true_theta`, with the spread of the posterior of simulated rows.
+    rows_per_person
+        Most rows of a person. Above 1, ε and δ are those of a person with all these rows, which buys fewer
+        iterations: m times the sensitivity where noise is Gaussian and on all rows, else group privacy
+        (docs/explanation/accounting.md). You promise that no person has more rows, unless `person` is given.
+    person
+        Column of the table that says whose a row is. The first `rows_per_person` rows of each person are
+        kept, in the table's order, and the others dropped. How many rows each person has, up to this number,
+        counts as public.
     progress
-        Report progress and a final summary of the chains on standard error.
+        Report progress and a final summary of the chains: on standard error, or to your handlers of Python's
+        `logging` ("dpmc").
 
     Returns
     -------
@@ -116,11 +127,12 @@ def sample(
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
     values = plain_hyperparameters(hyperparameters)
-    problem = _problem(model, data, starts=(seed + 1) * chains)
+    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    problem = _problem(model, data, (seed + 1) * chains, person, most)
     if start is not None:
         problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
-    values = calibrated(algorithm, values, epsilon, delta_for(delta, problem.n), problem.n)
+    values = calibrated(algorithm, values, epsilon, delta_for(delta, problem.n), problem.n, most)
     cell = Cell(
         problem=problem,
         method=algorithm,
@@ -131,6 +143,7 @@ def sample(
         chains=chains,
         iterations=None if iterations is None else checked("iterations", count, iterations),
         thin=thin,
+        rows_per_person=most,
         streams="content",
     )
     cell.require_enough()
@@ -140,7 +153,7 @@ def sample(
     if progress:
         from dpmc.metrics import summary
 
-        print(*summary.lines([([finished], [])]), sep="\n", file=sys.stderr)
+        logs.say(summary.lines([([finished], [])]))
     return chain_files.tree(finished)
 
 
@@ -153,6 +166,7 @@ def budget(
     iterations: int | None = None,
     delta: float | None = None,
     chains: int = 1,
+    rows_per_person: int = 1,
 ) -> dict[str, int | float]:
     """Return, by accountant, the iterations of each chain that ε allows, or the ε that iterations cost.
 
@@ -162,7 +176,7 @@ def budget(
     ----------
     n
         Number of rows, or a model with an `n`.
-    algorithm, hyperparameters, delta, chains
+    algorithm, hyperparameters, delta, chains, rows_per_person
         As in `dpmc.sample`.
     epsilon
         Budget ε of all chains together.
@@ -192,11 +206,12 @@ def budget(
     n, chains = checked("n", count, n), checked("chains", count, chains, 1, MOST_CHAINS)
     k = None if iterations is None else checked("iterations", count, iterations)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
+    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     values = plain_hyperparameters(hyperparameters)
     if total is not None:
-        values = calibrated(algorithm, values, total, delta_for(delta, n), n)
+        values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
     releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
-    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k)
+    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
 
 
 def tune(
@@ -210,6 +225,8 @@ def tune(
     chains: int = 1,
     trials: int = 30,
     seeds: int = 3,
+    rows_per_person: int = 1,
+    fixed: Mapping[str, Any] | None = None,
     data_are_public: bool = False,
     table: str | Path | None = None,
     progress: bool = True,
@@ -231,11 +248,13 @@ def tune(
     data
         Number of rows to simulate, equal to that of the private rows; None: the model's `n`. Or public rows,
         as in `dpmc.sample`, with `data_are_public`.
-    epsilon, delta, chains
+    epsilon, delta, chains, rows_per_person
         As they will be in `dpmc.sample`.
     hyperparameters
         Start of the search, which covers a tenth to ten times each value. None: chosen from the scale of the
         posterior, for dp-penalty, dp-penalty-guided, dp-hmc and dp-mala.
+    fixed
+        Hyperparameters that keep these values, for example {"clip": 1.2}; the others are searched.
     trials, seeds
         Number of settings to try, and of runs of each; the best are run again with other seeds.
     data_are_public
@@ -273,17 +292,20 @@ def tune(
         delta=delta_for(delta, problem.n),
         accountant="tight",
         chains=chains,
+        rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
     )
-    given = plain_hyperparameters(hyperparameters)
+    given, kept = plain_hyperparameters(hyperparameters), plain_hyperparameters(fixed)
+    declared.checked(algorithm_class(algorithm), kept, "fixed", problem.dimension, partial=True)
     if given:
+        given |= kept
         made_algorithm(algorithm, given, problem.dimension)
-    task = search.task_of_cell(cell, given)
+    task = search.task_of_cell(cell, given, kept)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
         result = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
-        print(f"dpmc: warning: {text}", file=sys.stderr)
+        logs.LOGGER.warning("%s", text)
     return result
 
 
@@ -358,17 +380,18 @@ def named_model(model: object) -> tuple[str, str, Definition]:
     return name.partition(":")[2], name, definition
 
 
-def _problem(model: object, data: object, starts: int) -> Problem:
-    """Return the problem of a model and its rows; raise DpmcError if they do not fit."""
+def _problem(model: object, data: object, starts: int, person: str | None = None, most: int = 1) -> Problem:
+    """Return the problem of a model and its rows, `most` of a person; raise DpmcError if they do not fit."""
     from dpmc.common import files
     from dpmc.data import datasets, tables
 
     label, name, definition = named_model(model)
     starts = max(starts, STARTS)
-    if isinstance(data, str) and datasets.is_public(data):
+    persons = None if person is None else tables.Persons(person, most)
+    if persons is None and isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
-    rows = tables.read_rows(data, columns, coding)
+    rows = tables.read_rows(data, columns, coding, persons)
     source = str(data) if isinstance(data, str | Path) else "data"
     return datasets.from_rows(label, name, files.stem(Path(source)), rows, starts, source, definition)
 
@@ -399,13 +422,13 @@ def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
 
 
 def calibrated(
-    name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int
+    name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int, rows_per_person: int = 1
 ) -> dict[str, Any]:
     """Return hyperparameters with the noise that follows from the budget, if the algorithm is such."""
     cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
     if not cls.calibrates_run or total == np.inf:
         return values
-    made: dict[str, Any] = cls.calibrate(values, total, delta, n)  # type: ignore[attr-defined]
+    made: dict[str, Any] = cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
     return made
 
 

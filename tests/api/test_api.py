@@ -129,6 +129,7 @@ def test_tables_are_taken_by_the_names_of_the_model(tmp_path: Path) -> None:
     assert (draws[0] == draws[1]).all() and (draws[0] == draws[2]).all()
 
 
+@pytest.mark.usefixtures("shown")
 def test_a_published_experiment_can_be_run(capfd: pytest.CaptureFixture[str]) -> None:
     setting = {"tau": 0.1, "clip": 2, "proposal_sd": 0.008}
     tree = sample("flat-banana-2d", "fresh-0", hyperparameters=setting, iterations=5, progress=True)
@@ -260,6 +261,7 @@ def test_the_result_of_tune_is_feasible_repeatable_and_usable(tmp_path: Path) ->
     assert (np.abs(half.mean(axis=0) - posterior.mean()) < sd).all()
 
 
+@pytest.mark.usefixtures("shown")
 def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ def assert_alike(printed: str, shown: str) -> None:
     np.testing.assert_allclose(*numbers, rtol=0.15, atol=0.02)
 
 
+@pytest.mark.usefixtures("shown")
 def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFixture[str]) -> None:
     [example], [shown] = blocks("python"), blocks("text")
     assert len([line for line in example.splitlines() if line]) <= 10

@@ -130,6 +130,19 @@ def test_the_whole_budget_is_spent_on_one_release(chains: int) -> None:
     assert 0.9999e-5 < GaussianDp().delta(release, 0.8) <= 1e-5
 
 
+def test_a_person_with_several_rows_gets_as_many_times_the_noise() -> None:
+    options: dict[str, Any] = {"epsilon": 0.8, "iterations": 20, "hyperparameters": {"clip": 2.0}}
+    noise = []
+    for rows in (1, 5):
+        tree = dpmc.sample(
+            Rates(), np.ones((50, 1)), "noisy-statistics", rows_per_person=rows, progress=False, **options
+        )
+        ledger = json.loads(tree.attrs["ledger"])
+        assert ledger["epsilon_spent"] == pytest.approx(0.8)
+        noise.append(ledger["performed"][0]["noise_multiplier"])
+    assert noise[1] == pytest.approx(5.0 * noise[0])
+
+
 def test_more_than_the_budget_is_refused() -> None:
     options: dict[str, Any] = {"epsilon": 1, "iterations": 20, "progress": False}
     values = {"clip": 2.0, "noise_multiplier": 0.1}

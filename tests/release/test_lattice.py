@@ -9,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmc
-from dpmc.evaluators.lattice import Lattice, LatticeEvaluator, sum_of_squares, within_norm
+from dpmc.evaluators.lattice import (
+    BLOCK,
+    Lattice,
+    LatticeEvaluator,
+    block_size,
+    sum_of_squares,
+    within_norm,
+)
 from dpmc.evaluators.secret_batches import draw_batch
 from dpmc.models import definition
+from dpmc.models.own import given_model
 
 M = Lattice(ratio=1000, gradient=700)
 FINE = Lattice(ratio=2**31 - 1, gradient=2**31 - 1)
@@ -113,6 +121,42 @@ def test_a_move_back_has_the_opposite_integers() -> None:
         np.testing.assert_array_equal(there, -back)
 
 
+class Placed:
+    """A model whose rounding depends on a row's place, as some matrix products do."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] * rows[:, 0] * (1.0 + 1e-9 * (np.arange(len(rows)) % 2)))
+
+
+def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
+    assert block_size(Placed(), 1) == 1
+    assert [block_size(model, columns) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
+    rows = np.random.default_rng(8).standard_normal((50, 1))
+    order = np.random.default_rng(9).permutation(50)
+    theta, proposal, unit = np.zeros(1), np.ones(1), 4e-9
+    found = [
+        LatticeEvaluator(Placed(), some, FINE).ratio_integers(theta, proposal, unit)
+        for some in (rows, rows[order])
+    ]
+    np.testing.assert_array_equal(found[0][order], found[1])
+
+
+class Distance:
+    """A model of one's own without gradients."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(-abs(rows[:, 0] - theta[0]))
+
+
+def test_a_model_of_ones_own_without_gradients_is_called_in_blocks() -> None:
+    _, definition = given_model(Distance())
+    assert block_size(definition.model, 1) == BLOCK
+
+
 def test_what_cannot_be_computed_has_its_public_integer() -> None:
     rows = np.array([[0.5, 0.2], [-5.0, 0.0], [np.nan, 1.0], [1e200, 0.0], [3.0, 3.0]])
     ratio, gradient = integers("own", rows)
@@ -120,6 +164,31 @@ def test_what_cannot_be_computed_has_its_public_integer() -> None:
     assert (gradient[1:4] == 0).all() and gradient[4].any() and abs(ratio[4]) == M.ratio
     alone = integers("own", rows[4:])  # its block failed above, and does not here
     assert ratio[4] == alone[0][0] and (gradient[4] == alone[1][0]).all()
+
+
+class Centred(Fussy):
+    """A model that is none of single rows: it subtracts their mean, and leaves the process at large ones."""
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if (rows > 100.0).any():
+            raise SystemExit(3)
+        return -0.5 * ((rows - 0.9 * rows.mean(axis=0) - theta) ** 2).sum(axis=1)
+
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return rows - 0.9 * rows.mean(axis=0) - theta
+
+
+def test_a_model_whose_rows_depend_on_each_other_gets_them_one_by_one() -> None:
+    rows = np.random.default_rng(6).standard_normal((700, 2))
+    changed = rows.copy()
+    changed[3] = 1000.0
+    theta, proposal = position(Centred, 1), position(Centred, 2)
+    of = [LatticeEvaluator(Centred(), its, FINE) for its in (rows, changed)]
+    ratios = [evaluator.ratio_integers(theta, proposal, 1e-9) for evaluator in of]
+    gradients = [evaluator.gradient_integers(theta, 1.5) for evaluator in of]
+    for before, after in (ratios, gradients):
+        np.testing.assert_array_equal(np.delete(before, 3, 0), np.delete(after, 3, 0))
+    assert ratios[1][3] == -FINE.ratio
 
 
 def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> None:

@@ -17,6 +17,7 @@ from dpmc.privacy import secure_noise
 from dpmc.privacy.lattice import Price, lattice_of
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
+from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.release import ReleaseLoop, begin_release
@@ -99,6 +100,7 @@ def test_a_release_has_the_law_of_the_lab(name: str) -> None:
     assert difference(released(name), lab(name)) > DIFFERENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_noise_of_1_4_times_the_scale_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the test above has the power to see it, alone or in a log ratio's correction."""
@@ -114,7 +116,7 @@ def test_sums_without_noise_are_those_of_the_lab(name: str, monkeypatch: pytest.
     algorithm = cell(name, None).algorithm
     if algorithm.batch_size:
         algorithm = dataclasses.replace(algorithm, batch_size=ROWS)  # type: ignore[call-arg]
-    lattice = lattice_of((*algorithm.releases(ROWS)[0], *algorithm.releases(ROWS)[1]), ROWS)
+    lattice = lattice_of(RunReleases.of(algorithm, ROWS).total(1), ROWS)
     problem = cell(name, rows()).problem
     theta = problem.starts[:5] + np.linspace(0.0, 0.4, 10).reshape(5, 2)
     proposal = theta + np.linspace(0.5, -0.3, 10).reshape(5, 2)

@@ -123,6 +123,7 @@ def test_more_trials_continue_from_those_made(whole: Any, study: Study, problem:
     assert settings[0] == settings[1] and len(settings[0]) == 20
 
 
+@pytest.mark.usefixtures("shown")
 def test_trials_of_another_search_are_set_aside(
     study: Study, problem: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
 ) -> None:
@@ -213,6 +214,7 @@ def skewed_rows(n: int) -> np.ndarray:
     return np.column_stack([0.3 * x + (errors - np.exp(0.5)) / 2.16, x])
 
 
+@pytest.mark.usefixtures("shown")
 def test_a_setting_that_clips_few_rows_and_yet_moves_an_estimate_is_not_ok(capfd: Any) -> None:
     model = dpmc.LinearRegression("y", ["x"], sd=1.0, tempering=1000)
     given = {"epsilon": 4, "trials": 1, "seeds": 2, "data_are_public": True}

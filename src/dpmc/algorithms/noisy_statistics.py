@@ -52,9 +52,17 @@ class NoisyStatistics(Algorithm):
     calibrates_run = True
 
     @classmethod
-    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
-        """Return the hyperparameters `values` with the least noise such that the run is (ε, δ)-DP."""
-        return {"noise_multiplier": exact_multiplier(epsilon, delta), **values}
+    def calibrate(
+        cls, values: dict[str, Any], epsilon: float, delta: float, n: int, rows_per_person: int = 1
+    ) -> dict[str, Any]:
+        """Return the hyperparameters `values` with the least noise such that the run is (ε, δ)-DP.
+
+        The rows of a person with m move the sum by m times as much as one row.
+        """
+        multiplier = exact_multiplier(epsilon, delta)
+        if rows_per_person > 1:
+            multiplier *= rows_per_person * (1.0 + 1e-12)  # beyond the rounding of the person's bound
+        return {"noise_multiplier": multiplier, **values}
 
     @property
     def note(self) -> str:

@@ -37,7 +37,9 @@ def budget(options: argparse.Namespace) -> None:
     algorithm = build_algorithm(study, options.method, given, len(definition.true_theta), each, n)
     total = None if k else float(canonical_epsilon(options.epsilon))
     releases = RunReleases.of(algorithm, n, study.chains)
-    answers = releases.by_accountant(delta, epsilon=total, iterations=k)
+    answers = releases.by_accountant(
+        delta, epsilon=total, iterations=k, rows_per_person=study.rows_per_person
+    )
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return

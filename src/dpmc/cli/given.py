@@ -9,13 +9,19 @@ from typing import Any
 
 from dpmc.algorithms.hyperparameters import hyperparameters_in
 from dpmc.common import files
+from dpmc.common.errors import DpmcError
 from dpmc.studies import Hyperparameters, Study, load_study, pinned_hyperparameters, read_yaml
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
-    """Read the study; `--chains` and `--delta` replace its own numbers."""
+    """Read the study; `--chains`, `--delta` and the like replace its own numbers."""
     study = load_study(options.study)
-    given = {"chains": options.chains, "delta": options.delta}
+    rows = getattr(options, "rows_per_person", None)  # `dpmc release` protects rows
+    given = {"chains": options.chains, "delta": options.delta, "rows_per_person": rows}
+    if person := getattr(options, "person", None):
+        if rows is None or options.data is None or not files.is_table(options.data):
+            raise DpmcError("--person: needs --rows-per-person, and a table of rows as --data")
+        given["person"] = person
     return dataclasses.replace(study, **{key: value for key, value in given.items() if value is not None})
 
 

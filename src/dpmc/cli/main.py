@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dpmc.cli.options import COMMANDS, parser
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
+from dpmc.common.logs import on_standard_error
 
 LONGEST = 1000  #: characters of an error's line
 #: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
@@ -34,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return 2
     try:
-        _execute(options, began)
+        with on_standard_error():
+            _execute(options, began)
     except BrokenPipeError:
         return 141  # as a shell reports SIGPIPE: the reader of the output has left
     except (DpmcError, OSError, MemoryError) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from dpmc.common.shipped import shipped
-from dpmc.common.values import MOST_CHAINS, count, decimal, whole
+from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, count, decimal, whole
 from dpmc.common.version import __version__
 
 Value = TypeVar("Value")
@@ -94,6 +94,12 @@ DATA = path(
 )
 HYPERPARAMETERS = path(
     "--hyperparameters", "YAML file, or a file written by dpmc tune (default: the study's published ones)"
+)
+ROWS_PER_PERSON = option(
+    "--rows-per-person",
+    "protect a person with at most M rows (default: 1)",
+    type=argument(lambda text: count(whole(text), most=MOST_ROWS_PER_PERSON)),
+    metavar="M",
 )
 BUDGET = (
     option(
@@ -200,6 +206,12 @@ command(
     option("--iterations", "iterations of each chain (default: all that the budget allows)", type=positive),
     option("--thin", "keep every THIN-th draw", type=positive),
     *BUDGET,
+    ROWS_PER_PERSON,
+    option(
+        "--person",
+        "column of --data that says whose a row is: rows of a person beyond M are dropped",
+        metavar="COLUMN",
+    ),
     flag("--no-summary", "leave out the table at the end"),
     path("--times", "write seconds and memory of the process here, as one line of TSV with a head"),
     option("--checkpoint-seconds", "seconds between checkpoints (default: 20)", type=number, default=20.0),
@@ -276,6 +288,7 @@ command(
     option("--epsilon", "total budget: print the iterations it allows; or per iteration, as in the study"),
     option("--iterations", "print the epsilon that these iterations cost", type=positive),
     *BUDGET,
+    ROWS_PER_PERSON,
     option("--n", "number of rows (default: the model's)", type=positive),
     HYPERPARAMETERS,
     flag("--json", "print a JSON object, accountant -> answer"),

@@ -1,7 +1,6 @@
 """Files: replaced as a whole, locked, and NetCDF opened with clear errors."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 
 if TYPE_CHECKING:
     import xarray
@@ -73,7 +73,7 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
 
 
 def lock(file: IO[Any], waiting: str) -> None:
-    """Lock an open file; print `waiting` and wait while another process holds the lock.
+    """Lock an open file; log `waiting` and wait while another process holds the lock.
 
     Raises OSError if its file system has no locks.
     """
@@ -83,7 +83,7 @@ def lock(file: IO[Any], waiting: str) -> None:
         # First without waiting, so that a wait can be announced.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print(f"dpmc: {waiting}", file=sys.stderr, flush=True)
+        LOGGER.info("dpmc: %s", waiting)
         fcntl.flock(file, fcntl.LOCK_EX)
 
 

@@ -1,15 +1,17 @@
-"""Progress on standard error."""
+"""Progress: a line on a terminal, else messages of the logger "dpmc"."""
 
 import sys
 import time
 from collections.abc import Callable
+
+from dpmc.common.logs import LOGGER
 
 #: Called with what is done, the total, and if it has one, a word about the state.
 Progress = Callable[..., None]
 
 
 def reporter(name: str, what: str = "iterations") -> Progress:
-    """Return `report(done, total, word="")`: it rewrites one line on a terminal, else prints every 10 s.
+    """Return `report(done, total, word="")`: it rewrites one line on a terminal, else logs every 10 s.
 
     `what` names the things counted; `word` is added to the line.
     """
@@ -25,7 +27,9 @@ def reporter(name: str, what: str = "iterations") -> Progress:
         left = (now - began) * (total - done) / done
         text = f"{name}: {done}/{total} {what}, {now - began:.0f} s, about {left:.0f} s left"
         text += f", {word}" if word else ""
-        end = "\n" if done == total or not live else ""
-        print(("\r\033[K" if live else "") + text, end=end, file=sys.stderr, flush=True)
+        if live:
+            print("\r\033[K" + ("" if done == total else text), end="", file=sys.stderr, flush=True)
+        if done == total or not live:
+            LOGGER.info("%s", text)
 
     return report

@@ -20,6 +20,9 @@ MOST_STARTS = 1_000_000
 #: Largest number of chains of one run: a budget shared by more leaves none of them an iteration.
 MOST_CHAINS = 1000
 
+#: Largest number of rows of a person.
+MOST_ROWS_PER_PERSON = 10_000
+
 # Python reads at most 4300 digits.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 #: A number in plain digits; `float` would also accept 1_0, nan and the digits of other scripts.

@@ -21,7 +21,7 @@ from dpmc.evaluators import calls
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.secret_batches import draw_batch
 
-BLOCK = 512  #: rows of one call of a model; 1 if its rounding depends on a row's place (`block_size`)
+BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0: a product with a temperature stays a normal number
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
@@ -57,7 +57,7 @@ class LatticeEvaluator(Evaluator):
         statistics = hasattr(model, "statistics")
         self._affine = statistics and hasattr(model, "ratio_form") and hasattr(model, "gradient_form")
         self._softplus = statistics and hasattr(model, "line") and hasattr(model, "link")
-        self._size = BLOCK if self._affine else block_size(model, rows.shape[1])
+        self._size = block_size(model, rows.shape[1])
 
     def unit_of_ratios(self, bound: np.ndarray) -> np.ndarray:
         """Return bound/m (chains,): 0 if it underflows, NaN if the bound is not finite."""
@@ -65,7 +65,9 @@ class LatticeEvaluator(Evaluator):
         return np.where(unit < SMALLEST_UNIT, 0.0, unit)
 
     def unit_of_gradients(self, bound: float) -> float:
-        return bound / self._lattice.gradient
+        """Return bound/m; 0 if it underflows."""
+        unit = bound / self._lattice.gradient
+        return unit if unit > SMALLEST_UNIT else 0.0
 
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
@@ -134,12 +136,15 @@ class LatticeEvaluator(Evaluator):
         self, theta: np.ndarray, bound: float, chosen: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the integers (n, d) of all rows at θ (d,), or (b, d) of rows `chosen`; Σ_i k_i² ≤ m²."""
+        unit = self.unit_of_gradients(bound)
+        if not unit > SMALLEST_UNIT:  # the noise source answers with NaN
+            return np.zeros((self.n if chosen is None else len(chosen), len(theta)), np.int64)
         gradient, usable = self._row_gradients(theta, chosen)
         square = column_sum(gradient.T, gradient.T)
         usable = usable & np.isfinite(square)
         norm, most = np.sqrt(square), (1.0 - MARGIN) * bound
         factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        scaled = gradient * (factor / self.unit_of_gradients(bound))[:, None]
+        scaled = gradient * (factor / unit)[:, None]
         k = np.trunc(np.where(usable[:, None], scaled, 0.0))
         return within_norm(k, self._lattice.gradient)
 
@@ -230,7 +235,7 @@ def attempted(method: Values, block: np.ndarray, shape: tuple[int, ...]) -> np.n
     rows.flags.writeable = False
     try:
         values = method(rows)
-    except Exception:  # a user's code may raise anything, and whether it does may depend on the rows
+    except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
         return None
     return np.array(values) if np.shape(values) == (len(block), *shape) else None
 
@@ -289,27 +294,37 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
 
 
 def block_size(model: Model, columns: int) -> int:
-    """Return how many rows a model is called with: `BLOCK`, or 1 if it rounds by a row's place or fails.
+    """Return how many rows a model is called with: `BLOCK`, or 1 if a row's values depend on its block.
 
-    Found on public rows at two public positions.
+    Found on public rows at two public positions: another order of the rows, or another first row, must leave
+    the values of all others as they were. A model that normalises its rows by their mean, say, gets each row
+    alone. One that fails here does, too.
     """
-    d = int(model.dimension)
     generator = np.random.default_rng(0)
-    theta = 0.5 * generator.standard_normal((2, d))
+    theta = 0.5 * generator.standard_normal((2, int(model.dimension)))
+    methods: list[Callable[..., Any]] = []
+    # A model of one's own has all names, and says which methods its class has.
+    offers = getattr(model, "offers", functools.partial(hasattr, model))
+    for name in ("log_likelihood", "log_likelihood_gradient"):
+        if offers(name):
+            methods += [functools.partial(getattr(model, name), at) for at in theta]
+    if offers("statistics"):
+        methods.append(cast(AffineModel, model).statistics)
     with calls.without_warnings():
         try:
             rows = np.abs(generator.standard_normal((BLOCK, columns)))
             if hasattr(model, "simulate"):
-                rows = np.asarray(model.simulate(generator, theta[0], BLOCK), dtype=float)
-            order = generator.permutation(BLOCK)
-            methods: list[Any] = [model.log_likelihood]
-            if hasattr(model, "log_likelihood_gradient"):
-                methods.append(model.log_likelihood_gradient)
+                rows = np.array(model.simulate(generator, theta[0], BLOCK), dtype=float)
+            order, changed = generator.permutation(BLOCK), rows.copy()
+            changed[0] = 2.0 * rows[1]
             for method in methods:
-                for at in theta:
-                    straight, turned = np.array(method(at, rows)), np.array(method(at, rows[order].copy()))
-                    if not np.array_equal(straight[order], turned, equal_nan=True):
-                        return 1
+                straight, turned = np.array(method(rows)), np.array(method(rows[order]))
+                neighbour = np.array(method(changed))
+                if not (
+                    np.array_equal(straight[order], turned, equal_nan=True)
+                    and np.array_equal(straight[1:], neighbour[1:], equal_nan=True)
+                ):
+                    return 1
         except Exception:  # of a user's code, on rows unlike any that it expects
             return 1
     return BLOCK

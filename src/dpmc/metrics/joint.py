@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpmc.common.errors import DpmcError
 from dpmc.data import chain_files
 from dpmc.privacy import accountants, composition
+from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
 
 if TYPE_CHECKING:
@@ -44,7 +45,13 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
         return Joint(*composition.total([each.epsilon for each in spent], [each.delta for each in spent]))
-    events = [event for ledger in ledgers for event in from_json(ledger["performed"] + ledger["forfeited"])]
+    events = [
+        event
+        for ledger in ledgers
+        for event in of_persons(
+            from_json(ledger["performed"] + ledger["forfeited"]), ledger.get("rows_per_person", 1)
+        )
+    ]
     accountant = accountants.resolve("tight", events)
     if not accountant.is_filter:
         raise DpmcError(

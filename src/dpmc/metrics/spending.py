@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
+from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.events import Release, from_json, merge
 
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
             own["epsilon_spent"] = float(ledger["epsilon_spent"])
             if "budget_iterations" in chain.attrs:
                 own["budget_iterations"] = int(chain.attrs["budget_iterations"])
+            rows = int(ledger.get("rows_per_person", 1))
             events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))
             try:
                 best = accountants.resolve("tight", events)
                 # With the same accountant the ledger has the answer already.
                 same = ledger["accountant"] == {"name": best.name, "version": best.version}
                 delta = float(ledger["budget"]["delta"])
-                own["epsilon_spent_tight"] = own["epsilon_spent"] if same else tight_epsilon(events, delta)
+                own["epsilon_spent_tight"] = (
+                    own["epsilon_spent"] if same else tight_epsilon(events, delta, rows)
+                )
             except DpmcError as error:
                 reasons = ["epsilon_spent_tight: " + str(error).replace(";", ",")]
         values |= {name: max(value, values.get(name, value)) for name, value in own.items()}
@@ -50,10 +54,10 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
 
 
 @functools.lru_cache(maxsize=256)
-def tight_epsilon(events: tuple[Release, ...], delta: float) -> float:
-    """Return the epsilon of these releases at `delta` by tight accounting.
+def tight_epsilon(events: tuple[Release, ...], delta: float, rows: int = 1) -> float:
+    """Return the epsilon of these releases at `delta` by tight accounting, of a person with these rows.
 
     Raises DpmcError for releases that it cannot bound. Cached, because the chains of a cell have the same
     releases and the computation takes tenths of a second for batches.
     """
-    return accountants.resolve("tight", events).epsilon(events, delta)
+    return for_persons(accountants.resolve("tight", events), rows).epsilon(events, delta)

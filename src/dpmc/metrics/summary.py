@@ -62,7 +62,9 @@ def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]
     columns = [key for key in rows[0] if any(row.get(key, "-") != "-" for row in rows)]
     table = [columns, *([row.get(key, "-") for key in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    said = [f"{about['model']} {about['method']}: delta {float(about['delta']):.3g}{each}"]
+    most = about.get("rows_per_person", 1)
+    whose = f", of a person with at most {most} rows" if int(most) > 1 else ""
+    said = [f"{about['model']} {about['method']}: delta {float(about['delta']):.3g}{each}{whose}"]
     said += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     if any("*" in column for column in columns):
         said.append("  * private, not to be released")

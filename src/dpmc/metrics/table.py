@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,6 +63,14 @@ def is_metric(name: str) -> bool:
     return name in METRICS or MILESTONES.fullmatch(name) is not None
 
 
+class Borrowed(Protocol):
+    """Of a method, what tells which study ran it."""
+
+    @property
+    def from_study(self) -> str:
+        """The name of another study that ran it; "" for its own."""
+
+
 class StudyNames(Protocol):
     """Of a study, what tells which rows are its own."""
 
@@ -71,8 +79,8 @@ class StudyNames(Protocol):
         """The study's name."""
 
     @property
-    def methods(self) -> Mapping[str, Any]:
-        """Methods by label, with the study `from_study` that ran each, if it is another."""
+    def methods(self) -> Mapping[str, Borrowed]:
+        """Methods by label."""
 
 
 def read_metrics(*paths: Path) -> DataFrame:

@@ -10,8 +10,8 @@ from fractions import Fraction
 def total(epsilons: Iterable[float], deltas: Iterable[float]) -> tuple[float, float]:
     """Return (Σε, Σδ), each rounded up to a double: a bound for all runs together.
 
-    It holds for any mechanisms, also if a run is chosen by the results of earlier ones (Dwork and Roth 2014,
-    Theorem 3.16; docs/explanation/accounting.md).
+    It holds for any mechanisms, also if a run is chosen by the results of earlier ones
+    (docs/explanation/accounting.md).
     """
     return _sum(epsilons), _sum(deltas)
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
+from dpmc.privacy.accountants.persons import OfPersons, for_persons
 from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu
 
 
@@ -88,6 +89,11 @@ class Ledger:
     def spent_events(self) -> tuple[Release, ...]:
         """Return the releases that were performed or forfeited."""
         return from_counts(self._spent())
+
+    @property
+    def rows_per_person(self) -> int:
+        """Return the most rows of a person whom the budget protects; releases are listed for one row."""
+        return self.accountant.rows if isinstance(self.accountant, OfPersons) else 1
 
     @property
     def own_delta(self) -> float | None:
@@ -165,6 +171,7 @@ class Ledger:
             "mode": self.mode,
             "neighbours": NEIGHBOURS,
             "accountant": {"name": self.accountant.name, "version": self.accountant.version},
+            **({} if self.rows_per_person == 1 else {"rows_per_person": self.rows_per_person}),
             "budget": None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta},
             **({} if self.given_delta is None else {"delta": self.given_delta}),
             "reserved": to_json(self.reserved_events),
@@ -186,7 +193,7 @@ class Ledger:
             budget = data["budget"]
             ledger = cls(
                 None if budget is None else Budget(budget["epsilon"], budget["delta"]),
-                accountants.get(data["accountant"]["name"]),
+                for_persons(accountants.get(data["accountant"]["name"]), data.get("rows_per_person", 1)),
                 data.get("delta"),
             )
             reserved, performed, forfeited = (

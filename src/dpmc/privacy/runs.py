@@ -7,6 +7,7 @@ from typing import NamedTuple
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_epsilon
+from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.events import Release, repeat
 
 
@@ -36,16 +37,25 @@ class RunReleases(NamedTuple):
         """Return the iterations of each chain that (ε, δ) allows; raise DpmcError as the accountant does."""
         return accountant.iterations(self.once, self.each, epsilon, delta)
 
-    def suitable(self) -> dict[str, Accountant]:
+    def suitable(self, rows_per_person: int = 1) -> dict[str, Accountant]:
         """Return by name the accountants that are meant for these releases."""
         known, events = accountants.ACCOUNTANTS, self.once + self.each
-        return {name: accountant for name, accountant in known.items() if accountant.is_meant_for(events)}
+        return {
+            name: for_persons(accountant, rows_per_person)
+            for name, accountant in known.items()
+            if accountant.is_meant_for(events)
+        }
 
     def by_accountant(
-        self, delta: float, *, epsilon: float | None = None, iterations: int | None = None
+        self,
+        delta: float,
+        *,
+        epsilon: float | None = None,
+        iterations: int | None = None,
+        rows_per_person: int = 1,
     ) -> dict[str, int | float]:
         """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given."""
-        suitable = self.suitable().items()
+        suitable = self.suitable(rows_per_person).items()
         if iterations is not None:
             events = self.total(iterations)
             return {name: accountant.epsilon(events, delta) for name, accountant in suitable}

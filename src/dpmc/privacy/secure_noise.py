@@ -52,8 +52,8 @@ def discrete_gaussian(scale: float) -> Measurement:
 class SecureNoise:
     """A noise source for integer sums (`evaluators/lattice.py`); each call draws new noise.
 
-    Where the unit is 0 no rows were read, and the answer is 0. Where the unit is not finite or the scale is
-    beyond 2^52 units, the answer is NaN, a rejection. Both are functions of θ and θ' alone.
+    Where the unit is 0 no rows were read, and a log ratio's answer is 0. Where it is not finite, or the scale
+    is beyond 2^52 units, the answer is NaN, a rejection. Both are functions of θ and θ' alone.
     """
 
     def begin(self, i: int) -> None:

@@ -9,6 +9,7 @@ from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.data.problem import Problem
 from dpmc.privacy.accountants import Accountant
+from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 from dpmc.privacy.runs import RunReleases
 
@@ -48,7 +49,12 @@ class Cell:
     most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
     most_iterations: int | None = None  # stop there even if budget is left
     epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
+    rows_per_person: int = 1  # the budget is that of a person with up to this number of rows
     streams: str = "auto"  # what keys the random streams: "content", "names", or "auto" (`run.stream_names`)
+
+    def __post_init__(self) -> None:
+        if self.rows_per_person > 1 and self.epsilon_kind != "total":
+            raise DpmcError("rows_per_person: not with an epsilon per iteration, which is that of a row")
 
     @property
     def budget(self) -> Budget | None:
@@ -63,7 +69,7 @@ class Cell:
 
     def resolved_accountant(self) -> Accountant:
         """Return the accountant that the cell's name or preset selects for its releases."""
-        return self.releases().accountant(self.accountant)
+        return for_persons(self.releases().accountant(self.accountant), self.rows_per_person)
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:

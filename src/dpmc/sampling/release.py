@@ -87,7 +87,12 @@ def release(
                 name = unfinished["run"]
         entry = entry_of(name, ledger, unfinished)
         if entry is None:
-            entry = ledger.take(float(asked.epsilon), asked.delta, {**about, "run": name})
+            try:
+                entry = ledger.take(float(asked.epsilon), asked.delta, {**about, "run": name})
+            except DpmcError:  # nothing was taken
+                if partial is not None:
+                    partial.unlink()
+                raise
         with silent():
             loop = ReleaseLoop(run, rows, entry, partial)
             if unfinished is not None and "theta" in unfinished:
@@ -307,7 +312,8 @@ def entry_of(name: str, ledger: DataLedger, unfinished: Mapping[str, Any] | None
 def alone(output: Path | None) -> Iterator[None]:
     """Let other processes with the same output wait; raise DpmcError if it exists then.
 
-    Two processes that continued the same file would both release its next block.
+    Two processes that continued the same file would both release its next block. The lock's file is removed
+    only when the output exists: else a process that waits for it would not see one that made it anew.
     """
     if output is None:
         yield
@@ -316,15 +322,12 @@ def alone(output: Path | None) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         files.lock(file, f"{output}: waiting for another process that makes this release")
-        try:
-            if output.exists():
-                raise DpmcError(
-                    f"{output}: exists; name another output, since each release spends its epsilon"
-                )
-            yield
-        finally:
+        if output.exists():
             with suppress(OSError):
                 path.unlink()
+            raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
+        yield
+        path.unlink()
 
 
 def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) -> xarray.DataTree:

@@ -87,6 +87,7 @@ class Run:
             "rows_per_evaluation": cell.algorithm.batch_size or problem.n,
             "dimension": problem.dimension,
             "temperature": problem.temperature,
+            **({"rows_per_person": cell.rows_per_person} if cell.rows_per_person > 1 else {}),
             "accountant": self.ledger.accountant.name,
             "evaluator": evaluator,
             "draws_version": cell.algorithm.draws_version,
@@ -153,6 +154,7 @@ def identity(cell: Cell, seed: int) -> str:
         [cell.algorithm, cell.algorithm.draws_version],
         [cell.epsilon, cell.epsilon_kind, cell.delta, accountant.name, accountant.version],
         [cell.chains, cell.allowed_iterations(), seed],
+        *([cell.rows_per_person] if cell.rows_per_person > 1 else []),
     )
 
 

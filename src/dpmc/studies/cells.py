@@ -40,7 +40,8 @@ def read_rows(study: Study, model: str, file: Path) -> np.ndarray:
     columns = spec.columns or getattr(known, "column_names", None)
     named = file == spec.rows_file
     with study.document.blamed("models", model, "data") if named else nullcontext():
-        return tables.read_rows(file, columns, getattr(known, "coding", None))
+        persons = tables.Persons(study.person, study.rows_per_person) if study.person else None
+        return tables.read_rows(file, columns, getattr(known, "coding", None), persons)
 
 
 def number_of_rows(study: Study, model: str) -> int:
@@ -119,6 +120,7 @@ def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: 
         delta=study.delta_for(problem.n),
         accountant=spec.accountant,
         chains=study.chains,
+        rows_per_person=study.rows_per_person,
         iterations=study.iterations(problem.label, method),
         thin=study.thin(problem.label, method),
         most_iterations=spec.most_iterations,

@@ -92,8 +92,9 @@ def calibrated_values(
     calibrate = _calibrate(study, method, epsilon)
     if calibrate is None:
         return values
+    of_a_person = (study.rows_per_person,) if study.rows_per_person > 1 else ()
     with study.document.blamed("methods", method):
-        return calibrate(values, float(epsilon), study.delta_for(n), n)
+        return calibrate(values, float(epsilon), study.delta_for(n), n, *of_a_person)
 
 
 def _calibrate(study: Study, method: str, epsilon: str) -> Callable[..., dict[str, Any]] | None:

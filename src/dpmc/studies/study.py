@@ -45,6 +45,9 @@ class Study:
     methods: dict[str, StudyMethod]
     figures: tuple[str, ...]
     document: Document = field(repr=False, compare=False)  # the file, for the lines of errors
+    # As asked for on the command line:
+    rows_per_person: int = 1  # the budget is that of a person with up to this number of rows
+    person: str | None = None  # column that says whose a row is
 
     @property
     def start_points(self) -> int:

@@ -72,12 +72,17 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
 
 
 def first_setting(
-    algorithm: str, problem: Problem, given: dict[str, Any], make: Callable[[dict[str, Any]], Cell]
+    algorithm: str,
+    problem: Problem,
+    given: dict[str, Any],
+    make: Callable[[dict[str, Any]], Cell],
+    kept: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
 
-    `make` returns the cell with some hyperparameters. Sets the reference draws of the problem if the model
-    has no exact ones. Raises DpmcError for an algorithm that is not in `ITERATIONS`.
+    Those `kept` have these values. `make` returns the cell with some hyperparameters. Sets the reference
+    draws of the problem if the model has no exact ones. Raises DpmcError for an algorithm that is not in
+    `ITERATIONS`.
     """
     sd = scales(problem)
     problem.reference = reference_draws(problem, sd)
@@ -99,16 +104,20 @@ def first_setting(
     else:
         fixed, steps, lengths, taus = {"clip": ratio_clip}, {}, {"proposal_sd": _rounded(step)}, {"tau": 1.0}
         distance = math.sqrt((step**2).sum())
-    scale = 1.0
+    scale, kept = 1.0, kept or {}
     for _ in range(3):  # iterations are proportional to the squared noise multiplier
         taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
-        cell = make({**fixed, **steps, **lengths, **taus})
+        cell = make({**fixed, **steps, **lengths, **taus, **kept})
         scale = math.sqrt(ITERATIONS[algorithm] / (cell.chains * max(cell.budget_iterations or 0, 1)))
-    tau = taus.get("tau", taus.get("tau_l", 1.0))
+    decided = {**fixed, **taus, **kept}
+    tau, ratio_clip = (
+        decided.get("tau", decided.get("tau_l", 1.0)),
+        decided.get("clip", decided.get("clip_l", ratio_clip)),
+    )
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
     # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
     lengths = {key: _rounded(min(1.0, NOISE / noise) * np.asarray(value)) for key, value in lengths.items()}
-    return {**taus, **steps, **lengths, **fixed}
+    return {**taus, **steps, **lengths, **fixed, **kept}
 
 
 def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:

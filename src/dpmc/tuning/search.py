@@ -18,7 +18,6 @@ import hashlib
 import json
 import math
 import operator
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.common.progress import Progress
 from dpmc.common.streams import stream
 from dpmc.data import datasets
@@ -63,6 +63,7 @@ LONGEST = 6.0  #: a setting may cost this many times the pinned one,
 LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
 MOST_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
+TIMED = 40  #: iterations by which the time of a search is estimated, at most
 LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
@@ -139,6 +140,11 @@ class Task:
         self.problem, self.epsilon = cell.problem, cell.epsilon
         gradients = cell.algorithm.needs(self.problem.dimension).gradients
         self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), MOST_ROWS)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the search in messages."""
+        return f"search {self.model} {self.method}"
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
@@ -240,10 +246,11 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
 
 
-def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
+def task_of_cell(cell: Cell, given: dict[str, Any], kept: dict[str, Any]) -> Task:
     """Return the task of a cell whose method is an algorithm, with any hyperparameters.
 
-    It starts from those `given`, else from a first setting. Sets the problem's reference draws.
+    It starts from those `given`, else from a first setting; `kept` are not searched. Sets the problem's
+    reference draws.
     """
     from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
@@ -251,9 +258,25 @@ def task_of_cell(cell: Cell, given: dict[str, Any]) -> Task:
         algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
         return replace(cell, algorithm=algorithm)
 
-    algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make)
-    free = tuple(name for name in FREE[algorithm] if name in pinned)
+    algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make, kept)
+    free = tuple(name for name in FREE[algorithm] if name in pinned and name not in kept)
     return Task("", cell.problem.label, algorithm, algorithm, free, pinned, make)
+
+
+def duration(task: Task, trials: int, seeds: int) -> str:
+    """Return about how long trials take, as text, by a few iterations of the setting that is tried first."""
+    from dpmc.sampling.loop import sample
+
+    cell, moments = task.cell(task.start), list[tuple[int, float]]()
+    iterations = cell.allowed_iterations()
+    if iterations == 0:
+        return "0 s"
+    some = replace(cell, iterations=min(iterations, TIMED))
+    began = time.monotonic()
+    sample(some, list(range(seeds)), progress=lambda done, _: moments.append((done, time.monotonic())))
+    (first, start), (last, end) = moments[0] if len(moments) > 1 else (0, began), moments[-1]
+    seconds = trials * iterations * (end - start) / (last - first)
+    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
 
 
 def cost(cell: Cell) -> float:
@@ -362,7 +385,12 @@ def searched(
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
     with open_table(table, task.key(seeds)) as known:
         if known.set_aside:
-            print(f"dpmc: {table}: trials of another search, now {known.set_aside}", file=sys.stderr)
+            LOGGER.info("dpmc: %s: trials of another search, now %s", table, known.set_aside)
+        if progress is not None:
+            left = trials - len(known.stage("search"))
+            LOGGER.info(
+                "%s: about %s for %d trials, and finals", task.name, duration(task, left, seeds), left
+            )
         _propose_and_try(task, known, trials, seeds, progress)
         finals = _finals(task, known, trials, range(seeds, total), progress)
         return _result(task, known, finals, trials, seeds)
@@ -480,7 +508,7 @@ def _summary(task: Task, trial: Trial, seed: int) -> dict[str, Any]:
     """Return the results of a finalist for the file, without undefined ones.
 
     `noise_sd`, `ess` and `rhat` are those of one run with `seed`: the median sd of a log ratio's noise in the
-    second half, and the worst of any parameter.
+    second half, and the worst of any parameter. `ess` is 0 for chains that never moved.
     """
     from dpmc.metrics.cell import convergence, second_half
     from dpmc.sampling.loop import sample
@@ -498,8 +526,8 @@ def _summary(task: Task, trial: Trial, seed: int) -> dict[str, Any]:
         try:
             worst = convergence(second_half(run.draws, run.draws.shape[1]))
             values |= {"ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
-        except ValueError:  # chains that never moved have none
-            pass
+        except ValueError:  # chains that never moved
+            values["ess"] = 0.0
     if trial.feasible:
         values["bias"], values["bias_error"], verdict = bias(np.array(trial.means), task.problem)
     return {name: v for name, v in values.items() if not math.isnan(v)} | {"verdict": verdict}
@@ -511,11 +539,11 @@ def warnings(result: dict[str, Any]) -> list[str]:
 
     about = result["search"]
     texts = [f"{name} is on the edge of the range searched: start there" for name in about["at_bound"]]
-    verdict, ess = about["chosen"]["verdict"], about["chosen"].get("ess")
+    verdict, ess = about["chosen"]["verdict"], about["chosen"]["ess"]
     if verdict != "ok":
         texts.append(f"{verdict}: try a larger clip bound, or chains that mix better")
-    if ess is None or ess < ESS_LEAST:
-        worth = "no chain that moves" if ess is None else f"{ess:.0f} independent draws"
+    if ess < ESS_LEAST:
+        worth = "no chain that moves" if ess == 0.0 else f"{ess:.0f} independent draws"
         texts.append(
             f"a run with what was found is worth {worth}: temper more (a smaller n₀: half, then a quarter), "
             "or take more rows, a larger budget or more trials"

@@ -17,6 +17,7 @@ from dpmc.common.files import replacing
 from dpmc.metrics.table import METRICS, Metric
 from dpmc.reports.plots import stamp
 from dpmc.studies import Study, read_yaml
+from dpmc.studies.keys import MethodSpec
 
 TEXT_WIDTH = 6.0  # inches, the thesis's
 DOTS_PER_INCH = 300
@@ -73,7 +74,7 @@ VARIANTS: dict[str, str] = TABLES["variants"]  #: pattern -> in words
 SHADES = (-0.5, 0.7)
 
 
-def method_styles(methods: Mapping[str, Any]) -> dict[str, MethodStyle]:
+def method_styles(methods: Mapping[str, MethodSpec]) -> dict[str, MethodStyle]:
     """Return label -> style for a study's methods (label -> definition with `.algorithm`).
 
     A label that is an algorithm's id has that algorithm's style. A variant (another label of the same
