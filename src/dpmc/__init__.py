@@ -15,6 +15,7 @@ from dpmc.common.version import __version__ as __version__
 if TYPE_CHECKING:
     from dpmc.algorithms.listing import Listing
     from dpmc.api import budget as budget
+    from dpmc.api import recommend as recommend
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
@@ -33,6 +34,7 @@ _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
+    "recommend": "dpmc.api",
     "release": "dpmc.releasing",
     "joint_epsilon": "dpmc.metrics.joint",
     "summary": "dpmc.metrics.parameters",

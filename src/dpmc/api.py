@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from dpmc.data.problem import Problem
+    from dpmc.tuning.recommendation import Recommendation
 
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
@@ -306,6 +307,56 @@ def tune(
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
     return result
+
+
+def recommend(
+    model: object,
+    n: int | None = None,
+    *,
+    epsilon: float | str,
+    delta: float | None = None,
+    twins: int = 5,
+) -> Recommendation:
+    """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
+
+    On each of the twins, `noisy-statistics`, `dp-penalty` and `dp-hmc` are run with hyperparameters that one
+    twin suggests. `dpmc.tune` may find better ones for chains.
+
+    Parameters
+    ----------
+    model
+        As in `dpmc.sample`; it needs `simulate(generator, theta, n)` and a `true_theta`, your guess.
+    n
+        Number of rows; None: the model's `n`.
+    epsilon, delta
+        Budget of one run.
+    twins
+        Number of simulated data sets.
+
+    Returns
+    -------
+    Recommendation
+        `method`, "none" if no method's 90 % intervals hold and are narrow enough, and `predictions` of each:
+        error and width in units without privacy, hyperparameters. Printed, it is a text.
+
+    Raises
+    ------
+    DpmcError
+        If the model cannot simulate rows, or an argument is wrong.
+    """
+    from dpmc.data import datasets
+    from dpmc.tuning import recommendation
+
+    label, name, definition = named_model(model)
+    rows = definition.n if n is None else checked("n", count, n)
+    total = canonical_epsilon(epsilon)
+    if not rows or total == "inf":
+        raise DpmcError("n, epsilon: needed, a number of rows and a finite budget")
+    problems = [
+        datasets.build(label, name, f"fresh-{twin}", rows, STARTS, definition=definition)
+        for twin in range(checked("twins", count, twins))
+    ]
+    return recommendation.recommend(problems, total, delta_for(delta, rows))
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:

@@ -160,7 +160,8 @@ class RegressionSummaries:
         values = self.expected(eta)
         level, slope, bend, twist = ((WEIGHTS * value).sum(axis=1, keepdims=True) for value in values)
 
-        # b given A: an outcome's own variance, and what its best line in η leaves.
+        # b given A: an outcome's own variance, and what its best line in η leaves, less the part of it that A
+        # determines: the projection of z times it on polynomials of degree two, at the same nodes.
         left = values[0] - level - slope * (eta - centre)
         own = WEIGHTS * (self.outcome_variance(eta, theta) + left**2)
         zeroth, first, second = ((own * NODES**k).sum(axis=1)[:, None, None] for k in range(3))
@@ -168,6 +169,12 @@ class RegressionSummaries:
         mixed = outer(mean, unit) + outer(unit, mean)
         spread = zeroth * (covariance + outer(mean, mean)) + first * mixed
         spread = spread + (second - zeroth) * outer(unit, unit)
+        square, linear, cubic = (
+            (WEIGHTS * left * values).sum(axis=1, keepdims=True)
+            for values in (0.5 * (NODES**2 - 1.0), NODES**2, 0.5 * (NODES**3 - NODES))
+        )
+        known = square * mean + cubic * unit
+        spread = spread - 2.0 * outer(known, known) - outer(linear * unit, linear * unit)
 
         # Noise of A: the mean of b changes by E w + (c_1 θᵀ + c_2 e_0ᵀ) E θ.
         w = slope * beta
