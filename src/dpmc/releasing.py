@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dpmc.api import (
     STARTS,
@@ -23,7 +25,25 @@ if TYPE_CHECKING:
     import xarray
     from numpy.typing import ArrayLike
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
+
+def interrupted_here(function: Callable[P, T]) -> Callable[P, T]:
+    """Let Ctrl-C show no line of `function`: which one it meets may depend on the rows."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            pass
+        raise KeyboardInterrupt  # a new one, outside of `except`: it has no traceback and no context
+
+    return call
+
+
+@interrupted_here
 def release(
     model: object,
     data: object,
@@ -82,10 +102,12 @@ def release(
     """
     from dpmc.data import datasets
     from dpmc.data.release_rows import read_release_rows
+    from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.sampling import release as releases
     from dpmc.sampling.cell import Cell
 
+    open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     values = plain_hyperparameters(hyperparameters)
     opened = DataLedger.open(ledger)

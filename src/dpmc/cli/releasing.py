@@ -17,10 +17,12 @@ def release(options: argparse.Namespace) -> None:
     """Make a release of a study's model and method on private rows, and write it."""
     from dpmc.data import datasets
     from dpmc.data.release_rows import read_release_rows
+    from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.releasing import reporter
     from dpmc.sampling import release as releases
 
+    open_closed_streams()
     study = study_as_asked(options)
     study.own_method(options.method)
     spec, definition = study.model(options.model), definition_of(study, options.model)
