@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from dpmc.api import (
     STARTS,
@@ -23,7 +25,25 @@ if TYPE_CHECKING:
     import xarray
     from numpy.typing import ArrayLike
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
+
+def interrupted_here(function: Callable[P, T]) -> Callable[P, T]:
+    """Let Ctrl-C show no line of `function`: which one it meets may depend on the rows."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            pass
+        raise KeyboardInterrupt  # a new one, outside of `except`: it has no traceback and no context
+
+    return call
+
+
+@interrupted_here
 def release(
     model: object,
     data: object,
@@ -36,6 +56,7 @@ def release(
     chains: int = 1,
     iterations: int | None = None,
     thin: int = 1,
+    n: int | None = None,
     accountant: str = "tight",
     start: ArrayLike | None = None,
     output: str | Path | None = None,
@@ -55,6 +76,9 @@ def release(
         Private rows, as in `dpmc.sample`; a CSV file must begin with a line of names. A row with an entry
         that is missing, no number or beyond 1e150, and one that the model's `check_rows` refuses, counts as 0
         in every sum. Nothing says that there is one.
+    n
+        Number of rows, known without looking at them: the first n count, and those that lack count as 0.
+        None: n is the number of rows in `data`, or of lines in its file.
     epsilon, delta
         Budget of all chains together, taken from the ledger as a whole and never returned. δ is below 1/n;
         default 0.1/n. A small part of δ pays for noise that is discrete.
@@ -81,11 +105,13 @@ def release(
         TunaMH and DP-Fast MH. Nothing is spent then.
     """
     from dpmc.data import datasets
-    from dpmc.data.release_rows import read_release_rows
+    from dpmc.data.release_rows import of_length, read_release_rows
+    from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.sampling import release as releases
     from dpmc.sampling.cell import Cell
 
+    open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     values = plain_hyperparameters(hyperparameters)
     opened = DataLedger.open(ledger)
@@ -95,6 +121,7 @@ def release(
     else:
         columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
         rows = read_release_rows(data, columns, coding)
+    rows = of_length(rows, None if n is None else checked("n", count, n))
     problem = datasets.without_rows(label, name, rows.shape, max(chains, STARTS), definition)
     if start is not None:
         problem.starts = given_start(start, chains, problem.dimension)

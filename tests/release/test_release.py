@@ -285,7 +285,7 @@ def test_the_command_makes_the_same_file(
     Path("h.yaml").write_text("tau: 2.0\nclip: 1.0\nproposal_sd: [0.1, 0.1]\n")
     assert main("ledger init people.ledger --epsilon 10 --delta 0.01".split()) == 0
     command = "release --study study.yaml --model people --method dp-penalty --epsilon 4"
-    command += " --ledger people.ledger --hyperparameters h.yaml --iterations 8 --output release.nc"
+    command += " --ledger people.ledger --hyperparameters h.yaml --iterations 8 --n 49 --output release.nc"
     capfd.readouterr()
     assert main(command.split()) == 0, capfd.readouterr()
     said = capfd.readouterr()
@@ -293,6 +293,7 @@ def test_the_command_makes_the_same_file(
         f"{i}/8" for i in range(1, 9)
     ]
     assert main(["check-release", "release.nc"]) == 0
+    assert release_files.read(Path("release.nc")).attrs["n"] == 49
     assert main(command.split()) == 2
     assert "exists" in capfd.readouterr().err
 

@@ -331,6 +331,9 @@ command(
     path("--ledger", "file of the data set's ledger", required=True),
     path("--output", "file to write; if OUTPUT.partial exists, it is continued", required=True),
     path("--data", "private rows: .csv or .csv.gz with a line of names, or .parquet (default: the study's)"),
+    option(
+        "--n", "rows, if known without looking: the first N count (default: lines of the file)", type=positive
+    ),
     HYPERPARAMETERS,
     option("--iterations", "iterations of each chain (default: all that the budget allows)", type=positive),
     option("--thin", "keep every THIN-th draw", type=positive),

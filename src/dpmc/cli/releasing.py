@@ -16,11 +16,13 @@ from dpmc.studies import definition_of, make_cell
 def release(options: argparse.Namespace) -> None:
     """Make a release of a study's model and method on private rows, and write it."""
     from dpmc.data import datasets
-    from dpmc.data.release_rows import read_release_rows
+    from dpmc.data.release_rows import of_length, read_release_rows
+    from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.releasing import reporter
     from dpmc.sampling import release as releases
 
+    open_closed_streams()
     study = study_as_asked(options)
     study.own_method(options.method)
     spec, definition = study.model(options.model), definition_of(study, options.model)
@@ -31,7 +33,7 @@ def release(options: argparse.Namespace) -> None:
     outputs.check(options, inputs)
     ledger = DataLedger.open(options.ledger)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
-    rows = read_release_rows(file, spec.columns or columns, coding)
+    rows = of_length(read_release_rows(file, spec.columns or columns, coding), options.n)
     chains = max(study.chains, STARTS)
     problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition)
     if spec.start == "true":

@@ -1,15 +1,17 @@
 """Private rows for a release: every entry that is no number becomes NaN, and no message depends on an entry.
 
 Rows are counted as they are: the lines of a CSV file below its line of names, whatever is in them. An entry
-that is missing or no number is NaN; so is every entry of a line with too few or too many. Where they are used
-such rows count as 0 (`evaluators/lattice.py`). What is refused is a matter of files, names and shapes, which
-are public. `tables` reads rows for experiments, and says what is wrong with them.
+that is missing or no number is NaN; so is every entry of a row with too few or too many. Lists are read entry
+by entry, and true is 1 also as text, because the type of one entry may decide those of a whole table. Where
+they are used such rows count as 0 (`evaluators/lattice.py`). What is refused is a matter of files, names and
+shapes, which are public. `tables` reads rows for experiments, and says what is wrong with them.
 """
 
 import csv
 import gzip
 import numbers
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,19 +27,38 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FILES = (".csv", ".csv.gz", ".parquet")  #: ends of their names
+TRUTH = {"true": 1.0, "false": 0.0}
 
 
 class Rule(NamedTuple):
     """How the entries of a column become numbers; public, and the same for every row."""
 
-    levels: dict[str, int]  # of a category; {}: numbers
+    levels: dict[str | float, int]  # of a category, as texts and as numbers; {}: numbers
     fill: Any = None  # what stands for a missing value; None: NaN
 
     def number(self, value: object) -> float:
         """Return an entry as a number; NaN for what is none and no level."""
-        if self.fill is not None and is_missing(value):
-            value = self.fill
-        return float(self.levels.get(text_of(value), np.nan)) if self.levels else number(value)
+        try:
+            if self.fill is not None and is_missing(value):
+                value = self.fill
+            return self._place(value) if self.levels else number(value)
+        except Exception:  # of methods of the entry
+            return np.nan
+
+    def _place(self, value: object) -> float:
+        """Return the place of a level: of the same text, else of the same number.
+
+        A number and its text have the same place, because one row may decide which of them a column holds.
+        """
+        x = number(value)
+        keys = [text_of(value)] if np.isnan(x) else [text_of(value), x, text_of(x)]
+        return next((float(self.levels[key]) for key in keys if key in self.levels), np.nan)
+
+
+def level_places(levels: Sequence[str]) -> dict[str | float, int]:
+    """Return the places of levels by their texts and, if these are numbers, by their numbers."""
+    places: dict[str | float, int] = {text: i for i, text in enumerate(levels)}
+    return {x: i for i, text in enumerate(levels) if not np.isnan(x := number(text))} | places
 
 
 def read_release_rows(
@@ -57,7 +78,7 @@ def read_release_rows(
 
     def rules(names: Iterable[str]) -> list[Rule]:
         known = coding or Coding()
-        levels = {name: {text: i for i, text in enumerate(texts)} for name, texts in known.levels.items()}
+        levels = {name: level_places(texts) for name, texts in known.levels.items()}
         return [Rule(levels.get(name, {}), known.fills.get(name)) for name in names]
 
     if isinstance(source, str | Path):
@@ -69,6 +90,14 @@ def read_release_rows(
     elif kind != "pandas":
         source = _frame(source, where)
     return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, rules, where)
+
+
+def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
+    """Return the first n rows, with rows of NaN in place of those that lack; all if n is None."""
+    if n is None:
+        return rows
+    lacking = np.full((max(0, n - len(rows)), rows.shape[1]), np.nan)
+    return np.concatenate([rows[:n], lacking])
 
 
 Rules = Callable[[Iterable[str]], list[Rule]]  # of columns by their names
@@ -130,12 +159,15 @@ def is_missing(value: object) -> bool:
 
 
 def number(value: object) -> float:
-    """Return a number of Python, NumPy or text as a float; NaN for anything else."""
+    """Return a number or truth value of Python, NumPy or text as a float; NaN for anything else."""
     if isinstance(value, str):
-        return float(value) if DECIMAL.fullmatch(value := value.strip()) else np.nan
+        value = value.strip()
+        return float(value) if DECIMAL.fullmatch(value) else TRUTH.get(value.lower(), np.nan)
+    if isinstance(value, np.timedelta64) or not isinstance(value, numbers.Real | np.bool_):
+        return np.nan
     try:
-        return float(value) if isinstance(value, numbers.Real | np.bool_) else np.nan
-    except OverflowError:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
         return np.nan
 
 
@@ -144,14 +176,39 @@ def _frame(source: Any, where: str) -> "DataFrame":
     import pandas
 
     if np.ma.isMaskedArray(source):
-        source = np.ma.filled(source.astype(float), np.nan)
-    try:
-        source = np.asarray(source)
-    except ValueError:  # lists of different lengths
-        source = np.asarray(None)
+        source = np.ma.filled(source.astype(object), np.nan)
+    source = _table(source) if isinstance(source, Sequence) else np.asarray(source)
     if source.ndim not in (1, 2):
         raise DpmcError(f"{where}: must be rows by columns, as an array, a table or a path")
     return pandas.DataFrame(source)
+
+
+def _table(source: Sequence[Any]) -> np.ndarray:
+    """Return a sequence of rows as objects (n, k), with NaN in rows of another shape than most have.
+
+    NumPy would choose one type for all entries, so that one row would decide how the others are read.
+    """
+    rows = [_entries(row) for row in source]
+    counts = Counter(map(_shape, rows))
+    shape = max(counts, key=lambda shape: (counts[shape], shape), default=(0,))
+    table = np.full((len(rows), *shape), np.nan, object)
+    for i, row in enumerate(rows):
+        if _shape(row) == shape and len(shape) < 2:
+            table[i] = np.fromiter(row, object) if shape else row
+    return table
+
+
+def _entries(row: Any) -> Any:
+    """Return a row as a list; what is none as it is."""
+    many = isinstance(row, Sequence) or getattr(row, "ndim", 0) > 0
+    return list(row) if many and not isinstance(row, str | bytes) else row
+
+
+def _shape(row: Any) -> tuple[int, ...]:
+    """Return the shape of a row: () of a number, else its length and, if it begins with a row, that one's."""
+    if not isinstance(row, list):
+        return ()
+    return (len(row), *_shape(_entries(row[0]))[:1]) if row else (0,)
 
 
 def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, where: str) -> np.ndarray:

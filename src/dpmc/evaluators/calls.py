@@ -3,11 +3,14 @@
 Every sensitivity bound needs one value for each row. So shapes are checked at every call.
 """
 
+import ctypes
+import logging
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import TextIO
 
 import numpy as np
 
@@ -31,10 +34,15 @@ def without_warnings() -> Iterator[None]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Show no warning, and drop what is printed or logged, also by compiled code: it may depend on rows."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
+    """Show no warning, and drop what is printed or logged, also by compiled code: it may depend on rows.
+
+    So is what standard streams and C's have in their buffers. What a model writes to a stream of its own, or
+    to a notebook's stream that it kept, is not.
+    """
+    open_closed_streams()
+    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    flush(*streams)
+    kept, disabled = [(number, os.dup(number)) for number in (1, 2)], logging.root.manager.disable
     try:
         with (
             open(os.devnull, "w") as nowhere,
@@ -42,13 +50,33 @@ def silent() -> Iterator[None]:
             redirect_stderr(nowhere),
             without_warnings(),
         ):
+            logging.disable(sys.maxsize)  # a handler may write to another stream
             for number, _ in kept:
                 os.dup2(nowhere.fileno(), number)
             yield
     finally:
+        flush(*streams)  # while the descriptors lead nowhere
+        logging.disable(disabled)
         for number, copy in kept:
             os.dup2(copy, number)
             os.close(copy)
+
+
+def open_closed_streams() -> None:
+    """Let the descriptors 0, 1 and 2 lead nowhere if they are closed: the next file opened would get one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
+
+
+def flush(*streams: TextIO | None) -> None:
+    """Write out the buffers of streams and of C's; skip a stream that cannot be written."""
+    for stream in streams:
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    ctypes.CDLL(None).fflush(None)
 
 
 def real_array(result: object, shape: tuple[int, ...], where: str) -> np.ndarray:

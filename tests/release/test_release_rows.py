@@ -1,0 +1,122 @@
+"""Rows for a release: one row changes no other, and no error tells of it."""
+
+import io
+from collections import UserList
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import dpmc
+from dpmc.data.release_rows import of_length, read_release_rows
+from dpmc.models.columns import Coding
+
+FLAGS = [[True, 1.5], [False, 2.0], [True, 3.0], [False, 4.0]]
+WHOLE = [[1, 1], [0, 2], [1, 3], [0, 4]]
+
+
+class Odd:
+    """An object without a text or a number."""
+
+    def __str__(self) -> str:
+        raise TypeError("secret")
+
+
+ENTRIES = [
+    "x",
+    b"x",
+    3 + 0j,
+    np.timedelta64(1, "s"),
+    np.datetime64("2020-01-01"),
+    None,
+    [1],
+    10**400,
+    -(10**5000),
+    Odd(),
+    {},
+    np.zeros((2, 2)),
+]
+ROWS: list[Any] = [
+    *([entry, 4.0] for entry in ENTRIES),
+    [1.0],
+    [],
+    7.0,
+    "ab",
+    None,
+    [[1.0], 2.0],
+    [1.0, 2.0, 3.0],
+]
+
+
+@pytest.mark.parametrize("base", [FLAGS, WHOLE], ids=["flags", "whole"])
+@pytest.mark.parametrize("place", [0, 3])
+def test_one_row_of_a_list_changes_no_other_and_raises_nothing(base: list[Any], place: int) -> None:
+    wanted = np.array(base, float)
+    np.testing.assert_array_equal(read_release_rows(base), wanted)
+    np.testing.assert_array_equal(read_release_rows([np.array(row) for row in base]), wanted)
+    for row in ROWS:
+        found = read_release_rows(UserList([*base[:place], row, *base[place + 1 :]]), ["a", "b"])
+        others = np.arange(4) != place
+        np.testing.assert_array_equal(found[others], wanted[others])
+        assert found.shape == (4, 2) and not np.isfinite(found[place]).all()
+
+
+def test_lists_of_other_shapes_are_refused() -> None:
+    np.testing.assert_array_equal(read_release_rows([1.0, "x", 3]), [[1], [np.nan], [3]])
+    for wrong in ([[[1.0, 2.0]]] * 3, [np.zeros((2, 2))] * 3, []):
+        with pytest.raises(dpmc.DpmcError, match=r"rows by columns|has 0 columns"):
+            read_release_rows(wrong, ["a", "b"])
+
+
+def test_masked_arrays_are_read_by_entry() -> None:
+    rows = np.array([[1.0, 2.0], ["secret", 3.0], [4.0, 5.0]], object)
+    mask = [[False, False], [False, False], [True, False]]
+    found = read_release_rows(np.ma.masked_array(rows, mask))
+    np.testing.assert_array_equal(found, [[1, 2], [np.nan, 3], [np.nan, 5]])
+
+
+@pytest.mark.parametrize("last", ["True", "x", "n/a", ""])
+@pytest.mark.parametrize("levels", [None, (False, True), ("False", "True"), (0, 1), ("0", "1.0")])
+def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | None) -> None:
+    text = "y,flag\n1,True\n2,False\n3,True\n"
+    columns, known = [], {}
+    if levels:
+        model = dpmc.LinearRegression("y", ["z"], levels={"flag": levels})
+        columns, known = ["y", "flag"], model.coding.levels
+    found = read_release_rows(
+        pandas.read_csv(io.StringIO(f"{text}4,{last}\n")), columns or None, Coding(known)
+    )
+    np.testing.assert_array_equal(found[:3], [[1, 1], [2, 0], [3, 1]])
+    np.testing.assert_equal(found[3], [4, 1 if last == "True" else np.nan])
+
+
+@pytest.mark.parametrize("last", ["3", "x"])
+@pytest.mark.parametrize("levels", [("01", "2.50", "1234567"), (1, 2.5, 1234567), ("1", "2.5", "1234567")])
+def test_levels_that_are_numbers_are_the_same_as_text(last: str, levels: tuple[Any, ...]) -> None:
+    model = dpmc.LinearRegression("y", ["z"], levels={"code": levels})
+    table = pandas.read_csv(io.StringIO(f"y,code\n1,01\n1,2.50\n1,1234567\n1,{last}\n"))
+    found = read_release_rows(table, ["code"], Coding(model.coding.levels))
+    np.testing.assert_array_equal(found, [[0], [1], [2], [np.nan]])
+
+
+def test_an_entry_that_is_no_level_raises_nothing() -> None:
+    coding = Coding({"a": ("low", "high", "nan")}, {"b": 9})
+    for entry in ENTRIES:
+        table = pandas.DataFrame({"a": pandas.Series(["low", entry], dtype=object), "b": [1, 2]})
+        assert np.isnan(read_release_rows(table, ["a", "b"], coding)[1, 0])
+
+
+def test_n_is_kept_if_it_is_given(tmp_path: Path, make: Any, ledger: Any) -> None:
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert of_length(rows, None) is rows
+    np.testing.assert_array_equal(of_length(rows, 1), rows[:1])
+    np.testing.assert_array_equal(of_length(rows, 3), [*rows, [np.nan, np.nan]])
+    lines = [f"{i / 60},{i % 7},ok" for i in range(60)]
+    for name, line in (("plain", "1,2,ok"), ("broken", '1,2,"a line\nbreak"'), ("none", None)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["y,x,note", *lines[:59], *([] if line is None else [line])]) + "\n")
+        assert make(str(path), n=60).attrs["n"] == 60
+    with pytest.raises(dpmc.DpmcError, match="n: "):
+        make(n=0)
