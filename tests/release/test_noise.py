@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import dpmc
 from dpmc.common.errors import DpmcError
+from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.privacy import lattice, secure_noise
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.secure_noise import SecureNoise, whole_scale
 
 
@@ -137,3 +140,16 @@ def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(DpmcError, match=r"dpmc\[release\]"):
         secure_noise.require()
+
+
+def test_a_tempered_unit_that_is_rounded_coarsely_has_no_answer() -> None:
+    theta, proposal = np.zeros((1, 2)), np.ones((1, 2))
+    rows = np.random.default_rng(1).standard_normal((40, 2))
+    evaluator = LatticeEvaluator(dpmc.LinearRegression("y", ["x"]), rows, Lattice(2**20, 2**20))
+    for temperature, finite in ((1.0, True), (1e-45, False)):
+        private = PrivateData(evaluator, temperature, SecureNoise(), np.zeros((1, 1, 0), np.uint64))
+        for answer in (
+            private.penalty_log_ratio(theta, proposal, 1e-270, 1.0),
+            private.gradient(theta, 1e-270, 1.0, 0),
+        ):
+            assert np.isfinite(answer).all() if finite else np.isnan(answer).all()

@@ -23,7 +23,7 @@ from dpmc.evaluators.secret_batches import draw_batch
 
 BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
-SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0: a product with a temperature stays a normal number
+SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
 SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
 OUTLIERS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
