@@ -48,6 +48,33 @@ def test_the_price_in_the_ratio_is_above_the_ratio(scale: float, t: float) -> No
         assert law[~within].sum() <= 2.0 * np.exp(-0.5 * t**2)
 
 
+def excess(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    """Return the smallest δ of two laws at ε, in this order."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(2.0, 2), (5.0, 3), (5.0, 10)])
+def test_the_price_in_the_ratio_holds_for_numbers_of_secret_batches(scale: float, shift: int) -> None:
+    above = 0
+    _, *both = laws(scale, 20.0)
+    for share, order in ((0.1, 1), (0.5, -1), (1.0, 1)):
+        (p_r, q_r), (p_d, q_d) = (
+            (
+                share * np.pad(law, (shift, 0)) + (1.0 - share) * np.pad(law, (0, shift)),
+                np.pad(law, (0, shift)),
+            )[::order]
+            for law in both
+        )
+        for epsilon in (0.3, 1.0, 3.0, 6.0):
+            above += excess(p_d, q_d, epsilon) > excess(p_r, q_r, epsilon)
+            for t in (2.0, 4.0, 7.0):
+                a = ((t + shift / scale) ** 2 + 1.0) / (24.0 * scale**2)
+                tails = (1.0 + math.exp(epsilon)) * 2.0 * math.exp(-0.5 * t**2)
+                priced = math.exp(a) * excess(p_r, q_r, epsilon - 2.0 * a) + tails
+                assert excess(p_d, q_d, epsilon) <= priced
+    assert above > 0  # without a price it would be wrong
+
+
 def events(count: int, multiplier: float = 50.0) -> tuple[Any, ...]:
     return (
         GaussianRelease("log-ratio", multiplier, count),
