@@ -1,21 +1,56 @@
 """A small tree of a release, with an entry of a ledger, for tests of what a release may contain."""
 
+import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray
 
+from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.privacy.events import GaussianRelease, Release
+from dpmc.privacy.lattice import price_of
+from dpmc.privacy.ledger import Budget, ReleaseLedger
 
 CHAINS, THIN, ITERATIONS, DIMENSION = 2, 2, 7, 3
 
 
-def entry(ledger: Path) -> dict[str, Any]:
-    """Take an entry from a ledger, which is created if it is missing."""
+START = np.zeros((CHAINS, DIMENSION))
+
+
+def entry(ledger: Path, **about: Any) -> dict[str, Any]:
+    """Take an entry from a ledger, which is created if it is missing; keywords replace facts."""
     made = DataLedger.open(ledger) if ledger.exists() else DataLedger.create(ledger, 3.0, 1e-5)
-    return made.take(0.5, 1e-6, {"method": "dp-penalty", "model": "Own"})
+    facts = {"method": "dp-penalty", "model": "Own", "model_values": "5e1f", "hyperparameters": {"tau": 1}}
+    facts |= {
+        "accountant": "tight",
+        "n": 100,
+        "columns": 2,
+        "temperature": 0.5,
+        "chains": CHAINS,
+        "run": "4a",
+    }
+    facts |= {"thin": THIN, "iterations": None, "start": hashlib.sha256(START.tobytes()).hexdigest()}
+    return made.take(0.5, 1e-6, {**facts, **about})
+
+
+def run_ledger(multiplier: float = 100.0) -> ReleaseLedger:
+    """Return a ledger of `ITERATIONS` iterations of all chains, and one that is forfeited."""
+
+    def events(iterations: int) -> tuple[Release, ...]:
+        return (GaussianRelease("log-ratio", multiplier, CHAINS * iterations),)
+
+    price = price_of(events(ITERATIONS + 1), 100, DIMENSION, 0.5, 1e-6)
+    ledger = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))
+    ledger.prices = (price.to_json(),)
+    ledger.reserve(events(1))
+    ledger.forfeit()
+    ledger.reserve(events(ITERATIONS))
+    ledger.perform(events(ITERATIONS))
+    return ledger
 
 
 def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
@@ -25,8 +60,8 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     root |= {"dpmc_version": "0.1.0", "opendp_version": "0.16.0", "schema": 2, "epsilon": "0.5"}
     root |= {"delta": 1e-6, "temperature": 0.5, "n": 100, "dimension": DIMENSION, "chains": CHAINS}
     root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1}
-    root |= {"hyperparameters": '{"tau": 1}', "data_ledger": json.dumps(taken)}
-    root |= {"ledger": json.dumps({"mode": "release", "prices": [], "budget": {}})}
+    root |= {"hyperparameters": '{"tau": 1}', "data_ledger": json.dumps(taken, sort_keys=True)}
+    root |= {"ledger": json.dumps(run_ledger().to_json())}
     library = {"inference_library": "dpmc", "inference_library_version": "0.1.0"}
     chain, draw = np.arange(CHAINS), THIN * np.arange(1, k + 1)
     parameter = np.array(["a", "b", "sd"])
@@ -49,7 +84,7 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
                 {**library, **totals},
             ),
             "/constant_data": xarray.Dataset(
-                {"theta_0": (("chain", "parameter"), np.zeros((CHAINS, DIMENSION)))},
+                {"theta_0": (("chain", "parameter"), START)},
                 {"chain": chain, "parameter": parameter},
                 library,
             ),

@@ -14,6 +14,7 @@ import dpmc
 from dpmc.common.errors import DpmcError
 from dpmc.data import release_files
 from dpmc.privacy import data_ledger
+from dpmc.privacy.ledger import ReleaseLedger
 from files.release_tree import entry, release_tree
 
 
@@ -104,7 +105,55 @@ def entry_with(**changed: Any) -> Change:
         entry = {**json.loads(file.data_ledger), **changed}
         if "about" in changed:
             entry = data_ledger._sealed({key: entry[key] for key in entry if key != "hash"})
-        file.data_ledger = json.dumps(entry)
+        file.data_ledger = json.dumps(entry, sort_keys=True)
+
+    return change
+
+
+def ledger_with(change: Callable[[dict[str, Any]], object]) -> Change:
+    """Change the ledger of the run, as an object."""
+
+    def changed(file: netCDF4.Dataset) -> None:
+        own = json.loads(file.ledger)
+        change(own)
+        file.ledger = json.dumps(own)
+
+    return changed
+
+
+def cheaper(own: dict[str, Any]) -> None:
+    own["prices"][0]["delta"] *= 0.5
+    own["budget"]["delta"] = 1e-6 - own["prices"][0]["delta"]
+
+
+def times(factor: float, *keys: str) -> Callable[[dict[str, Any]], object]:
+    """Multiply counts of releases; ε is computed again."""
+
+    def change(own: dict[str, Any]) -> None:
+        for event in (event for key in keys for event in own[key]):
+            event["count"] = int(event["count"] * factor)
+        if keys != ("reserved",) and factor < 1:
+            ledger = ReleaseLedger.from_json(own)
+            own.update({key: ledger.to_json()[key] for key in ("epsilon_spent", "mu")})
+
+    return change
+
+
+def named(name: str) -> Callable[[dict[str, Any]], object]:
+    def change(own: dict[str, Any]) -> None:
+        for event in (event for key in ("reserved", "performed", "forfeited") for event in own[key]):
+            event["name"] = name
+
+    return change
+
+
+def twice(attribute: str) -> Change:
+    """Put a key at the front of a JSON object that has it already: a reader sees the last one."""
+
+    def change(file: netCDF4.Dataset) -> None:
+        text = file.getncattr(attribute)
+        key = next(iter(json.loads(text)))
+        file.setncattr(attribute, f'{{"{key}": "row 7 is 3.25", {text[1:]}')
 
     return change
 
@@ -137,12 +186,38 @@ CHANGES: list[tuple[Change, str]] = [
     (put("", dimension=2), "parameter: 3 must be 2"),
     (put("", hyperparameters="[1]"), "attribute hyperparameters"),
     (put("", hyperparameters="{"), "attribute hyperparameters"),
-    (put("", ledger='{"mode": "lab"}'), "ledger: its mode must be release"),
+    (put("", ledger='{"mode": "release"}'), "/: ledger: missing or malformed key"),
+    (ledger_with(lambda own: own.update(mode="lab")), "/: ledger: mode = 'lab': must be 'release'"),
+    (ledger_with(lambda own: own["prices"].append({"rows": [3.25]})), "prices: must be one"),
+    (ledger_with(lambda own: own["prices"][0].update(rows=[3.25])), "prices: must be one"),
+    (ledger_with(lambda own: own["prices"][0].update(bound="3.25")), "prices: are not that"),
+    (ledger_with(lambda own: own["prices"][0].update(numbers=15)), "prices: are not that"),
+    (ledger_with(cheaper), "prices: are not that"),
+    (ledger_with(lambda own: own["budget"].update(epsilon=1e6)), "epsilon: budget and price are not the 0.5"),
+    (ledger_with(lambda own: own["budget"].update(delta=1e-6)), "delta: budget and price are not the 1e-06"),
+    (ledger_with(times(10**6, "reserved", "performed")), "budget exceeded"),
+    (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 1 "),
+    (ledger_with(times(0.5, "reserved", "performed", "forfeited")), "counts: do not fit 7 iterations"),
+    (ledger_with(named("row 7 is 3.25")), "release 'row 7 is 3.25' is not one of an algorithm"),
+    (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.149"),
+    (ledger_with(lambda own: own.update(mu="3.25")), "is not the text of a ledger"),
+    (ledger_with(lambda own: own.update(neighbours="row 7")), "is not the text of a ledger"),
+    (twice("ledger"), "/: ledger: is not the text of a ledger"),
+    (twice("data_ledger"), "each of them once"),
+    (twice("hyperparameters"), "each of them once"),
+    (put("", accountant="zcdp"), "accountant: not as in the entry"),
+    (put("", forfeited=999), "counts: do not fit 7 iterations and 999"),
+    (put("", forfeited=0), "counts: do not fit 7 iterations and 0"),
+    (put("", model="3.25, " * 40), "attribute model"),
+    (put("", opendp_version="row 7 is 3.25"), "attribute opendp_version"),
+    (fill("constant_data/theta_0", 3.25), "theta_0: is not the start of the entry"),
+    (fill("posterior/theta", np.nan), "theta: must be finite"),
     (put("", ledger='{"mode": "release", "clipped": 7}'), 'ledger: \'{"mode"'),
     (entry_with(epsilon=0.25), "attribute data_ledger"),
     (entry_with(rows=0.25), "attribute data_ledger"),
     (entry_with(about={"clipped": 7}), "about: clipped: not allowed"),
-    (entry_with(about={"method": "dp-hmc", "n": 100}), "/: method: not as in the entry"),
+    (entry_with(about={"method": "dp-hmc", "n": 100}), "start, temperature, thin: missing"),
+    (put("", method="dp-hmc", n=99), "/: method, n: not as in the entry"),
     (put("sample_stats", accepted_total=[1]), "accepted_total: must have one number for each chain"),
     (put("sample_stats", accepted_total=[1.5, 2]), "attribute accepted_total"),
     (fill("posterior/chain", [0, 5]), "chain: labels"),
@@ -184,3 +259,24 @@ def test_other_versions_of_the_library_are_said(path: Path, monkeypatch: pytest.
     monkeypatch.setattr(release_files, "_library", lambda file: f"version of {Path(file).name}")
     (found,) = problems(path)
     assert "cannot be compared" in found and "version of release.nc wrote them" in found
+
+
+def test_a_ledger_is_not_verified_against_a_release_that_was_changed(path: Path) -> None:
+    with netCDF4.Dataset(path, "a") as file:
+        file["constant_data/theta_0"][:] = 3.25
+    with pytest.raises(DpmcError, match="is not the start of the entry"):
+        release_files.entry_of(path)
+
+
+def test_a_release_without_any_draw_left_is_allowed(tree: xarray.DataTree, tmp_path: Path) -> None:
+    tree.attrs["thin"] = 8
+    taken = entry(tmp_path / "people.ledger", thin=8)
+    tree.attrs["data_ledger"] = json.dumps(taken, sort_keys=True)
+    none = {name: tree[name].to_dataset().isel(draw=slice(0)) for name in ("posterior", "sample_stats")}
+    for name, group in none.items():
+        tree[name] = group
+    release_files.write(tmp_path / "none.nc", tree)
+    assert problems(tmp_path / "none.nc") == []
+    with netCDF4.Dataset(tmp_path / "none.nc", "a") as file:
+        file["posterior"].createDimension("people", None)
+    assert "unlimited dimensions: people" in "\n".join(problems(tmp_path / "none.nc"))

@@ -191,6 +191,40 @@ def test_a_model_whose_rows_depend_on_each_other_gets_them_one_by_one() -> None:
     assert ratios[1][3] == -FINE.ratio
 
 
+class Shifted:
+    """−ln(e^{θx} + e^{−θx}), shifted by the largest |θx| of all rows of a call instead of the row's own."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        x = np.clip(rows[:, 0], -8.0, 8.0) * theta[0]
+        most = np.abs(x).max()
+        return np.asarray(-np.log(np.exp(x - most) + np.exp(-x - most)) - most)
+
+
+class FarOnly:
+    """A model that looks at the smallest of the rows if θ is large."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        least = rows.min() if abs(theta[0]) > 30.0 else 0.0
+        return np.asarray(theta[0] * (rows[:, 0] - least))
+
+
+@pytest.mark.parametrize("model", [Shifted(), FarOnly()])
+def test_a_model_whose_numerics_use_all_rows_of_a_call_gets_them_one_by_one(model: Any) -> None:
+    assert block_size(model, 1) == 1
+    rows = np.random.default_rng(3).uniform(-2.0, 2.0, (600, 1))
+    changed = rows.copy()
+    changed[0] = 8.0
+    found = [
+        LatticeEvaluator(model, some, FINE).ratio_integers(np.array([150.0]), np.array([150.05]), 1e-9)
+        for some in (rows, changed)
+    ]
+    np.testing.assert_array_equal(found[0][1:], found[1][1:])
+
+
 def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> None:
     rows = np.random.default_rng(5).standard_normal((20, 3))
     rows[:, 0] = 1.0

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import dpmc
 from dpmc.common.errors import DpmcError
+from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.privacy import lattice, secure_noise
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.secure_noise import SecureNoise, whole_scale
 
 
@@ -43,6 +46,33 @@ def test_the_price_in_the_ratio_is_above_the_ratio(scale: float, t: float) -> No
     assert 0.2 < ratio / ((t**2 + 1.0) / (24.0 * scale**2)) <= 1.0
     for law in (rounded, discrete):
         assert law[~within].sum() <= 2.0 * np.exp(-0.5 * t**2)
+
+
+def excess(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    """Return the smallest δ of two laws at ε, in this order."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(2.0, 2), (5.0, 3), (5.0, 10)])
+def test_the_price_in_the_ratio_holds_for_numbers_of_secret_batches(scale: float, shift: int) -> None:
+    above = 0
+    _, *both = laws(scale, 20.0)
+    for share, order in ((0.1, 1), (0.5, -1), (1.0, 1)):
+        (p_r, q_r), (p_d, q_d) = (
+            (
+                share * np.pad(law, (shift, 0)) + (1.0 - share) * np.pad(law, (0, shift)),
+                np.pad(law, (0, shift)),
+            )[::order]
+            for law in both
+        )
+        for epsilon in (0.3, 1.0, 3.0, 6.0):
+            above += excess(p_d, q_d, epsilon) > excess(p_r, q_r, epsilon)
+            for t in (2.0, 4.0, 7.0):
+                a = ((t + shift / scale) ** 2 + 1.0) / (24.0 * scale**2)
+                tails = (1.0 + math.exp(epsilon)) * 2.0 * math.exp(-0.5 * t**2)
+                priced = math.exp(a) * excess(p_r, q_r, epsilon - 2.0 * a) + tails
+                assert excess(p_d, q_d, epsilon) <= priced
+    assert above > 0  # without a price it would be wrong
 
 
 def events(count: int, multiplier: float = 50.0) -> tuple[Any, ...]:
@@ -137,3 +167,16 @@ def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(DpmcError, match=r"dpmc\[release\]"):
         secure_noise.require()
+
+
+def test_a_tempered_unit_that_is_rounded_coarsely_has_no_answer() -> None:
+    theta, proposal = np.zeros((1, 2)), np.ones((1, 2))
+    rows = np.random.default_rng(1).standard_normal((40, 2))
+    evaluator = LatticeEvaluator(dpmc.LinearRegression("y", ["x"]), rows, Lattice(2**20, 2**20))
+    for temperature, finite in ((1.0, True), (1e-45, False)):
+        private = PrivateData(evaluator, temperature, SecureNoise(), np.zeros((1, 1, 0), np.uint64))
+        for answer in (
+            private.penalty_log_ratio(theta, proposal, 1e-270, 1.0),
+            private.gradient(theta, 1e-270, 1.0, 0),
+        ):
+            assert np.isfinite(answer).all() if finite else np.isnan(answer).all()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from dpmc.cli.main import main
 from dpmc.data import release_files
 from dpmc.data.release_rows import read_release_rows
 from dpmc.models.columns import Coding
+from dpmc.models.fingerprint import public_values
+from dpmc.models.own import given_model
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.sampling import release as releases
@@ -169,21 +172,58 @@ def test_a_run_that_stopped_after_its_entry_finds_it_again(
     assert len(DataLedger.open(ledger.path).entries) == 1
 
 
+def test_a_release_whose_draws_are_all_forfeited_is_one(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "release.nc"
+    interrupted(make, monkeypatch, 3, output=output, thin=12)
+    tree = make(output=output, thin=12)
+    assert (tree.attrs["iterations"], tree["posterior/theta"].shape) == (11, (1, 0, 2))
+    assert main(["check-release", str(output), "--quiet"]) == 0
+
+
+class Keeping:
+    """A model that keeps the rows of its last call."""
+
+    dimension = 1
+    rows: Any = None
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        self.rows = rows.copy()
+        return np.asarray(-abs(rows[:, 0] - theta[0]))
+
+
+def test_the_digest_of_a_model_is_the_same_elsewhere_and_has_no_rows_that_it_keeps() -> None:
+    model, (_, kept) = dpmc.LinearRegression("y", ["x"], sd=3.0), given_model(Keeping())
+    code = "import dpmc; from dpmc.models.fingerprint import public_values as p; "
+    code += "print(p(dpmc.LinearRegression('y', ['x'], sd=3.0), 2))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == public_values(model, 2)
+    before = public_values(kept.model, 1)
+    kept.model.log_likelihood(np.zeros(1), np.ones((5, 1)))
+    assert public_values(kept.model, 1) == before
+
+
 def test_an_unfinished_release_of_other_arguments_or_another_ledger_is_refused(
     make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "release.nc"
-    interrupted(make, monkeypatch, 2, output=output)
+    start = [0.5, 1.0]
+    interrupted(make, monkeypatch, 2, output=output, start=start)
     for changed in ({"iterations": 13}, {"epsilon": 5}, {"chains": 2}, {"start": [0.0, 0.0]}):
         with pytest.raises(dpmc.DpmcError, match="other arguments"):
-            make(output=output, **changed)
+            make(output=output, **{"start": start, **changed})
+    for changed in ({"sd": 9.0}, {"prior_sd": 0.1}):
+        with pytest.raises(dpmc.DpmcError, match=r"other arguments \(model_values\)"):
+            model = dpmc.LinearRegression("y", ["x"], true_theta=start, tempering=20, **changed)
+            make(output=output, model=model, start=start)
     other = DataLedger.create(tmp_path / "other.ledger", 100.0, 0.1)
     with pytest.raises(dpmc.DpmcError, match="belongs to another ledger"):
-        make(output=output, ledger=other.path)
+        make(output=output, ledger=other.path, start=start)
     whole = (tmp_path / "release.nc.partial").read_bytes()
     (tmp_path / "release.nc.partial").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(dpmc.DpmcError, match="cannot be read as an unfinished release"):
-        make(output=output)
+        make(output=output, start=start)
     assert len(DataLedger.open(ledger.path).entries) == 1 and other.entries == []
 
 

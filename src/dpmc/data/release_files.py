@@ -4,8 +4,10 @@ The groups are those of chain files, without `private_diagnostics`. What they ma
 function of releases, or public. The list is closed: what it does not name is a problem.
 """
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +19,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import count, real, shown
+from dpmc.data import release_books
 from dpmc.privacy.data_ledger import is_entry
 
 if TYPE_CHECKING:
@@ -33,9 +36,14 @@ class Allowed(NamedTuple):
     needed: frozenset[str]
 
 
-def _text(value: object) -> None:
-    if not isinstance(value, str):
-        raise TypeError("must be a text")
+def _name(value: object) -> None:
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or not value.isprintable():
+        raise ValueError(f"must be a name of at most {LONGEST_NAME} printable characters")
+
+
+def _version(value: object) -> None:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", value):
+        raise ValueError("must be a version")
 
 
 def _object(value: str) -> dict[str, Any]:
@@ -43,6 +51,12 @@ def _object(value: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise TypeError("must be a JSON object")
     return content
+
+
+def _sorted_object(value: str) -> None:
+    """Raise ValueError unless a text is the one that is written for its content, with each key once."""
+    if json.dumps(_object(value), sort_keys=True) != value:
+        raise ValueError("must be JSON with sorted keys, each of them once, as dpmc writes it")
 
 
 #: Parts of the ledger of a run: `Ledger.to_json`, and the prices of what is not exact.
@@ -55,9 +69,10 @@ def _ledger(value: str) -> None:
         raise ValueError(f"{', '.join(sorted(unknown))}: not allowed")
 
 
+LONGEST_NAME = 200  #: characters of a name of a model
 #: Facts of a run in its entry, those that attributes of the root repeat, and others.
 REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
-FACTS = {*REPEATED, "model", "columns", "iterations", "start", "run"}
+FACTS = {*REPEATED, "model", "model_values", "columns", "iterations", "start", "run"}
 
 
 def _entry(value: str) -> None:
@@ -66,6 +81,9 @@ def _entry(value: str) -> None:
         raise ValueError("is not an entry of a ledger of a data set, or was changed")
     if unknown := entry["about"].keys() - FACTS:
         raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
+    if missing := FACTS - entry["about"].keys():
+        raise ValueError(f"about: {', '.join(sorted(missing))}: missing")
+    _sorted_object(value)
 
 
 def _release(value: object) -> None:
@@ -89,17 +107,18 @@ def _from(least: int) -> Callable[[Any], object]:
 
 ROOT: dict[str, Callable[[Any], object]] = {
     "mode": _release,
-    **dict.fromkeys(("model", "method", "accountant", "dpmc_version", "opendp_version"), _text),
+    **dict.fromkeys(("model", "method", "accountant"), _name),
+    **dict.fromkeys(("dpmc_version", "opendp_version"), _version),
     "epsilon": canonical_epsilon,
     **dict.fromkeys(("delta", "temperature"), _positive),
     **dict.fromkeys(("n", "dimension", "chains", "thin"), _from(1)),
     **dict.fromkeys(("iterations", "forfeited"), _from(0)),
     "schema": _from(1),
-    "hyperparameters": _object,
+    "hyperparameters": _sorted_object,
     "ledger": _ledger,
     "data_ledger": _entry,
 }
-LIBRARY = {"inference_library": _text, "inference_library_version": _text}
+LIBRARY = {"inference_library": _name, "inference_library_version": _version}
 AXES = {"chain": (("chain",), "i"), "draw": (("draw",), "i"), "parameter": (("parameter",), "iUO")}
 
 #: All that a release may contain, by path of the group.
@@ -167,7 +186,9 @@ def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
             allowed.attributes[key](value)
         except (TypeError, ValueError, RecursionError, DpmcError) as error:
             problems.append(f"attribute {key}: {shown(value)}: {error}")
-    if unlimited := group.encoding.get("unlimited_dims"):
+    # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
+    empty = {"draw"} if group.to_dataset(inherit=False).sizes.get("draw") == 0 else set()
+    if unlimited := set(group.encoding.get("unlimited_dims", ())) - empty:
         problems.append(f"unlimited dimensions: {', '.join(sorted(unlimited))}")
     return problems
 
@@ -199,16 +220,21 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     for name, total in groups["sample_stats"].attrs.items():
         if name.endswith("_total") and np.size(total) != c:
             problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
-    entry, ledger = json.loads(attrs["data_ledger"]), json.loads(attrs["ledger"])
+    for path, name in (("posterior", "theta"), ("constant_data", "theta_0")):
+        if not np.isfinite(groups[path][name].values).all():  # NaN has bits that mean nothing
+            problems.append(f"/{path}: {name}: must be finite")
+    entry = json.loads(attrs["data_ledger"])
+    start = np.ascontiguousarray(groups["constant_data"]["theta_0"].values)
+    if hashlib.sha256(start.tobytes()).hexdigest() != entry["about"]["start"]:
+        problems.append("/constant_data: theta_0: is not the start of the entry in data_ledger")
     if (entry["epsilon"], entry["delta"]) != (float(attrs["epsilon"]), float(attrs["delta"])):
         problems.append("/: epsilon, delta: are not those of the entry in data_ledger")
     plain = {name: np.asarray(attrs[name]).tolist() for name in REPEATED}
     plain["hyperparameters"] = json.loads(attrs["hyperparameters"])
-    if different := [name for name in REPEATED if entry["about"].get(name, plain[name]) != plain[name]]:
+    if different := [name for name in REPEATED if entry["about"][name] != plain[name]]:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
-    if ledger.get("mode") != "release":
-        problems.append("/: ledger: its mode must be release")
-    return problems
+    own = {str(name): value for name, value in attrs.items()}
+    return problems + [f"/: ledger: {text}" for text in release_books.problems(own, entry)]
 
 
 def write(path: Path, tree: "xarray.DataTree") -> None:
@@ -281,12 +307,18 @@ def _library(path: str | Path) -> str:
 
 
 def entry_of(path: str | Path) -> dict[str, Any]:
-    """Return the entry of a ledger that a release carries; raise DpmcError for another file."""
-    attrs = read(path).attrs
+    """Return the entry of a ledger that a release carries.
+
+    Raises DpmcError for another file, and for one whose parts are not allowed or do not fit together.
+    """
+    tree = read(path)
+    attrs = tree.attrs
     if attrs.get("mode") != "release":
         raise DpmcError(f"{path}: {LAB if attrs.get('mode') == 'lab' else 'is not a release'}")
     try:
         _entry(attrs["data_ledger"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise DpmcError(f"{path}: data_ledger: {error}") from None
+    if problems := check(tree):
+        raise DpmcError(f"{path}: {problems[0]}")
     return _object(attrs["data_ledger"])

@@ -23,8 +23,10 @@ from dpmc.evaluators.secret_batches import draw_batch
 
 BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
-SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0: a product with a temperature stays a normal number
+SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
+SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
+OUTLIERS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
 MARGIN = (
     2.0**-30
 )  #: gradients are clipped to this part less than their bound, so that rounding cannot exceed it
@@ -296,35 +298,61 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
 def block_size(model: Model, columns: int) -> int:
     """Return how many rows a model is called with: `BLOCK`, or 1 if a row's values depend on its block.
 
-    Found on public rows at two public positions: another order of the rows, or another first row, must leave
-    the values of all others as they were. A model that normalises its rows by their mean, say, gets each row
-    alone. One that fails here does, too.
+    Found on public rows at two public positions and at larger multiples of them (`keeps_to_itself`). A model
+    that fails at the two positions is called with single rows, too. A dependence that shows elsewhere alone
+    is not found.
     """
     generator = np.random.default_rng(0)
     theta = 0.5 * generator.standard_normal((2, int(model.dimension)))
-    methods: list[Callable[..., Any]] = []
+    methods: list[tuple[Values, bool]] = []  # and whether it may fail
     # A model of one's own has all names, and says which methods its class has.
     offers = getattr(model, "offers", functools.partial(hasattr, model))
     for name in ("log_likelihood", "log_likelihood_gradient"):
         if offers(name):
-            methods += [functools.partial(getattr(model, name), at) for at in theta]
+            called = functools.partial(functools.partial, getattr(model, name))
+            methods += [(called(scale * at), scale > 1.0) for scale in SCALES for at in theta]
     if offers("statistics"):
-        methods.append(cast(AffineModel, model).statistics)
+        methods.append((cast(AffineModel, model).statistics, False))
     with calls.without_warnings():
         try:
             rows = np.abs(generator.standard_normal((BLOCK, columns)))
             if hasattr(model, "simulate"):
                 rows = np.array(model.simulate(generator, theta[0], BLOCK), dtype=float)
-            order, changed = generator.permutation(BLOCK), rows.copy()
-            changed[0] = 2.0 * rows[1]
-            for method in methods:
-                straight, turned = np.array(method(rows)), np.array(method(rows[order]))
-                neighbour = np.array(method(changed))
-                if not (
-                    np.array_equal(straight[order], turned, equal_nan=True)
-                    and np.array_equal(straight[1:], neighbour[1:], equal_nan=True)
-                ):
-                    return 1
+            order = generator.permutation(BLOCK)
+            alike = all(keeps_to_itself(method, rows, order, may_fail) for method, may_fail in methods)
         except Exception:  # of a user's code, on rows unlike any that it expects
             return 1
-    return BLOCK
+    return BLOCK if alike else 1
+
+
+def keeps_to_itself(method: Values, rows: np.ndarray, order: np.ndarray, may_fail: bool) -> bool:
+    """Return whether a method's value of a row (m, columns) has equal bits whatever the other rows are.
+
+    The others are in another order; or the first is 0 or an outlier; or all are copies of one row. A method
+    may fail at an outlier, where `in_block` calls it with copies.
+    """
+    straight, everywhere = value_or_none(method, rows), np.arange(len(rows))
+    if straight is None:
+        return may_fail
+    cases = [(rows[order], everywhere, order, False)]  # rows, places to compare, where they were before
+    for factor in OUTLIERS:
+        changed = rows.copy()
+        changed[0] = factor * rows[1]
+        cases.append((changed, everywhere[1:], everywhere[1:], True))
+    for j in everywhere[:: len(rows) // 4]:
+        cases.append((np.tile(rows[j], (len(rows), 1)), everywhere[j : j + 1], everywhere[j : j + 1], False))
+    for other, places, before, fails in cases:
+        found = value_or_none(method, other)
+        if found is None and fails:
+            continue
+        if found is None or not np.array_equal(straight[before], found[places], equal_nan=True):
+            return False
+    return True
+
+
+def value_or_none(method: Values, rows: np.ndarray) -> np.ndarray | None:
+    """Return a method's value of rows, None if it raises."""
+    try:
+        return np.array(method(rows))
+    except (Exception, SystemExit):
+        return None

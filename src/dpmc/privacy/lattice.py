@@ -5,8 +5,9 @@ units, 2m the sensitivity. Accountants bound R, normal noise of the same scale a
 rounded to the nearest integer: it is post-processing of the Gaussian mechanism. The price of the difference:
 
 - in total variation, at most 0.021/S² for each number: η for all, and δ grows by (1 + e^ε) η;
-- or in the ratio of the probabilities, e^±a with a = (t² + 1)/(24 S²) within t standard deviations: for N
-  numbers ε grows by 2Na, δ by the factor e^{Na} and by (1 + e^ε) N 2e^{−t²/2} for what lies beyond.
+- or in the ratio of the probabilities, e^±a with a = ((t + 1/ν)² + 1)/(24 S²) for noise within t + 1/ν
+  standard deviations: for N numbers ε grows by 2Na, δ by the factor e^{Na} and by (1 + e^ε) N 2e^{−t²/2} for
+  noise beyond, cut off on both data sets.
 
 Both hold for numbers chosen adaptively. Proofs: docs/explanation/accounting.md.
 """

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpmc.common.errors import DpmcError
+from dpmc.evaluators.lattice import SMALLEST_UNIT
 from dpmc.privacy.lattice import LARGEST_SCALE
 
 SLACK = 1.0 + 1e-12  #: more than the rounding errors of sd/unit
@@ -52,8 +53,9 @@ def discrete_gaussian(scale: float) -> Measurement:
 class SecureNoise:
     """A noise source for integer sums (`evaluators/lattice.py`); each call draws new noise.
 
-    Where the unit is 0 no rows were read, and a log ratio's answer is 0. Where it is not finite, or the scale
-    is beyond 2^52 units, the answer is NaN, a rejection. Both are functions of θ and θ' alone.
+    Where the unit is 0 no rows were read, and a log ratio's answer is 0. Where it is not finite or, tempered,
+    below `SMALLEST_UNIT`, or the scale is beyond 2^52 units, the answer is NaN, a rejection. All of these are
+    functions of θ and θ' alone.
     """
 
     def begin(self, i: int) -> None:
@@ -82,10 +84,13 @@ class SecureNoise:
 
 
 def whole_scale(sd: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return S (k,), a whole number greater than sd/unit; NaN if there is none up to `LARGEST_SCALE`."""
+    """Return S (k,), a whole number greater than sd/unit; NaN if there is none up to `LARGEST_SCALE`.
+
+    NaN, too, below `SMALLEST_UNIT`: a subnormal sd or unit may be rounded by more than `SLACK`.
+    """
     with np.errstate(all="ignore"):
         scale = np.ceil(sd / unit * SLACK) + 1.0
-        return np.where((unit > 0.0) & (scale < LARGEST_SCALE), scale, np.nan)
+        return np.where((unit >= SMALLEST_UNIT) & (scale < LARGEST_SCALE), scale, np.nan)
 
 
 def noisy_sum(total: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ from dpmc.common.version import __version__
 from dpmc.data import chain_files, release_files
 from dpmc.evaluators.calls import silent
 from dpmc.evaluators.lattice import LatticeEvaluator
+from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.lattice import Price, lattice_of, price_of
@@ -135,6 +136,7 @@ def facts(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
     start = np.ascontiguousarray(problem.starts[: cell.chains]).tobytes()
     about = {
         "model": problem.model_id,
+        "model_values": public_values(problem.model, problem.rows.shape[1]),
         "method": cell.method,
         "hyperparameters": dict(values),
         "n": problem.n,
@@ -253,8 +255,9 @@ class ReleaseLoop(Loop):
         lost = about["reserved"]
         if lost and self.done == 0 and self.releases.once:
             lost += 1
+        lost = min(lost, about["total"] - self.done)
         self.lost = about["lost"] + lost
-        run.total = max(self.done, about["total"] - lost)
+        run.total = about["total"] - lost
 
 
 def write_partial(partial: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
