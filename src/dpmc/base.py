@@ -140,7 +140,7 @@ class NoiseSource(Protocol):
         """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
 
     def shared(self, total: Array, unit: float, sd: float) -> Array:
-        """Return unit · total (k,) + N(0, sd²) (chains, k), the same for all chains of a run."""
+        """Return unit · total (k,) + N(0, sd²) (runs, k), which the chains of a run share."""
 
 
 class FastRule(NamedTuple):

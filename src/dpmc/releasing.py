@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from dpmc.api import (
     STARTS,
     Hyperparameters,
+    calibrated,
     checked,
     delta_for,
     given_start,
@@ -126,12 +127,14 @@ def release(
     if start is not None:
         problem.starts = given_start(start, chains, problem.dimension)
         problem.check("start", rows_are_zeros=True)
+    delta = delta_for(delta, problem.n)
+    with_noise = calibrated(algorithm, values, epsilon, delta, problem.n)
     cell = Cell(
         problem=problem,
         method=algorithm,
-        algorithm=made_algorithm(algorithm, values, problem.dimension),
+        algorithm=made_algorithm(algorithm, with_noise, problem.dimension),
         epsilon=canonical_epsilon(epsilon),
-        delta=delta_for(delta, problem.n),
+        delta=delta,
         accountant=accountant,
         chains=chains,
         iterations=None if iterations is None else checked("iterations", count, iterations),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpmc
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import (
     BLOCK,
     Lattice,
@@ -29,12 +30,17 @@ ODD = [np.nan, np.inf, -np.inf, 1e150, -1e150, 1e300, 5e-324, 0.0, -0.0]
 class Fussy:
     """A model of one's own that raises an error for a block with a negative entry."""
 
-    dimension = 2
+    dimension, summary_count = 2, 3
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if (rows < -1.0).any():
             raise ValueError("a row is negative")
         return -0.5 * ((rows[:, :2] - theta) ** 2).sum(axis=1)
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        if (rows < -1.0).any():
+            raise ValueError("a row is negative")
+        return rows[:, [0, 1, 0]]
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if (rows < -1.0).any():
@@ -51,6 +57,14 @@ MODELS: dict[str, tuple[Any, int]] = {
 }
 
 
+def accepted(name: str, rows: np.ndarray) -> np.ndarray:
+    """Return rows with outcomes that the model accepts: 0 or 1, counts, or any numbers."""
+    outcomes = {"softplus": lambda y: y > 0.5, "generic": lambda y: np.floor(np.abs(y))}
+    if name in outcomes:
+        rows[:, 0] = outcomes[name](rows[:, 0])
+    return rows
+
+
 def position(model: Any, seed: int) -> np.ndarray:
     return 0.3 * np.random.default_rng(seed).standard_normal(model.dimension)
 
@@ -65,12 +79,21 @@ def integers(name: str, rows: np.ndarray, lattice: Lattice = M) -> tuple[np.ndar
         return evaluator.ratio_integers(theta, proposal, unit), evaluator.gradient_integers(theta, 1.5)
 
 
+def summary_integers(name: str, rows: np.ndarray) -> np.ndarray:
+    """Return the integers of summaries (n, k) of rows, at a fixed centre."""
+    model = MODELS[name][0]
+    with np.errstate(all="ignore"):
+        centre = np.linspace(-0.2, 0.4, model.summary_count)
+        return LatticeEvaluator(model, rows, M).summary_integers(centre, 1.5)
+
+
 @st.composite
 def neighbours(draw: Any) -> tuple[str, np.ndarray, int, np.ndarray, np.ndarray]:
     """Draw a model, rows some of which are odd, the place of one, what replaces it, and an order."""
     name = draw(st.sampled_from(sorted(MODELS)))
     n = draw(st.sampled_from([1, 2, 7, 511, 513, 700]))
     rows = np.random.default_rng(draw(st.integers(0, 99))).standard_normal((n, MODELS[name][1]))
+    rows = accepted(name, rows)
     value = st.floats(-3.0, 3.0) | st.sampled_from(ODD)
     for _ in range(draw(st.integers(0, 3))):
         rows[draw(st.integers(0, n - 1)), draw(st.integers(0, rows.shape[1] - 1))] = draw(value)
@@ -85,9 +108,8 @@ def test_a_row_changes_no_other_integer_and_its_own_within_its_bound(case: Any) 
     name, rows, j, new, order = case
     replaced = rows.copy()
     replaced[j] = new
-    for before, after, turned, m in zip(
-        integers(name, rows), integers(name, replaced), integers(name, replaced[order]), M, strict=True
-    ):
+    found = [(*integers(name, its), summary_integers(name, its)) for its in (rows, replaced, replaced[order])]
+    for before, after, turned, m in zip(*found, (*M, M.gradient), strict=True):
         others = np.arange(len(rows)) != j
         np.testing.assert_array_equal(before[others], after[others])
         np.testing.assert_array_equal(after[order], turned)
@@ -101,24 +123,48 @@ def test_a_row_changes_no_other_integer_and_its_own_within_its_bound(case: Any) 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_row_has_the_same_integer_in_a_batch_and_alone(name: str) -> None:
     generator = np.random.default_rng(3)
-    rows = np.abs(generator.standard_normal((1300, MODELS[name][1])))
+    rows = accepted(name, np.abs(generator.standard_normal((1300, MODELS[name][1]))))
     evaluator = LatticeEvaluator(MODELS[name][0], rows, FINE)
     theta, proposal = position(MODELS[name][0], 1), position(MODELS[name][0], 2)
     unit = float(evaluator.unit_of_ratios(np.array([0.8]))[0])
     whole = evaluator.ratio_integers(theta, proposal, unit), evaluator.gradient_integers(theta, 1.5)
+    assert all(part.any() for part in whole)
     for chosen in (draw_batch(1300, 100), draw_batch(1300, 900), np.array([5]), np.array([600, 599])):
         ratio = evaluator.ratio_integers(theta, proposal, unit, chosen)
         np.testing.assert_array_equal(ratio, whole[0][chosen])
         np.testing.assert_array_equal(evaluator.gradient_integers(theta, 1.5, chosen), whole[1][chosen])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_of_summaries_are_those_of_the_lab_up_to_rounding(name: str) -> None:
+    """Of more rows than one part has; those that cannot be used count as the centre."""
+    model, columns = MODELS[name]
+    rows = accepted(name, np.abs(np.random.default_rng(5).standard_normal((17_000, columns))))
+    rows[[3, 16_900], 0] = np.nan
+    centre = np.linspace(-0.2, 0.4, model.summary_count)
+    evaluator = LatticeEvaluator(model, rows, FINE)
+    unit = evaluator.unit_of_gradients(1.5)
+    found = unit * evaluator.summary_sum(centre, 1.5)
+    usable = evaluator.summary_integers(centre, 1.5).any(axis=1)
+    assert not usable[3] and not usable[16_900] and usable.mean() > 0.9
+    with np.errstate(all="ignore"):
+        wanted = Evaluator(model, rows[usable]).summary_sum(centre, 1.5)
+    np.testing.assert_allclose(found, wanted, atol=2.0 * 17_000 * unit)
+
+
+def test_a_clip_bound_that_underflows_reads_no_rows() -> None:
+    evaluator = LatticeEvaluator(MODELS["affine"][0], np.ones((3, 3)), FINE)
+    assert not evaluator.summary_sum(np.zeros(8), 1e-300).any()
+
+
 def test_a_move_back_has_the_opposite_integers() -> None:
-    for model, columns in MODELS.values():
-        rows = np.abs(np.random.default_rng(4).standard_normal((600, columns)))
+    for name, (model, columns) in MODELS.items():
+        rows = accepted(name, np.abs(np.random.default_rng(4).standard_normal((600, columns))))
         evaluator = LatticeEvaluator(model, rows, FINE)
         there = evaluator.ratio_integers(position(model, 1), position(model, 2), 1e-9)
         back = evaluator.ratio_integers(position(model, 2), position(model, 1), 1e-9)
         np.testing.assert_array_equal(there, -back)
+        assert there.any(), name
 
 
 class Placed:
@@ -130,8 +176,20 @@ class Placed:
         return np.asarray(theta[0] * rows[:, 0] * (1.0 + 1e-9 * (np.arange(len(rows)) % 2)))
 
 
+class PlacedSummaries:
+    """A model whose summaries alone depend on a row's place."""
+
+    dimension = summary_count = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(theta[0] * rows[:, 0])
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(rows * (1.0 + 1e-9 * (np.arange(len(rows)) % 2))[:, None])
+
+
 def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
-    assert block_size(Placed(), 1) == 1
+    assert block_size(Placed(), 1) == block_size(PlacedSummaries(), 1) == 1
     assert [block_size(model, columns) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
     rows = np.random.default_rng(8).standard_normal((50, 1))
     order = np.random.default_rng(9).permutation(50)

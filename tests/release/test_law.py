@@ -11,9 +11,11 @@ import dpmc
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.data import datasets
+from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.models.own import given_model
 from dpmc.privacy import secure_noise
+from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.lattice import Price, lattice_of
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
@@ -107,6 +109,59 @@ def test_noise_of_1_4_times_the_scale_is_found(name: str, monkeypatch: pytest.Mo
     whole_scale = secure_noise.whole_scale
     monkeypatch.setattr(secure_noise, "whole_scale", lambda sd, unit: np.ceil(1.4 * whole_scale(sd, unit)))
     assert difference(released(name), lab(name)) < DIFFERENT
+
+
+OF_SUMS = {"clip": 1.5, "noise_multiplier": 1.2, "centre": [0.1]}
+
+
+def noise_p(draws: int = 3000) -> float:
+    """Return the smallest p-value that released sums are normal around the sum of the lab."""
+    model = dpmc.LinearRegression("y", ["x"])
+    lattice = lattice_of([GaussianRelease("sum", 1.2)], ROWS)
+    words, centre = np.zeros((1, draws, 0), np.uint64), np.full(model.summary_count, 0.1)
+    exact = Evaluator(model, rows()).summary_sum(centre, 1.5) + ROWS * centre
+    evaluator, source = LatticeEvaluator(model, rows(), lattice), secure_noise.SecureNoise()
+    found = np.array(
+        [
+            PrivateData(evaluator, 1.0, source, words[:, :1]).noisy_sum(centre, 1.5, 1.2)[0]
+            for _ in range(draws)
+        ]
+    )
+    scores = (found - exact) / (2.0 * 1.5 * 1.2)
+    pairs = [scores[:, i] * scores[:, i - 1] for i in range(scores.shape[1])]
+    values = [stats.kstest(score, "norm").pvalue for score in scores.T]
+    values += [2.0 * stats.norm.sf(abs(pair.sum()) / np.sqrt(draws)) for pair in pairs]
+    return float(min(values))
+
+
+def test_a_released_sum_has_the_law_of_the_lab() -> None:
+    assert noise_p() > DIFFERENT
+
+
+def test_wrong_noise_of_a_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1.2 times the scale, and of one number for all components."""
+    whole_scale, noisy_sum = secure_noise.whole_scale, secure_noise.noisy_sum
+    with monkeypatch.context() as patch:
+        patch.setattr(secure_noise, "whole_scale", lambda sd, unit: np.ceil(1.2 * whole_scale(sd, unit)))
+        assert noise_p() < DIFFERENT
+    monkeypatch.setattr(
+        secure_noise, "noisy_sum", lambda total, scale: total + noisy_sum(0 * total[:1], scale[:1])[0]
+    )
+    assert noise_p() < DIFFERENT
+
+
+def test_chains_of_a_release_share_a_sum_and_have_the_law_of_the_lab(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given the sum, which has no noise here; what they suppose about its noise matters."""
+    monkeypatch.setitem(SETTINGS, "noisy-statistics", ("noisy-statistics", OF_SUMS))
+    monkeypatch.setattr(secure_noise, "noisy_sum", lambda total, scale: total + 0.0 * scale)
+    monkeypatch.setattr(LabNoise, "shared", lambda self, total, unit, sd: (unit * total)[None])
+    made = released("noisy-statistics")
+    assert difference(made, lab("noisy-statistics")) > DIFFERENT
+    more = {**OF_SUMS, "noise_multiplier": 2.4}
+    monkeypatch.setitem(SETTINGS, "noisy-statistics", ("noisy-statistics", more))
+    assert difference(made, lab("noisy-statistics")) < DIFFERENT
 
 
 @pytest.mark.parametrize("name", SETTINGS)

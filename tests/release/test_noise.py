@@ -83,7 +83,7 @@ def events(count: int, multiplier: float = 50.0) -> tuple[Any, ...]:
 
 
 def test_prices_add_up_over_releases_and_their_numbers() -> None:
-    price = lattice.price_of(events(10**6), 1000, 7, 2.0, 1e-6)
+    price = lattice.price_of(events(10**6), 1000, 7, 0, 2.0, 1e-6)
     scales = [2.0 * lattice.units(multiplier, 1000) * multiplier for multiplier in (50.0, 100.0)]
     eta = 0.021 * (10**6 / scales[0] ** 2 + 35 * 10**6 / scales[1] ** 2)
     assert price.delta == pytest.approx((1.0 + math.exp(2.0)) * eta) and price.epsilon == 0.0
@@ -91,8 +91,30 @@ def test_prices_add_up_over_releases_and_their_numbers() -> None:
     assert price.delta < 1e-9
 
 
+def test_a_sum_is_priced_by_the_number_of_its_summaries() -> None:
+    of_sum = GaussianRelease("sum", 3.0, sensitivity=4.0)
+    price = lattice.price_of([of_sum], 1000, 7, 44, 2.0, 1e-6)
+    assert price.numbers == 44
+    assert price.delta == pytest.approx((1.0 + math.exp(2.0)) * 0.021 * 44 / 2.0**60)
+    assert lattice.lattice_of([of_sum], 1000) == (1, lattice.units(3.0, 1000))
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1.0, 10.0), st.sampled_from([10, 10**7]), st.floats(0.1, 200.0))
+def test_more_noise_has_no_larger_price(multiplier: float, more: float, n: int, epsilon: float) -> None:
+    """So noise calibrated to what a price leaves is covered by that price."""
+    prices = []
+    for noise in (multiplier, multiplier * more):
+        try:
+            prices.append(lattice.price_of([GaussianRelease("sum", noise)], n, 3, 9, epsilon, 1e-6))
+        except DpmcError:
+            return
+        assert 2.0 * lattice.units(noise, n) * noise >= prices[-1].least_scale * (1.0 - 1e-12)
+    if prices[0].bound == prices[1].bound:
+        assert prices[1].epsilon <= prices[0].epsilon and prices[1].delta <= prices[0].delta
+
+
 def test_a_large_epsilon_is_priced_by_the_ratio() -> None:
-    by_ratio = lattice.price_of(events(10**6), 1000, 7, 60.0, 1e-6)
+    by_ratio = lattice.price_of(events(10**6), 1000, 7, 0, 60.0, 1e-6)
     assert by_ratio.bound == "probability ratio"
     assert by_ratio.epsilon < 1e-6 and by_ratio.delta == pytest.approx(1e-9, rel=0.01)
     assert lattice.variation_price([(36 * 10**6, 2.0**30)], 60.0) > 1e-6
@@ -100,7 +122,7 @@ def test_a_large_epsilon_is_priced_by_the_ratio() -> None:
 
 def test_a_price_beyond_half_of_the_budget_is_refused() -> None:
     with pytest.raises(DpmcError, match="more than half of the budget"):
-        lattice.price_of([GaussianRelease("log-ratio", 1e-9, 1)], 10, 1, 1.0, 1e-6)
+        lattice.price_of([GaussianRelease("log-ratio", 1e-9, 1)], 10, 1, 0, 1.0, 1e-6)
 
 
 def test_only_gaussian_noise_of_a_fixed_scale_has_a_lattice() -> None:

@@ -12,6 +12,7 @@ import pandas
 import pytest
 
 import dpmc
+from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
 from dpmc.data import release_files
 from dpmc.data.release_rows import read_release_rows
@@ -20,6 +21,7 @@ from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.ledger import BudgetExceeded
+from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.sampling import release as releases
 
 STEP = [0.1, 0.1]
@@ -34,9 +36,9 @@ RELEASED: dict[str, dict[str, Any]] = {
     "minibatch-penalty-guided": BATCH,
     "dp-sgld": {"batch_size": 6, "clip": 1.0, "step_size": 0.1},
     "dp-sgnht": {"batch_size": 6, "clip": 1.0, "step_size": 0.1, "diffusion": 4.0},
+    "noisy-statistics": {"clip": 2.0},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "noisy-statistics": ({"clip": 2.0, "noise_multiplier": 9.0}, "not counted in the price"),
     "rwmh": ({"proposal_sd": STEP}, "no noise"),
     "hmc": ({"steps": 2, "step_size": STEP, "mass": [1.0, 1.0]}, "no noise"),
     "tuna-mh": ({"batch_mean": 5.0, "proposal_sd": STEP}, "no noise"),
@@ -147,14 +149,90 @@ def test_a_stopped_release_goes_on_without_its_block(
     assert [event["count"] for event in own["forfeited"]] == [1]
 
 
-def test_a_release_that_stops_in_its_first_block_pays_for_its_first_gradient_again(
+REUSING = {"algorithm": "dp-mala", "hyperparameters": {**HMC, "reuse_gradients": True}}
+ONE_SUM = {"algorithm": "noisy-statistics", "hyperparameters": RELEASED["noisy-statistics"]}
+
+
+def stopped_before(make: Any, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> None:
+    """Make a release that stops when what it releases before the first iteration is computed, and lost."""
+    prepare = releases.ReleaseLoop._prepare
+
+    def stopped(self: Any, *given: Any) -> None:
+        prepare(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases.ReleaseLoop, "_prepare", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            make(**arguments)
+
+
+def test_a_release_that_stops_before_its_first_block_pays_for_its_first_gradient_again(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reusing = {"algorithm": "dp-mala", "hyperparameters": {**HMC, "reuse_gradients": True}}
+    output = tmp_path / "release.nc"
     for _ in range(2):
-        interrupted(make, monkeypatch, 0, output=tmp_path / "release.nc", **reusing)
-    tree = make(output=tmp_path / "release.nc", **reusing)
-    assert (tree.attrs["iterations"], tree.attrs["forfeited"]) == (8, 4)
+        stopped_before(make, monkeypatch, output=output, **REUSING)
+    interrupted(make, monkeypatch, 0, output=output, **REUSING)
+    tree = make(output=output, **REUSING)
+    assert (tree.attrs["iterations"], tree.attrs["forfeited"]) == (9, 3)
+    ledger = json.loads(tree.attrs["ledger"])
+    forfeited = {event["name"]: event["count"] for event in ledger["forfeited"]}
+    assert forfeited == {"gradient": 2 + 1, "log-ratio": 1}
+    assert release_files.check(tree) == []
+
+
+def test_a_released_sum_survives_a_stop_and_iterations_are_made_again(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, sums = tmp_path / "release.nc", []
+    for blocks in (0, 0, 5):
+        interrupted(make, monkeypatch, blocks, output=output, chains=2, **ONE_SUM)
+        with releases.np.load(f"{output}.partial") as saved:
+            sums.append(saved["carried"][:, :4])
+    tree = make(output=output, chains=2, **ONE_SUM)
+    assert np.unique(np.concatenate(sums), axis=0).shape == (1, 4)
+    assert (tree.attrs["iterations"], tree.attrs["forfeited"]) == (12, 0)
+    own = json.loads(tree.attrs["ledger"])
+    assert own["performed"] == own["reserved"] and own["performed"][0]["count"] == 1
+    assert release_files.check(tree) == [] and len(DataLedger.open(ledger.path).entries) == 1
+
+
+def test_a_sum_that_is_lost_is_not_released_again(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, shared = tmp_path / "release.nc", []
+    of_source = SecureNoise.shared
+    monkeypatch.setattr(SecureNoise, "shared", lambda *given: shared.append(1) or of_source(*given))
+    stopped_before(make, monkeypatch, output=output, **ONE_SUM)
+    for _ in range(2):
+        with pytest.raises(dpmc.DpmcError, match=r"release.nc.partial: .* is paid for and lost"):
+            make(output=output, **ONE_SUM)
+    assert shared == [1] and len(DataLedger.open(ledger.path).entries) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 60.0])
+def test_the_noise_of_a_sum_follows_from_what_its_price_leaves(make: Any, epsilon: float) -> None:
+    tree = make(epsilon=epsilon, **ONE_SUM)
+    own = json.loads(tree.attrs["ledger"])
+    (price,), (event,) = own["prices"], own["performed"]
+    assert price["numbers"] == 4  # z(y − c) and the products of z = (1, x), but for 1
+    left, of_all = own["budget"], exact_multiplier(epsilon, 1e-3)
+    assert left["epsilon"] + price["epsilon"] <= epsilon and left["delta"] + price["delta"] <= 1e-3
+    assert of_all <= event["noise_multiplier"] == exact_multiplier(left["epsilon"], left["delta"])
+    assert event["noise_multiplier"] == pytest.approx(of_all, rel=1e-3)
+    assert json.loads(tree.attrs["hyperparameters"]) == {"clip": 2.0}
+
+
+def test_noise_that_is_given_is_kept_and_must_fit_the_budget(make: Any, ledger: DataLedger) -> None:
+    values = {"clip": 2.0, "noise_multiplier": 3.0}
+    tree = make(algorithm="noisy-statistics", hyperparameters=values)
+    assert json.loads(tree.attrs["ledger"])["performed"][0]["noise_multiplier"] == 3.0
+    with pytest.raises(BudgetExceeded):
+        make(algorithm="noisy-statistics", hyperparameters={**values, "noise_multiplier": 0.1})
+    with pytest.raises(dpmc.DpmcError, match="iterations: needed"):
+        make(iterations=None, **ONE_SUM)
+    assert len(DataLedger.open(ledger.path).entries) == 1
 
 
 def test_a_run_that_stopped_after_its_entry_finds_it_again(
@@ -276,12 +354,20 @@ models:
   people: {model: "mymodel:model", data: people.csv, epsilons: [4]}
 methods:
   dp-penalty: {}
+  noisy-statistics: {}
 """
 
 
-@pytest.mark.parametrize("model", ["linear", "talking"])
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [("linear", "dp-penalty"), ("talking", "dp-penalty"), ("linear", "noisy-statistics")],
+)
 def test_neither_file_nor_messages_depend_on_the_rows(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    model: str,
+    method: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     models = {"linear": dpmc.LinearRegression("y", ["x"]), "talking": Talking()}
     seen = {}
@@ -292,10 +378,11 @@ def test_neither_file_nor_messages_depend_on_the_rows(
         tree = dpmc.release(
             models[model],
             "people.csv",
+            method,
             epsilon=4,
             delta=1e-3,
             ledger="people.ledger",
-            hyperparameters=RELEASED["dp-penalty"],
+            hyperparameters=RELEASED[method],
             iterations=8,
             output="release.nc",
         )
@@ -315,16 +402,17 @@ def test_neither_file_nor_messages_depend_on_the_rows(
     assert "8/8 iterations" in said.err and (model == "talking" or said.out == "")  # a trial on public rows
 
 
+@pytest.mark.parametrize("method", ["dp-penalty", "noisy-statistics"])
 def test_the_command_makes_the_same_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = differing(tmp_path)["text"]
     monkeypatch.chdir(path.parent)
     Path("mymodel.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', ['x'])\n")
     Path("study.yaml").write_text(STUDY)
-    Path("h.yaml").write_text("tau: 2.0\nclip: 1.0\nproposal_sd: [0.1, 0.1]\n")
+    Path("h.yaml").write_text(json.dumps(RELEASED[method]))
     assert main("ledger init people.ledger --epsilon 10 --delta 0.01".split()) == 0
-    command = "release --study study.yaml --model people --method dp-penalty --epsilon 4"
+    command = f"release --study study.yaml --model people --method {method} --epsilon 4"
     command += " --ledger people.ledger --hyperparameters h.yaml --iterations 8 --n 49 --output release.nc"
     capfd.readouterr()
     assert main(command.split()) == 0, capfd.readouterr()

@@ -42,5 +42,6 @@ def release(options: argparse.Namespace) -> None:
     cell = make_cell(study, problem, options.method, canonical_epsilon(options.epsilon), given)
     lengths = {"iterations": options.iterations, "thin": options.thin}
     cell = dataclasses.replace(cell, **{name: k for name, k in lengths.items() if k is not None})
+    values = {**given.values, **study.method(options.method).options}
     report = None if options.quiet else reporter(f"{options.model} {options.method}")
-    releases.release(cell, rows, given.values, ledger, options.output, report)
+    releases.release(cell, rows, values, ledger, options.output, report)

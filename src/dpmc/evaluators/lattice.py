@@ -6,8 +6,9 @@ called with blocks of one shape at one address, because the rounding of `rows @ 
 
 What cannot be computed has a public rule. A row counts as 0 in every sum if an entry is missing, not finite
 or beyond 1e150, if the model's `check_rows` refuses it, or if its statistics are not finite. A log ratio that
-is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0. If a block fails, each
-of its rows is computed in a block of copies of itself, which has the same rounding.
+is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0, and so do such
+summaries, less their centre. If a block fails, each of its rows is computed in a block of copies of itself,
+which has the same rounding.
 """
 
 import functools
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel
+from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.evaluators import calls
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.secret_batches import draw_batch
@@ -35,7 +36,7 @@ Values = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
 
 
 class Lattice(NamedTuple):
-    """The number m of units in a clip bound, at most 2^31 − 1, of log ratios and of gradients."""
+    """The number m of units in a clip bound, at most 2^31 − 1: of log ratios; of gradients and summaries."""
 
     ratio: int
     gradient: int
@@ -85,6 +86,14 @@ class LatticeEvaluator(Evaluator):
         for c in range(len(theta)):
             sums[c] = self.gradient_integers(theta[c], bound).sum(axis=0)
         return sums, np.zeros(len(theta), np.int64)
+
+    def summary_sum(self, centre: np.ndarray, bound: float) -> np.ndarray:
+        """Return Σ_j k_j (k,) of all rows, in parts, which bound the memory."""
+        total = np.zeros(len(centre), np.int64)
+        for i in range(0, self.n, calls.MOST_ROWS):
+            part = np.arange(i, min(i + calls.MOST_ROWS, self.n))
+            total += self.summary_integers(centre, bound, part).sum(axis=0)
+        return total
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
@@ -138,17 +147,20 @@ class LatticeEvaluator(Evaluator):
         self, theta: np.ndarray, bound: float, chosen: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the integers (n, d) of all rows at θ (d,), or (b, d) of rows `chosen`; Σ_i k_i² ≤ m²."""
-        unit = self.unit_of_gradients(bound)
-        if not unit > SMALLEST_UNIT:  # the noise source answers with NaN
+        if not self.unit_of_gradients(bound) > SMALLEST_UNIT:  # the noise source answers with NaN
             return np.zeros((self.n if chosen is None else len(chosen), len(theta)), np.int64)
         gradient, usable = self._row_gradients(theta, chosen)
-        square = column_sum(gradient.T, gradient.T)
-        usable = usable & np.isfinite(square)
-        norm, most = np.sqrt(square), (1.0 - MARGIN) * bound
-        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        scaled = gradient * (factor / unit)[:, None]
-        k = np.trunc(np.where(usable[:, None], scaled, 0.0))
-        return within_norm(k, self._lattice.gradient)
+        return clipped_integers(gradient, usable, bound, self._lattice.gradient)
+
+    def summary_integers(
+        self, centre: np.ndarray, bound: float, chosen: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the integers (n, k) of all rows' summaries less `centre` (k,), as of gradients."""
+        if not self.unit_of_gradients(bound) > SMALLEST_UNIT:
+            return np.zeros((self.n if chosen is None else len(chosen), len(centre)), np.int64)
+        method = functools.partial(calls.summaries, cast(SummaryModel, self._model))
+        summary, usable = self._by_blocks(method, chosen, (len(centre),))
+        return clipped_integers(summary - centre, usable, bound, self._lattice.gradient)
 
     def _row_ratios(
         self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None
@@ -259,6 +271,19 @@ def sum_of_squares(k: np.ndarray) -> int:
     return (int((squares >> 31).sum()) << 31) + int((squares & (2**31 - 1)).sum())
 
 
+def clipped_integers(vectors: np.ndarray, usable: np.ndarray, bound: float, m: int) -> np.ndarray:
+    """Return integers (n, d) of rows' vectors, clipped to norm `bound`, in units of bound/m; Σ_i k_i² ≤ m².
+
+    A row that is not usable (n,), and one whose norm is not finite, has zeros.
+    """
+    square = column_sum(vectors.T, vectors.T)
+    usable = usable & np.isfinite(square)
+    norm, most = np.sqrt(square), (1.0 - MARGIN) * bound
+    factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
+    scaled = vectors * (factor / (bound / m))[:, None]
+    return within_norm(np.trunc(np.where(usable[:, None], scaled, 0.0)), m)
+
+
 def within_norm(k: np.ndarray, m: int) -> np.ndarray:
     """Return k (n, d), whole numbers, as integers, shrunk towards 0 where Σ_i k_i² > m².
 
@@ -309,10 +334,15 @@ def block_size(model: Model, columns: int) -> int:
     offers = getattr(model, "offers", functools.partial(hasattr, model))
     for name in ("log_likelihood", "log_likelihood_gradient"):
         if offers(name):
+<<<<<<< HEAD
             called = functools.partial(functools.partial, getattr(model, name))
             methods += [(called(scale * at), scale > 1.0) for scale in SCALES for at in theta]
     if offers("statistics"):
         methods.append((cast(AffineModel, model).statistics, False))
+=======
+            methods += [functools.partial(getattr(model, name), at) for at in theta]
+    methods += [getattr(model, name) for name in ("statistics", "summaries") if offers(name)]
+>>>>>>> noisy-release
     with calls.without_warnings():
         try:
             rows = np.abs(generator.standard_normal((BLOCK, columns)))

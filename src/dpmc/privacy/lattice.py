@@ -42,6 +42,7 @@ UP = 1.0 + 1e-9  #: more than rounding errors of a price
 Noisy = GaussianRelease | SubsampledGaussianRelease
 
 SUM = "sum"  #: name of the release of noisy statistics, which has as many numbers as a row has summaries
+VECTORS = ("gradient", "batch gradient", SUM)  #: names of releases of several numbers
 
 #: Why a kind of release has no discrete noise.
 REFUSED: dict[type[Release], str] = {
@@ -71,20 +72,22 @@ def units(multiplier: float, n: int) -> int:
     return max(1, min(MOST_UNITS, math.ceil(max(LEAST_SCALE, PER_ROW * n) / (2.0 * multiplier))))
 
 
-def is_gradient(event: Release) -> bool:
-    """Return whether a release is one of d numbers; all others are one number."""
-    return event.name in ("gradient", "batch gradient")
+def numbers_in(event: Release, dimension: int, summaries: int) -> int:
+    """Return how many numbers a release has: d of a gradient, `summaries` of a sum of them, else one."""
+    return {SUM: summaries}.get(event.name, dimension) if event.name in VECTORS else 1
 
 
 def lattice_of(events: Iterable[Release], n: int) -> Lattice:
     """Return the lattice for these releases on n rows; raise DpmcError if they have no Gaussian noise.
 
-    Equal kinds have equal multipliers. A kind that is not released gets the coarsest lattice.
+    Numbers and vectors have one lattice each, the finest that a release of the kind needs. A kind that is not
+    released gets the coarsest.
     """
     m = {True: 1, False: 1}
     for event in noisy(events):
-        m[is_gradient(event)] = units(event.noise_multiplier, n)
-        if 2.0 * m[is_gradient(event)] * event.noise_multiplier > LARGEST_SCALE:
+        is_vector = event.name in VECTORS
+        m[is_vector] = max(m[is_vector], units(event.noise_multiplier, n))
+        if 2.0 * m[is_vector] * event.noise_multiplier > LARGEST_SCALE:
             raise DpmcError(
                 f"release {event.name!r}: a noise multiplier of {event.noise_multiplier:g} is too large"
             )
@@ -95,11 +98,6 @@ def noisy(events: Iterable[Release]) -> list[Noisy]:
     """Return events with Gaussian noise of a fixed multiplier; raise DpmcError for any other."""
     found: list[Noisy] = []
     for event in events:
-        if event.name == SUM:
-            raise DpmcError(
-                f"release {event.name!r}: its numbers are not counted in the price of discrete noise, so it "
-                "cannot be released"
-            )
         if not isinstance(event, GaussianRelease | SubsampledGaussianRelease):
             reason = REFUSED.get(type(event), "has no Gaussian noise of a fixed scale")
             raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")
@@ -107,15 +105,18 @@ def noisy(events: Iterable[Release]) -> list[Noisy]:
     return found
 
 
-def price_of(events: Iterable[Release], n: int, dimension: int, epsilon: float, delta: float) -> Price:
+def price_of(
+    events: Iterable[Release], n: int, dimension: int, summaries: int, epsilon: float, delta: float
+) -> Price:
     """Return the price of these releases, all of a run, at its budget (ε, δ).
 
-    Raises DpmcError if more than half of ε or δ would be spent on it.
+    `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
+    scales are those that `units` guarantees. Raises DpmcError if more than half of ε or δ would be spent.
     """
     parts = []  # numbers and the scale of their noise
     for event in noisy(events):
-        scale = 2.0 * units(event.noise_multiplier, n) * event.noise_multiplier
-        parts.append((event.count * (dimension if is_gradient(event) else 1), scale))
+        scale = min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * event.noise_multiplier)
+        parts.append((event.count * numbers_in(event, dimension, summaries), scale))
     numbers, least = sum(count for count, _ in parts), min((scale for _, scale in parts), default=math.inf)
     price = Price(0.0, variation_price(parts, epsilon), numbers, least, "total variation")
     if price.delta > SMALL * delta:

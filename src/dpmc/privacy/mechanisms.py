@@ -60,7 +60,8 @@ class PrivateData:
         """
         total = self._evaluator.summary_sum(centre, clip)
         unit = self._evaluator.unit_of_gradients(clip)
-        return self._noise.shared(total, unit, multiplier * 2.0 * clip) + self.n * centre
+        noisy = self._noise.shared(total, unit, multiplier * 2.0 * clip) + self.n * centre
+        return noisy.repeat(len(self._words) // len(noisy), axis=0)  # runs have equally many chains
 
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float

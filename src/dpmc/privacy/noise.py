@@ -20,8 +20,7 @@ class LabNoise:
     `sds` (m, chains) records the sd of each log ratio's noise, 0 or NaN if none was drawn: a private
     diagnostic, since the sd of `centred` noise is a function of the rows (DP Barker).
 
-    `run_generators` has a generator for each run, of the noise that its chains share; runs have equally many
-    chains.
+    `run_generators` has a generator for each run, of the noise that its chains share.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class LabNoise:
         return noisy
 
     def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
-        """Return unit · total (k,) + N(0, sd²) (chains, k), the same for all chains of a run."""
+        """Return unit · total (k,) + N(0, sd²) (runs, k), which the chains of a run share."""
         normals = np.array([generator.standard_normal(len(total)) for generator in self._run_generators])
         noisy: np.ndarray = unit * total + sd * normals
-        return noisy.repeat(self._ratio_normals.shape[1] // len(normals), axis=0)
+        return noisy

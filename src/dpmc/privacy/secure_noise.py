@@ -73,8 +73,8 @@ class SecureNoise:
         return np.where(unit == 0.0, 0.0, noisy)
 
     def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
-        """Raise DpmcError: no release has a sum yet (`lattice.noisy` refuses it before ε is taken)."""
-        raise DpmcError("release 'sum': is not on the lattice")
+        """Return unit · (total + Z) (1, k), Z independent discrete Gaussian of one scale S, for one run."""
+        return self.vectors(total[None], unit, sd, 0)
 
     def vectors(self, total: np.ndarray, unit: float, sd: float, stage: int) -> np.ndarray:
         """Return unit · (total + Z) (chains, d), Z independent discrete Gaussian of one scale S."""

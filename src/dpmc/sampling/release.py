@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpmc.base import State
+from dpmc.base import State, SummaryModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -36,8 +36,8 @@ from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.lattice import Price, lattice_of, price_of
-from dpmc.privacy.ledger import ReleaseLedger
+from dpmc.privacy.lattice import SUM, Price, lattice_of, price_of
+from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import Loop
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 BLOCKS = 200  #: of a run, at most: after a kill a two-hundredth of its iterations is lost
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
-FORMAT = "dpmc unfinished release, format 1"
+FORMAT = "dpmc unfinished release, format 2"
 
 Report = Callable[[int, int], None]  # iterations done, and in all
 
@@ -72,7 +72,7 @@ def release(
     kept, a model that must not be used, an output that exists, and a file of another run.
     """
     secure_noise.require()
-    asked, (cell, price) = cell, priced(cell)
+    asked, (cell, price) = cell, priced(cell, values)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values)
     wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
@@ -106,11 +106,16 @@ def release(
     return tree
 
 
-def priced(cell: Cell) -> tuple[Cell, Price]:
+def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
     """Return a cell with the budget that prices leave, and the price of its run.
+
+    Noise that follows from the budget, because the hyperparameters `values` do not have it, follows from that
+    which is left. It is more than that of the whole budget, whose price is no smaller.
 
     Raises DpmcError for a cell without a total budget, and for releases without Gaussian noise.
     """
+    if cell.rows_per_person > 1:
+        raise DpmcError("rows_per_person: a release protects single rows; give 1")
     if cell.epsilon == "inf" or cell.epsilon_kind != "total":
         which = "inf" if cell.epsilon == "inf" else "per iteration"
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
@@ -118,16 +123,35 @@ def priced(cell: Cell) -> tuple[Cell, Price]:
     lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
     cell.require_enough()
     most = cell.releases().total(cell.allowed_iterations())
-    price = price_of(most, problem.n, problem.dimension, epsilon, cell.delta)
+    cell.algorithm.check(problem.model)
+    price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, cell.delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
     cell = dataclasses.replace(
         cell,
         epsilon=canonical_epsilon(left),
         delta=math.nextafter(cell.delta - price.delta, 0.0),
     )
+    cell = recalibrated(cell, values)
     cell.require_enough()
     cell.kept_every(cell.allowed_iterations())
     return cell, price
+
+
+def summaries_of(cell: Cell) -> int:
+    """Return how many summaries of a row are released; 0 if none are."""
+    if not any(event.name == SUM for event in cell.releases().once):
+        return 0
+    return cast(SummaryModel, cell.problem.model).summary_count
+
+
+def recalibrated(cell: Cell, values: Mapping[str, Any]) -> Cell:
+    """Return a cell with the noise that its budget allows, unless the hyperparameters `values` have noise."""
+    algorithm: Any = cell.algorithm
+    if not algorithm.calibrates_run:
+        return cell
+    made = algorithm.calibrate(dict(values), float(cell.epsilon), cell.delta, cell.problem.n)
+    noise = {key: value for key, value in made.items() if key not in values}
+    return dataclasses.replace(cell, algorithm=dataclasses.replace(algorithm, **noise))
 
 
 def facts(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,6 +229,8 @@ class ReleaseLoop(Loop):
         """Make all iterations that are left, in blocks of a fixed size; each is on the disk beforehand."""
         size = max(1, self.planned // BLOCKS)
         self.save_partial()
+        if self.done < self.run.total and not self.prepared:
+            self.prepare_alone()
         while self.done < self.run.total:
             m = min(size, self.run.total - self.done)
             self.run.ledger.reserve(self.releases.total(m, first=self.done == 0))
@@ -214,6 +240,28 @@ class ReleaseLoop(Loop):
                 self.advance(m)
             if report is not None:
                 report(self.done, self.run.total)
+        self.save_partial()
+
+    def prepare_alone(self) -> None:
+        """Make the releases before the first iteration in a block of their own, if there are any.
+
+        Raises DpmcError if they were made before, were lost in a kill, and cannot be paid for again.
+        """
+        once, self.releases = self.releases.once, self.releases._replace(once=())
+        if not once:
+            return
+        try:
+            self.run.ledger.reserve(once)
+        except BudgetExceeded:
+            raise DpmcError(
+                f"{self.partial}: the process stopped while it made the release before the first iteration, "
+                "which is paid for and lost; nothing is left for another one. Remove the file; a new release "
+                "takes its epsilon from the ledger of the data set again"
+            ) from None
+        self.save_partial()
+        with silent():
+            self._prepare(self.private_data(1), ())
+        self.run.ledger.perform(once)
         self.save_partial()
 
     def save_partial(self) -> None:
@@ -234,6 +282,7 @@ class ReleaseLoop(Loop):
             "ledger": run.ledger.to_json(with_spent=False),
             "done": self.done,
             "reserved": self.reserved,
+            "prepared": self.prepared,
             "lost": self.lost,
             "total": run.total,
         }
@@ -242,18 +291,21 @@ class ReleaseLoop(Loop):
     def resume_from(self, unfinished: Mapping[str, Any]) -> None:
         """Restore what a killed release had released; forfeit its block under way.
 
-        Without that block, there are as many iterations fewer. If it was the first one, and releases before
-        the first iteration were in it, one iteration more is lost: it pays for these.
+        Without that block, there are as many iterations fewer, unless iterations release nothing. If it was
+        that of the releases before the first iteration, one iteration is lost: it pays for these.
         """
         run, about = self.run, unfinished
         run.ledger = ReleaseLedger.from_json(about["ledger"])
+        began = bool(run.ledger.outstanding_events)
         run.ledger.forfeit()
         self.done, no = about["done"], np.zeros(len(about["theta"]), np.bool_)
-        self.state, self.prepared = State(about["theta"], about["carried"], no, no), self.done > 0
+        self.state, self.prepared = State(about["theta"], about["carried"], no, no), about["prepared"]
         if "draws" in about:
             run.draws, run.counts = [about["draws"]], [about["counts"]]
-        lost = about["reserved"]
-        if lost and self.done == 0 and self.releases.once:
+        lost = about["reserved"] if began else 0
+        if self.prepared:
+            self.releases = self.releases._replace(once=())
+        elif began and self.releases.once and self.releases.each:
             lost += 1
         lost = min(lost, about["total"] - self.done)
         self.lost = about["lost"] + lost
