@@ -198,6 +198,7 @@ CHANGES: list[tuple[Change, str]] = [
     (ledger_with(times(10**6, "reserved", "performed")), "budget exceeded"),
     (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 1 "),
     (ledger_with(times(0.5, "reserved", "performed", "forfeited")), "counts: do not fit 7 iterations"),
+    (ledger_with(lambda own: own.update(budget=None, delta=1e-6)), "budget: must be"),
     (ledger_with(named("row 7 is 3.25")), "release 'row 7 is 3.25' is not one of an algorithm"),
     (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.149"),
     (ledger_with(lambda own: own.update(mu="3.25")), "is not the text of a ledger"),

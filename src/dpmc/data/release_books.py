@@ -29,6 +29,8 @@ def problems(attrs: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
     try:
         data = json.loads(attrs["ledger"])
         ledger = ReleaseLedger.from_json(data)
+        if ledger.budget is None:
+            return ["budget: must be that of a release"]
         rebuilt = ledger.to_json()
         if len(ledger.prices) != 1 or set(ledger.prices[0]) != PRICE:
             return ["prices: must be one, of discrete noise"]
@@ -56,7 +58,7 @@ def _of_price(
 ) -> list[str]:
     """Return problems of a price: budget and price make the entry, and it covers the reserved releases."""
     budget, found = ledger.budget, []
-    assert budget is not None
+    assert budget is not None  # `problems` has looked
     for key, left in (("epsilon", budget.epsilon), ("delta", budget.delta)):
         whole = Fraction(left) + Fraction(price[key])
         if not (price[key] >= 0.0 and (1.0 - CLOSE) * entry[key] <= whole <= entry[key]):

@@ -334,15 +334,9 @@ def block_size(model: Model, columns: int) -> int:
     offers = getattr(model, "offers", functools.partial(hasattr, model))
     for name in ("log_likelihood", "log_likelihood_gradient"):
         if offers(name):
-<<<<<<< HEAD
             called = functools.partial(functools.partial, getattr(model, name))
             methods += [(called(scale * at), scale > 1.0) for scale in SCALES for at in theta]
-    if offers("statistics"):
-        methods.append((cast(AffineModel, model).statistics, False))
-=======
-            methods += [functools.partial(getattr(model, name), at) for at in theta]
-    methods += [getattr(model, name) for name in ("statistics", "summaries") if offers(name)]
->>>>>>> noisy-release
+    methods += [(getattr(model, name), False) for name in ("statistics", "summaries") if offers(name)]
     with calls.without_warnings():
         try:
             rows = np.abs(generator.standard_normal((BLOCK, columns)))
