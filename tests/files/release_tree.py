@@ -43,7 +43,7 @@ def run_ledger(multiplier: float = 100.0) -> ReleaseLedger:
     def events(iterations: int) -> tuple[Release, ...]:
         return (GaussianRelease("log-ratio", multiplier, CHAINS * iterations),)
 
-    price = price_of(events(ITERATIONS + 1), 100, DIMENSION, 0.5, 1e-6)
+    price = price_of(events(ITERATIONS + 1), 100, DIMENSION, 0, 0.5, 1e-6)
     ledger = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))
     ledger.prices = (price.to_json(),)
     ledger.reserve(events(1))

@@ -64,7 +64,8 @@ def _of_price(
         if not (price[key] >= 0.0 and (1.0 - CLOSE) * entry[key] <= whole <= entry[key]):
             found.append(f"{key}: budget and price are not the {entry[key]} of the entry in data_ledger")
     n, d = int(attrs["n"]), int(attrs["dimension"])
-    own = price_of(ledger.reserved_events, n, d, entry["epsilon"], entry["delta"])
+    # A file does not say how many summaries a row has: at least one.
+    own = price_of(ledger.reserved_events, n, d, 1, entry["epsilon"], entry["delta"])
 
     def share(epsilon: float, delta: float) -> float:
         return epsilon / entry["epsilon"] + delta / entry["delta"]

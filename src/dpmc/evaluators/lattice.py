@@ -315,7 +315,7 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
             row = rows[j : j + 1].copy()
             try:
                 cast(Callable[[np.ndarray], Any], check)(row)
-            except Exception:
+            except (Exception, SystemExit):
                 usable[j] = False
     return usable
 
