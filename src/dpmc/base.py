@@ -260,6 +260,8 @@ class Algorithm(ABC):
 
     #: Whether `calibrate` is for the (ε, δ) of a whole run, not of one iteration.
     calibrates_run = False
+    #: Whether proposals are tested without a log ratio over rows, so that there is an acceptance rate.
+    has_public_test = False
 
     def check(self, model: Model) -> None:
         """Raise DpmcError for a model that the algorithm cannot sample; by default no model is refused."""

@@ -84,7 +84,7 @@ def test_calls_that_differ_in_anything_have_other_streams(monkeypatch: pytest.Mo
 def test_noise_of_two_calls_is_not_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
     normals: list[np.ndarray] = []
 
-    def keep(ratios: np.ndarray, gradients: np.ndarray) -> LabNoise:
+    def keep(ratios: np.ndarray, gradients: np.ndarray, *shared: Any) -> LabNoise:
         normals.append(gradients.ravel())
         return LabNoise(ratios, gradients)
 
@@ -193,7 +193,7 @@ import os, signal, sys
 from dpmc.cli import main as cli
 from dpmc.sampling import loop
 
-advance, blocks, loop.BLOCK_SECONDS = loop.Loop._advance, int(sys.argv.pop(1)), 0.0
+advance, blocks, loop.BLOCK_SECONDS = loop.Loop.advance, int(sys.argv.pop(1)), 0.0
 
 def advance_or_die(*arguments):
     global blocks
@@ -202,7 +202,7 @@ def advance_or_die(*arguments):
     blocks -= 1
     advance(*arguments)
 
-loop.Loop._advance = advance_or_die
+loop.Loop.advance = advance_or_die
 sys.exit(cli.main(sys.argv[1:]))
 """
 

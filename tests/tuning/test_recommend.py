@@ -16,6 +16,9 @@ def test_one_release_is_recommended_for_a_regression_and_its_prediction_holds() 
     assert found.method == "noisy-statistics"
     assert str(found).startswith("recommended: noisy-statistics")
     best = found.predictions[0]
+    assert 0.003 < best.clipped < 0.008, "one row in 200, as the clip bound was chosen"
+    assert all(0.0 <= other.clipped < 1.0 for other in found.predictions[1:] if not other.obstacle)
+    assert f"{best.clipped:.1%} of rows clipped" in str(found)
     rows = MODEL.simulate(np.random.default_rng(9), MODEL.true_theta, 2000)
     options = {"epsilon": 1, "iterations": 2000, "progress": False}
     tree = dpmc.sample(MODEL, rows, best.method, hyperparameters=best.hyperparameters, **options)

@@ -49,7 +49,7 @@ class NoisyStatistics(Algorithm):
     noise: str = choice("account for the noise, or ignore it", "integrated", "ignored")
     step_scale: float = positive("length of the random walk's steps, in units of 2.38/√d sds", 1.0)
 
-    calibrates_run = True
+    calibrates_run = has_public_test = True
 
     @classmethod
     def calibrate(

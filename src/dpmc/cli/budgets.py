@@ -18,14 +18,15 @@ def budget(options: argparse.Namespace) -> None:
     from dpmc.privacy.runs import RunReleases
 
     study = study_as_asked(options)
-    each, k = "inf", options.iterations
+    each = "inf" if options.epsilon is None else canonical_epsilon(options.epsilon)
+    k = options.iterations
     if study.epsilon_kind == "total":
         if (options.epsilon is None) == (k is None):
             raise DpmcError("--epsilon, --iterations: give one of them")
     elif options.epsilon is None:
         raise DpmcError(f"--epsilon: needed, it is per iteration in the study {study.name}")
     else:  # ε of each iteration sets the noise; the question is what k of them cost together
-        each, k = canonical_epsilon(options.epsilon), k or study.iterations(options.model, options.method)
+        k = k or study.iterations(options.model, options.method)
         if k is None:
             raise DpmcError("--iterations: needed, the study does not say how many")
     definition = definition_of(study, options.model)

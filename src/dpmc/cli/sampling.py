@@ -125,7 +125,7 @@ def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Aske
 
 
 def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Problem") -> list["Job"]:
-    """Return the jobs of a method: one, or with ε per iteration one for each set of hyperparameters."""
+    """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
     from dpmc.sampling import jobs
     from dpmc.sampling.cell import described
 
@@ -138,7 +138,7 @@ def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Pro
     for epsilon in asked.epsilons:
         cell = dataclasses.replace(make_cell(study, problem, asked.method, epsilon, pinned), **given)
         about[epsilon] = described(cell, pinned.values, study.name, spec.algorithm, spec.options)
-        if study.epsilon_kind != "total":
+        if study.epsilon_kind != "total" or cell.algorithm.calibrates_run:
             calibrated = calibrated_values(study, asked.method, pinned.values, epsilon, problem.n)
             about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
         alike.setdefault(about[epsilon].get("calibrated", ""), []).append(cell)

@@ -221,7 +221,8 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
 def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
-    Without log ratios there is no test and no acceptance rate. A clip fraction is #{rows clipped} / (rows x
+    Without log ratios there is no acceptance rate, unless a test is public. A clip fraction is #{rows
+    clipped} / (rows x
     evaluations), rejected proposals included (Section 6.3); without evaluations there is none. If the number
     of rows is random, rows are those used; their number is reported too, with the fractions of tests with
     noise and of tests on all rows. If epsilon is per iteration, the number of rows is reported for every
@@ -231,7 +232,7 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
     proposals = int(chain.draws.shape[0]) * iterations
     values: dict[str, float] = {}
-    if int(attrs["ratio_evaluations_per_iteration"]):
+    if int(attrs["ratio_evaluations_per_iteration"]) or int(attrs.get("has_public_test", 0)):
         values["acceptance_rate"] = total["accepted"] / proposals
     for name in ("ratio", "gradient"):
         evaluations = proposals * int(attrs[f"{name}_evaluations_per_iteration"])

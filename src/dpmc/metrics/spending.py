@@ -35,7 +35,8 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
             own["epsilon_total"] = float(ledger["epsilon_spent"])
         if ledger.get("budget"):
             own["epsilon_spent"] = float(ledger["epsilon_spent"])
-            if "budget_iterations" in chain.attrs:
+            # "inf" if iterations release nothing.
+            if chain.attrs.get("budget_iterations", "inf") != "inf":
                 own["budget_iterations"] = int(chain.attrs["budget_iterations"])
             rows = int(ledger.get("rows_per_person", 1))
             events = merge(from_json([*ledger["performed"], *ledger["forfeited"]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from dpmc.base import Algorithm
@@ -54,10 +55,18 @@ class RunReleases(NamedTuple):
         iterations: int | None = None,
         rows_per_person: int = 1,
     ) -> dict[str, int | float]:
-        """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given."""
+        """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given.
+
+        Where iterations release nothing, ε allows ∞, or 0 if it does not allow what is released before them.
+        """
         suitable = self.suitable(rows_per_person).items()
         if iterations is not None:
             events = self.total(iterations)
             return {name: accountant.epsilon(events, delta) for name, accountant in suitable}
         epsilon = checked_epsilon(epsilon)
+        if not self.each:
+            return {
+                name: math.inf if accountant.delta(self.once, epsilon) <= delta else 0
+                for name, accountant in suitable
+            }
         return {name: self.iterations(accountant, epsilon, delta) for name, accountant in suitable}

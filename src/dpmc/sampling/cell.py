@@ -15,6 +15,7 @@ from dpmc.privacy.runs import RunReleases
 
 #: A chain with fewer iterations has too short a second half to evaluate.
 LEAST_ITERATIONS = 4
+FREE = "spent before the first iteration"  #: what ε is if iterations release nothing
 
 
 def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
@@ -88,7 +89,7 @@ class Cell:
         Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
         costs more than the budget.
         """
-        kind = self.epsilon_kind if self.releases().each else "spent before the first iteration"
+        kind = self.epsilon_kind if self.releases().each else FREE
         return iterations_within(
             self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
         )

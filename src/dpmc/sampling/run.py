@@ -93,6 +93,7 @@ class Run:
             "draws_version": cell.algorithm.draws_version,
             "ratio_evaluations_per_iteration": needs.ratios,
             "gradient_evaluations_per_iteration": needs.gradients,
+            **({"has_public_test": 1} if cell.algorithm.has_public_test else {}),
             "ledger": json.dumps(self.ledger.to_json()),
         }
         totals = dict(zip(names, counts.sum(axis=2), strict=True))

@@ -11,7 +11,9 @@ from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.base import SummaryModel
 from dpmc.common.errors import DpmcError
+from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
+from dpmc.metrics.cell import fractions
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import sample
 from dpmc.tuning.first_setting import first_setting, reference_draws, scales
@@ -39,6 +41,7 @@ class Prediction(NamedTuple):
     coverage: float  # share of 90 % intervals that contain θ
     of_prior: float  # width over that of the prior, mean; NaN if unknown
     obstacle: str = ""  # why the method cannot be used; numbers are NaN then
+    clipped: float = np.nan  # share of simulated rows that the clip bound binds, of evaluations; mean
 
     @property
     def is_worth_it(self) -> bool:
@@ -52,7 +55,8 @@ class Prediction(NamedTuple):
         prior = "" if np.isnan(self.of_prior) else f", {self.of_prior:.0%} of the prior's"
         return (
             f"{self.method:<17} error {self.error:.1f} sd, 90 % intervals {self.width:.1f} times as wide as "
-            f"without privacy{prior}, {self.coverage:.0%} contain the truth"
+            f"without privacy{prior}, {self.coverage:.0%} contain the truth, "
+            f"{self.clipped:.1%} of rows clipped"
         )
 
 
@@ -95,11 +99,32 @@ def predict(method: str, problems: list[Problem], epsilon: str, delta: float) ->
         made.algorithm.check(first.model)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
-        draws = [sample(replace(made, problem=problem), [0])[0].draws for problem in problems]
+        chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
     except DpmcError as error:
         unknown = np.nan
         return Prediction(method, {}, unknown, unknown, unknown, unknown, str(error))
-    return judged(method, values, problems, [one[:, one.shape[1] // 2 :] for one in draws])
+    found = judged(method, values, problems, [one.draws[:, one.draws.shape[1] // 2 :] for one in chains])
+    bound = values["clip"] if method == "noisy-statistics" else None
+    shares = [clipped_share(*pair, bound) for pair in zip(chains, problems, strict=True)]
+    return found._replace(clipped=float(np.mean(shares)))
+
+
+def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float:
+    """Return the share of a twin's rows that are clipped: in a chain, or summaries at a bound if given.
+
+    Of ratios and gradients the larger share counts.
+    """
+    if bound is not None:
+        return float((norms(problem) > bound).mean())
+    found = fractions(chain, int(chain.attrs["iterations"]))
+    return max(found.get(f"{name}_clip_fraction", 0.0) for name in ("ratio", "gradient"))
+
+
+def norms(problem: Problem) -> np.ndarray:
+    """Return the norms of the summaries (n,) of a problem's rows."""
+    summaries = cast(SummaryModel, problem.model).summaries(problem.rows)
+    lengths: np.ndarray = np.sqrt((summaries**2).sum(axis=1))
+    return lengths
 
 
 def noisy_statistics(problem: Problem, epsilon: float, delta: float) -> dict[str, Any]:
@@ -107,8 +132,7 @@ def noisy_statistics(problem: Problem, epsilon: float, delta: float) -> dict[str
     cls = algorithm_class("noisy-statistics")
     if not hasattr(problem.model, "summaries"):
         raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
-    norms = np.sqrt((cast(SummaryModel, problem.model).summaries(problem.rows) ** 2).sum(axis=1))
-    clip = float(f"{np.quantile(norms, UNCLIPPED):.3g}")
+    clip = float(f"{np.quantile(norms(problem), UNCLIPPED):.3g}")
     values: dict[str, Any] = cls.calibrate({"clip": clip}, epsilon, delta, problem.n)  # type: ignore[attr-defined]
     return values
 

@@ -8,7 +8,7 @@ from typing import Any
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
-from dpmc.sampling.cell import iterations_within
+from dpmc.sampling.cell import FREE, iterations_within
 from dpmc.studies import (
     Hyperparameters,
     Study,
@@ -64,16 +64,17 @@ def _row(
     chosen = releases.accountant(spec.accountant)
     row: dict[str, Any] = {"study": study.name, "model": model, "method": method, "epsilon": epsilon}
     row |= {"delta": delta, "accountant": chosen.name}
-    budget = None
-    if study.epsilon_kind == "total" and epsilon != "inf":
-        budget, meant = float(epsilon), releases.suitable()
+    budget = float(epsilon) if study.epsilon_kind == "total" and epsilon != "inf" else None
+    if budget is not None and releases.each:
+        meant = releases.suitable()
         row |= {
             name: releases.iterations(accountant, budget, delta)
             for name, accountant in accountants.ACCOUNTANTS.items()
             if accountant is chosen or name in meant
         }
     most, asked = row.get(chosen.name), study.iterations(model, method)
-    iterations = iterations_within(most, asked, spec.most_iterations, epsilon, study.epsilon_kind)
+    kind = study.epsilon_kind if releases.each else FREE
+    iterations = iterations_within(most, asked, spec.most_iterations, epsilon, kind)
     row |= {"iterations": iterations, "budget_iterations": "inf" if most is None else most}
     events = releases.total(iterations)
     # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.

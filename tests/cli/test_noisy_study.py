@@ -1,0 +1,79 @@
+"""A study with noisy statistics: its chains, budgets and metrics."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpmc.algorithms.dp_penalty import exact_multiplier
+from dpmc.cli.main import main
+from dpmc.data.chain_files import read_chain
+
+STUDY = """
+title: one noisy sum
+delta: 1e-4
+seeds: 1
+chains: 2
+tuning: {mode: none}
+models:
+  line: {model: "line_of_a_study:model", n: 200, data: fresh-1, epsilons: [1, 4]}
+methods:
+  noisy-statistics: {iterations: 30}
+  twice: {algorithm: noisy-statistics, iterations: 30, options: {noise_multiplier: 9.0}}
+figures: []
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Return options that name a study beside its model and hyperparameters."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    Path("line_of_a_study.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', ['x'])\n")
+    Path("study.yaml").write_text(STUDY)
+    Path("hyperparameters").mkdir()
+    values = {"line": {"clip": 6.0}}
+    Path("hyperparameters/study.yaml").write_text(json.dumps({"noisy-statistics": values, "twice": values}))
+    yield ("--study", "study.yaml", "--model", "line")
+    sys.modules.pop("line_of_a_study", None)
+
+
+def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str, ...]) -> None:
+    output = "noisy-statistics/eps-{epsilon}/seed-{seed}.nc"
+    assert main(("sample", *study, "--epsilon", "4", "1", "--seed", "0", "--output", output,
+                 "--method", "noisy-statistics")) == 0  # fmt: skip
+    for epsilon in (1, 4):
+        chain = read_chain(Path(output.format(epsilon=epsilon, seed=0)))
+        ledger = json.loads(chain.attrs["ledger"])
+        (event,) = ledger["performed"]
+        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4)
+        assert ledger["epsilon_spent"] == pytest.approx(epsilon)
+        assert json.loads(chain.attrs["calibrated"])["noise_multiplier"] == event["noise_multiplier"]
+    assert main(("data", *study, "--output", "data.nc")) == 0
+    files = [output.format(epsilon=epsilon, seed=0) for epsilon in (1, 4)]
+    assert main(("evaluate", *study, "--data", "data.nc", "--chains", *files, "--output", "m.csv")) == 0
+    with open("m.csv", newline="") as file:
+        rates = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "acceptance_rate"]
+    assert len(rates) == 2 and all(0.1 < rate < 1.0 for rate in rates)
+
+
+def test_budgets_of_one_release_allow_any_number_of_iterations(
+    study: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = ("budget", *study, "--method")
+    assert main((*budget, "noisy-statistics", "--epsilon", "1", "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == {"tight": "inf", "zcdp": 0}  # its noise is that of `tight`
+    assert main((*budget, "twice", "--epsilon", "1", "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == {"tight": "inf", "zcdp": "inf"}
+    assert main((*budget, "twice", "--epsilon", "0.1", "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == {"tight": 0, "zcdp": 0}
+    assert main((*budget, "twice", "--iterations", "7", "--json")) == 0
+    assert 0.0 < json.loads(capsys.readouterr().out)["tight"] < 1.0
+    assert main(("budgets", "--study", "study.yaml", "--output", "b.csv")) == 0
+    with open("b.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["iterations"], row["budget_iterations"]) for row in rows] == 4 * [("30", "inf")]
+    spent = [float(row["epsilon_spent"]) for row in rows]
+    assert spent[:2] == pytest.approx([1.0, 4.0]) and 0.0 < spent[2] == spent[3] < 1.0
