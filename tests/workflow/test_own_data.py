@@ -109,7 +109,10 @@ def test_private_rows_are_not_tuned_on(own, tmp_path, monkeypatch, capsys) -> No
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        ({"data": "rows/my.txt"}, ["data: 'rows/my.txt' must be published", "(.csv, .csv.gz, .parquet, .xlsx)"]),
+        (
+            {"data": "rows/my.txt"},
+            ["data: 'rows/my.txt' must be published", "(.csv, .csv.gz, .parquet, .xlsx)"],
+        ),
         ({"n": 100}, ["n: 100 must be left out with a file of rows"]),
         ({"data": "fresh-0", "columns": ["x"]}, ["columns: only with a file of rows"]),
     ],

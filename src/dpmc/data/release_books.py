@@ -71,7 +71,8 @@ def _of_price(
         return epsilon / entry["epsilon"] + delta / entry["delta"]
 
     if (
-        (price["for"], price["least_scale"]) != ("discrete noise", own.least_scale)
+        price["for"] != "discrete noise"
+        or not 0.0 < price["least_scale"] <= own.least_scale  # noise from what the price leaves is more
         or price["bound"] not in BOUNDS
         or type(price["numbers"]) is not int
         or price["numbers"] < own.numbers
@@ -85,7 +86,9 @@ def _of_counts(ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[s
     """Return problems of counts, by the numbers of iterations and of those that are forfeited."""
     chains, done, lost = (int(attrs[key]) for key in ("chains", "iterations", "forfeited"))
     performed, spent = counts(ledger.performed_events), counts(ledger.spent_events)
-    if {event.name for event in spent} == {"sum"}:  # one for all iterations, which are made again after a kill
+    if {event.name for event in spent} == {
+        "sum"
+    }:  # one for all iterations, which are made again after a kill
         right = sum(performed.values()) == sum(spent.values()) == 1 and done > 0 and lost == 0
         return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
     fits = not ledger.outstanding_events and bool(performed) == (done > 0)
