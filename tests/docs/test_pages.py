@@ -84,6 +84,7 @@ def test_the_cells_of_a_page_run(name: str, tmp_path: Path, monkeypatch: pytest.
     assert executed(name, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow  # half a minute
 def test_the_worked_example_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("statsmodels", reason="the worked example takes its rows from statsmodels")
     names = executed(WORKED, tmp_path, monkeypatch)

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 import dpmc
 from dpmc import evaluators
+from dpmc.algorithms import noisy_statistics
 from dpmc.algorithms.noisy_statistics import NoisyStatistics
 from dpmc.base import Draws, State
 from dpmc.evaluators.calls import without_warnings
@@ -159,6 +160,15 @@ def test_the_number_of_iterations_is_asked_for() -> None:
 # Models
 
 
+def test_a_model_whose_law_needs_normal_predictors_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    noisy_statistics.warn.cache_clear()
+    for _ in range(2):
+        NoisyStatistics(clip=1.0, noise_multiplier=1.0).check(dpmc.PoissonRegression("y", ["a"]))
+        NoisyStatistics(clip=1.0, noise_multiplier=1.0).check(dpmc.LinearRegression("y", ["a"]))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING" and "normally distributed predictors alone" in record.getMessage()
+
+
 def test_models_without_a_known_law_are_refused() -> None:
     algorithm = NoisyStatistics(clip=1.0, noise_multiplier=1.0)
     with pytest.raises(dpmc.DpmcError, match="law of a noisy sum is not known for this model"):
@@ -283,7 +293,13 @@ REGRESSIONS: dict[str, tuple[Any, int, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", REGRESSIONS)
+#: The others take a minute and differ in the design of the regression alone.
+QUICK = ("linear, sd unknown", "logistic", "Poisson", "Gaussian", "gamma")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in REGRESSIONS]
+)
 def test_posteriors_are_calibrated(name: str) -> None:
     model, n, clip = REGRESSIONS[name]
     assert rank_p(model, n, NoisyStatistics(clip=clip, noise_multiplier=2.0)) > P_VALUE

@@ -1,5 +1,6 @@
 """One noisy sum of statistics, then a Markov chain on the posterior given it, which costs no privacy."""
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -22,10 +23,13 @@ from dpmc.base import (
     has_diverged,
 )
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.privacy.events import GaussianRelease
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 STEP = 1e-4  #: of finite differences, for parameters up to 1
+
+warn = functools.cache(LOGGER.warning)  #: once a process, since searches and releases check a model often
 
 Target = Callable[[np.ndarray], np.ndarray]  # θ (m, d) -> (m,)
 
@@ -76,7 +80,10 @@ class NoisyStatistics(Algorithm):
         return Releases(run=(GaussianRelease("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
     def check(self, model: Model) -> None:
-        """Raise DpmcError for a model without summaries, and for a centre of another size."""
+        """Raise DpmcError for a model without summaries, and for a centre of another size.
+
+        Log the model's `summary_caveat`, if it has one.
+        """
         if not hasattr(model, "summary_log_likelihood"):
             raise DpmcError(
                 "noisy-statistics: the law of a noisy sum is not known for this model; it is for linear, "
@@ -84,6 +91,8 @@ class NoisyStatistics(Algorithm):
                 "statistics as parameters"
             )
         self._centre(model)
+        if caveat := getattr(model, "summary_caveat", ""):
+            warn(f"noisy-statistics: {caveat}")
 
     def _centre(self, model: Model) -> np.ndarray:
         k = cast(SummaryModel, model).summary_count

@@ -533,6 +533,12 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
     """Counts y ~ Poisson(e^{θ·z})."""
 
     product_weight = 1.0
+    #: Measured by `benchmarks/noisy_statistics.py`.
+    summary_caveat = (
+        "Poisson regression given a noisy sum is right for normally distributed predictors alone; with 0/1 "
+        "or skew ones its intervals can miss by many standard errors "
+        "(docs/reference/algorithms/noisy-statistics.md)"
+    )
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for an outcome that is not a whole number ≥ 0, or as the base class does."""
