@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,18 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     with pytest.raises(BudgetExceeded, match="left of the data set"):
         make(ledger=small.path, output=tmp_path / "small.nc")
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_joint_epsilon_of_releases_has_their_prices(make: Any, ledger: DataLedger) -> None:
+    trees = [make(), make()]
+    joint = dpmc.joint_epsilon(*trees)
+    prices = [json.loads(tree.attrs["ledger"])["prices"][0] for tree in trees]
+    left = [json.loads(tree.attrs["ledger"])["budget"]["delta"] for tree in trees]
+    assert all(price["delta"] > 0.0 for price in prices)
+    exact = sum(map(Fraction, [*left, *(price["delta"] for price in prices)]))
+    assert sum(map(Fraction, left)) < exact <= Fraction(joint.delta)
+    with pytest.raises(dpmc.DpmcError, match="has a price"):
+        dpmc.joint_epsilon(*trees, delta=1e-3)
 
 
 def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.data import chain_files
@@ -30,7 +30,7 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     Parameters
     ----------
     runs
-        Chain files, or results of `dpmc.sample`, all on the same rows.
+        Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows.
     delta
         None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all releases
         together at this δ, which is smaller, for releases with Gaussian noise on all rows.
@@ -38,13 +38,16 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     Raises
     ------
     DpmcError
-        For a file that cannot be read, and with `delta` for other releases: their accountants do not cover
-        runs that were chosen by earlier results (docs/explanation/accounting.md).
+        For a file that cannot be read. With `delta` for discrete noise, whose price has a δ of its own, and
+        for noise on batches: its accountants do not cover runs that were chosen by earlier results
+        (docs/explanation/accounting.md).
     """
     ledgers = [json.loads(str(chain_files.attributes(run)["ledger"])) for run in runs]
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
         return Joint(*composition.total([each.epsilon for each in spent], [each.delta for each in spent]))
+    if any(ledger.get("prices") for ledger in ledgers):
+        raise DpmcError("delta: discrete noise of a release has a price; leave delta out to add ε and δ")
     events = [
         event
         for ledger in ledgers
@@ -61,8 +64,11 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     return Joint(accountant.epsilon(events, delta), delta)
 
 
-def _spent(ledger: dict[str, object]) -> Joint:
-    """Return the (ε, δ) that the ledger of a run reports; (inf, 0) without privacy."""
-    budget = ledger["budget"] or ledger
-    delta = budget.get("delta")  # type: ignore[attr-defined]
-    return Joint(float("inf"), 0.0) if delta is None else Joint(float(str(ledger["epsilon_spent"])), delta)
+def _spent(ledger: dict[str, Any]) -> Joint:
+    """Return the (ε, δ) that the ledger of a run reports, with its prices; (inf, 0) without privacy."""
+    delta = (ledger["budget"] or ledger).get("delta")
+    if delta is None:
+        return Joint(float("inf"), 0.0)
+    prices = ledger.get("prices", [])
+    epsilons = [float(ledger["epsilon_spent"]), *(price["epsilon"] for price in prices)]
+    return Joint(*composition.total(epsilons, [delta, *(price["delta"] for price in prices)]))
