@@ -435,9 +435,8 @@ def calibrated(
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
     """Return the algorithm with its hyperparameters; raise DpmcError that explains missing ones."""
     cls = algorithm_class(name)
-    declared.checked(
-        cls, values, "hyperparameters", dimension, partial=True
-    )  # a misspelt one is not a missing one
+    # First, so that a misspelt one is not reported as a missing one.
+    declared.checked(cls, values, "hyperparameters", dimension, partial=True)
     if needed := missing(cls, values):
         raise DpmcError(
             f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "

@@ -15,10 +15,10 @@ from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import Release, counts
-from dpmc.privacy.lattice import Price, price_of
+from dpmc.privacy.lattice import SUM, Price, price_of
 from dpmc.privacy.ledger import ReleaseLedger
 
-NAMES = {"log-ratio", "batch log-ratio", "gradient", "batch gradient", "sum"}  #: of what algorithms release
+NAMES = {"log-ratio", "batch log-ratio", "gradient", "batch gradient", SUM}  #: of what algorithms release
 PRICE = {"for", *(field.name for field in fields(Price))}
 BOUNDS = {"total variation", "probability ratio"}
 CLOSE = 1e-6  #: relative difference up to which numbers of two machines are equal
@@ -86,9 +86,8 @@ def _of_counts(ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[s
     """Return problems of counts, by the numbers of iterations and of those that are forfeited."""
     chains, done, lost = (int(attrs[key]) for key in ("chains", "iterations", "forfeited"))
     performed, spent = counts(ledger.performed_events), counts(ledger.spent_events)
-    if {event.name for event in spent} == {
-        "sum"
-    }:  # one for all iterations, which are made again after a kill
+    # One sum serves all iterations, which are made again after a kill.
+    if {event.name for event in spent} == {SUM}:
         right = sum(performed.values()) == sum(spent.values()) == 1 and done > 0 and lost == 0
         return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
     fits = not ledger.outstanding_events and bool(performed) == (done > 0)

@@ -28,9 +28,8 @@ SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has n
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
 SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
 OUTLIERS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
-MARGIN = (
-    2.0**-30
-)  #: gradients are clipped to this part less than their bound, so that rounding cannot exceed it
+#: Gradients are clipped to this part less than their bound, so that rounding cannot exceed it.
+MARGIN = 2.0**-30
 
 Values = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
 

@@ -352,11 +352,6 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     def _further(self) -> tuple[str, ...]:
         return ("log_sd",) if self.sd is None else ()
 
-    def _shares_of(self, name: str) -> Any:
-        """Return the levels of a category, with their shares unless these are equal."""
-        levels, shares = self._coding.levels[name], self._shares[name]
-        return list(levels) if len(set(shares)) == 1 else dict(zip(levels, shares, strict=True))
-
     def _outcome_column(self) -> Any:
         scaled = (self._y_centre, self._y_scale) != (0.0, 1.0)
         return {self.columns[0]: (self._y_centre, self._y_scale)} if scaled else self.columns[0]

@@ -14,9 +14,8 @@ from dpmc.base import NoisySum
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()  #: of a standard normal variable at `NODES`
-LEAST_VARIANCE = (
-    1e-9  #: of predictors, relative to their largest: keeps a covariance without noise invertible
-)
+#: Of predictors, relative to their largest: keeps a covariance without noise invertible.
+LEAST_VARIANCE = 1e-9
 
 
 def log_normal(residual: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.common.version import __version__
+from dpmc.privacy import composition
 from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 
@@ -103,14 +104,14 @@ class DataLedger:
     @property
     def spent(self) -> tuple[float, float]:
         """Return the sums of epsilon and of delta over all entries, rounded up."""
-        sums = _sums(self.entries)
-        return _rounded(sums[0], math.inf), _rounded(sums[1], math.inf)
+        epsilons, deltas = ([entry[key] for entry in self.entries] for key in ("epsilon", "delta"))
+        return composition.total(epsilons, deltas)
 
     @property
     def left(self) -> tuple[float, float]:
         """Return the totals minus the exact sums, rounded down."""
         (epsilon, delta), sums = self.total, _sums(self.entries)
-        return _rounded(Fraction(epsilon) - sums[0], 0.0), _rounded(Fraction(delta) - sums[1], 0.0)
+        return _down(Fraction(epsilon) - sums[0]), _down(Fraction(delta) - sums[1])
 
     def take(self, epsilon: float, delta: float, about: Mapping[str, Any]) -> Record:
         """Append an entry and return it when it is on the disk; after that a run may use rows.
@@ -261,11 +262,10 @@ def _fits(header: Record, entries: list[Record]) -> bool:
     return epsilon <= Fraction(header["epsilon"]) and delta <= Fraction(header["delta"])
 
 
-def _rounded(exact: Fraction, towards: float) -> float:
-    """Return the nearest double that is not on the other side of `exact`; `towards` is 0 or inf."""
+def _down(exact: Fraction) -> float:
+    """Return the largest double that is not above a number of at least 0."""
     nearest = float(exact)
-    wrong = Fraction(nearest) < exact if towards else Fraction(nearest) > exact
-    return math.nextafter(nearest, towards) if wrong else nearest
+    return math.nextafter(nearest, 0.0) if Fraction(nearest) > exact else nearest
 
 
 @contextmanager
