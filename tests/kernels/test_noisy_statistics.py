@@ -244,6 +244,20 @@ def test_a_gaussian_has_the_closed_posterior_and_keeps_it(temperature: float) ->
     assert smallest_p(ndtr(scores)) > P_VALUE
 
 
+def test_the_mode_is_found_from_far_away() -> None:
+    """Rows of which a search with long steps finds a ridge far from the mode, from 0."""
+    model: Any = dpmc.PoissonRegression("y", [f"x{i}" for i in range(7)], prior_sd=0.3)
+    algorithm, generator = NoisyStatistics(clip=40.0, noise_multiplier=4.0), np.random.default_rng(8)
+    for _ in range(3):
+        truth = 0.3 * generator.standard_normal(8)
+        total = model.summaries(model.simulate(generator, truth, 50_000)).sum(axis=0)
+        noisy = total + 320.0 * generator.standard_normal(len(total))
+        private: Any = Sums(noisy[None], 50_000)
+        target = algorithm._target(model, private, private.total)
+        mode, _ = noisy_statistics.laplace(target, np.zeros(8))
+        assert target(mode[None]) > target(truth[None])
+
+
 def test_a_step_that_diverges_is_rejected() -> None:
     """Half of the proposals do not depend on the step."""
     (chains,) = sample(cells.cell("noisy-statistics", step_scale=1e60, iterations=60), [0])

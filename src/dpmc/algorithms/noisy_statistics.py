@@ -28,6 +28,9 @@ from dpmc.privacy.events import GaussianRelease
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 STEP = 1e-4  #: of finite differences, for parameters up to 1
+#: About the first step of the search for the mode. Far from it the law of a noisy sum can be so wide that the
+#: density has ridges there; a first step of 1 jumps onto them, with many rows.
+REACH = 0.01
 
 warn = functools.cache(LOGGER.warning)  #: once a process, since searches and releases check a model often
 
@@ -54,6 +57,7 @@ class NoisyStatistics(Algorithm):
     step_scale: float = positive("length of the random walk's steps, in units of 2.38/√d sds", 1.0)
 
     calibrates_run = has_public_test = True
+    draws_version = 2
 
     @classmethod
     def calibrate(
@@ -183,11 +187,17 @@ def laplace(target: Target, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with np.errstate(invalid="ignore"):  # −∞ where the law is degenerate
             return (values[:d] - values[d:]) / (2.0 * np.diag(steps))
 
-    found = [
-        minimize(lambda theta: -target(theta[None])[0], origin, jac=lambda theta: -slope(theta))
-        for origin in (start, np.zeros(d))
-    ]
-    mode = min(found, key=lambda one: one.fun).x
+    def climbed(origin: np.ndarray) -> tuple[float, np.ndarray]:
+        found = minimize(
+            lambda u: -target((origin + REACH * u)[None])[0],
+            np.zeros(d),
+            jac=lambda u: -REACH * slope(origin + REACH * u),
+            options={"gtol": REACH * 1e-5},
+        )
+        return found.fun, origin + REACH * found.x
+
+    origins = [start, np.zeros(d)] if start.any() else [start]
+    _, mode = min(map(climbed, origins), key=lambda one: one[0])
     steps = np.diag(STEP * np.maximum(1.0, np.abs(mode)))
     curvature = -np.array([(slope(mode + s) - slope(mode - s)) / (2.0 * s.sum()) for s in steps])
     values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
