@@ -1,11 +1,10 @@
-"""Compare one noisy sum with a chain: tables of docs/reference/algorithms/noisy-statistics.md.
+"""Measure one noisy sum: tables of docs/reference/algorithms/noisy-statistics.md, beside `noisy_grid.py`.
 
     python benchmarks/noisy_statistics.py
 
 Simulated rows; estimates are means of the second half of the draws. Five minutes on one core.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,6 @@ from measuring import table
 import dpmc
 
 LEVEL = 0.9  #: of intervals
-N, D, PRIOR_SD, EPSILON = 5_000, 8, 0.5, 1.0  #: of the logistic regression
-#: DP penalty there: rows that the likelihood counts as, step in posterior sds, noise of a log ratio in nats,
-#: clip bound. The least error of a few settings on simulated rows.
-N0, STEP, NOISE, CLIP = 160.0, 0.5, 2.4, 1.5
 UNCLIPPED = 0.995  #: share of simulated rows that a clip bound does not clip, as in `dpmc.recommend`
 
 
@@ -33,14 +28,15 @@ def names(d: int) -> list[str]:
 
 
 def maximum_likelihood(model: Any, rows: np.ndarray) -> Fit:
-    """Return the fit of a logistic or Poisson regression, by Newton's method."""
+    """Return the fit of a regression without further parameters, by Newton's method."""
     z, y = model.design(rows), rows[:, 0]
-    theta = np.zeros(model.dimension)
-    for _ in range(30):
+    theta, step = np.zeros(model.dimension), np.ones(model.dimension)
+    while np.abs(step).max() > 1e-9:
         eta = z @ theta
-        mean = model.mean(eta)
-        information = (z * model.outcome_variance(eta, theta)[:, None]).T @ z
-        theta = theta + np.linalg.solve(information, z.T @ (y - mean))
+        variance = np.broadcast_to(model.outcome_variance(eta, theta), eta.shape)
+        information = (z * variance[:, None]).T @ z
+        step = np.linalg.solve(information, z.T @ (y - model.mean(eta)))
+        theta = theta + step
     return Fit(theta, np.sqrt(np.diag(np.linalg.inv(information))))
 
 
@@ -48,8 +44,9 @@ def simulate(model: Any, kind: str, theta: np.ndarray, n: int, generator: np.ran
     """Return rows whose predictors have mean 0 and variance 1: normal, 0/1 with a quarter of ones, skew."""
     size = (n, model.dimension - 1)
     if kind == "normal":
-        x = generator.standard_normal(size)
-    elif kind == "binary":
+        rows: np.ndarray = model.simulate(generator, theta, n)
+        return rows
+    if kind == "binary":
         x = ((generator.random(size) < 0.25) - 0.25) / np.sqrt(0.1875)
     else:
         x = generator.exponential(size=size) - 1.0
@@ -78,61 +75,6 @@ def without_noise(model: Any, rows: np.ndarray, seed: int) -> Any:
     """Run noisy statistics with ε so large that the noise is negligible, and nothing clipped."""
     longest = float(np.sqrt((model.summaries(rows) ** 2).sum(axis=1)).max())
     return one_sum(model, rows, 1e6, 1.001 * longest, seed)
-
-
-def eight(sets: int) -> None:
-    """Print errors and intervals of a logistic regression with eight coefficients."""
-    generator = np.random.default_rng(1)
-    model = dpmc.LogisticRegression("y", names(D), prior_sd=PRIOR_SD)
-    tempered = dpmc.LogisticRegression("y", names(D), prior_sd=PRIOR_SD, tempering=N0)
-    theta = generator.normal(0.0, PRIOR_SD, (1 + sets, D))
-    data = [simulate(model, "normal", one, N, generator) for one in theta]
-    twin, fits = data[0], [maximum_likelihood(model, rows) for rows in data]
-    clip, sd = clip_bound(model, twin), fits[0].error  # the twin stands for public knowledge
-
-    def one(rows: np.ndarray, seed: int) -> Any:
-        return one_sum(model, rows, EPSILON, clip, seed)
-
-    def exact(rows: np.ndarray, seed: int) -> Any:
-        return without_noise(model, rows, seed)
-
-    def chain(rows: np.ndarray, seed: int) -> Any:
-        return penalty(tempered, rows, sd, seed)
-
-    print(
-        f"Logistic regression, {D} coefficients, {N} rows, {sets} data sets, ε = {EPSILON}, clip {clip:.2f}\n"
-    )
-    methods = {"noisy-statistics": one, "the same without noise": exact, "dp-penalty": chain}
-    table(
-        ["method", "distance to MLE", "rms, s.e.", "width", "coverage of 90 %", "least ESS"],
-        [[name, *judged(run, data[1:], fits[1:], theta[1:])] for name, run in methods.items()],
-    )
-    print(f"\nnorm of the standard errors: {np.median([np.linalg.norm(fit.error) for fit in fits]):.3f}\n")
-
-
-def judged(
-    run: Callable[[np.ndarray, int], Any], data: list[np.ndarray], fits: list[Fit], theta: np.ndarray
-) -> list[float]:
-    """Return medians of distance and least ESS, rms error, mean width over the exact one, coverage."""
-    distances, errors, widths, covered, least = [], [], [], [], []
-    for seed, (rows, fit, truth) in enumerate(zip(data, fits, theta, strict=True)):
-        found = dpmc.summary(run(rows, seed), level=LEVEL)
-        off = found["mean"].to_numpy() - fit.estimate
-        distances.append(np.linalg.norm(off))
-        errors.append(off / fit.error)
-        widths.append((found["upper"] - found["lower"]).to_numpy() / (2.0 * 1.645 * fit.error))
-        covered.append((found["lower"].to_numpy() <= truth) & (truth <= found["upper"].to_numpy()))
-        least.append(found["ess"].min())
-    rms = np.sqrt(np.mean(np.square(errors)))
-    return [*map(float, (np.median(distances), rms, np.mean(widths), np.mean(covered), np.median(least)))]
-
-
-def penalty(model: Any, rows: np.ndarray, sd: np.ndarray, seed: int) -> Any:
-    """Run DP penalty with steps in units of sd (d,), the standard errors of simulated rows."""
-    lengths = STEP * sd * np.sqrt(N / N0 / D)
-    tau = NOISE / (2.0 * N0 / np.sqrt(N) * CLIP * np.sqrt((lengths**2).sum()))
-    setting = {"tau": tau, "clip": CLIP, "proposal_sd": lengths}
-    return dpmc.sample(model, rows, epsilon=EPSILON, hyperparameters=setting, seed=seed, progress=False)
 
 
 def readme(seeds: int) -> None:
@@ -182,6 +124,5 @@ def polynomial_error(model: Any, kind: str, n: int, seed: int) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    eight(sets=20)
     readme(seeds=20)
     polynomial(sets=3)
