@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from measuring import ROOT
 from noisy_chains import run, searched
-from noisy_questions import REGRESSIONS, Question, data_set, judged
+from noisy_questions import EPSILON, REGRESSIONS, D, N, Question, data_set, judged
+from noisy_shown import draw, print_tables
 from noisy_statistics import clip_bound
 
 from dpmc import evaluators
@@ -30,11 +29,10 @@ from dpmc.common.files import replacing
 from dpmc.common.threads import one_blas_thread
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
-from dpmc.reports.plots import layout, style
+from dpmc.reports.plots import style
 from dpmc.sampling.loop import iterate
 
 FIGURE = ROOT / "docs" / "reference" / "algorithms" / "noisy-statistics-grid.png"
-N, D, EPSILON = (1_000, 5_000, 50_000), (2, 8), (0.5, 1.0, 4.0)
 SETS, CHAIN_SETS, CALIBRATION_SETS = 200, 50, 500
 ITERATIONS, BURN_IN = 900, 150  #: of noisy statistics
 TWINS, TWIN_ROWS = 20, 2_000  #: simulated data sets from which clip bounds are computed, and rows of each
@@ -212,60 +210,6 @@ def measure(processes: int) -> None:
             print(f"{done} of {len(missing)}, {seconds:.0f} CPU seconds:", *found[-1].values(), flush=True)
 
 
-# The figure
-
-COLOURS = dict(zip(EPSILON, ("#74B9DE", "#2171B5", "#08244D"), strict=True))
-LOOKS: dict[str, dict[str, Any]] = {
-    "noisy-statistics": {"marker": "o", "markersize": 3.8, "linewidth": 1.1},
-    "chain": {"marker": "D", "markersize": 4.2, "linestyle": "none", "markerfacecolor": "white"},
-}
-SIDES = dict(zip(EPSILON, (0.86, 1.0, 1.16), strict=True))  #: times n, so that bars are side by side
-BESIDE = 1.4  #: times n: where a chain's marker is, right of the others
-
-
-@style.context()
-def draw(rows: pd.DataFrame) -> Figure:
-    """Return error and coverage against n: a column for each regression, a row for each d."""
-    grid = rows[(rows["predictors"] == "normal") & rows["d"].isin(D)]
-    values = ("error", "coverage")
-    places = [(value, d, regression) for value in values for d in D for regression in REGRESSIONS]
-    figure, panels = layout.panels(len(places), len(REGRESSIONS), 1.35, sharex=True, sharey="row")
-    for axes, (value, d, regression) in zip(panels, places, strict=True):
-        panel(axes, grid[(grid["d"] == d) & (grid["regression"] == regression)], value)
-        if axes in panels[: len(REGRESSIONS)]:
-            axes.set_title(f"{regression} regression")
-        if axes in panels[-len(REGRESSIONS) :]:
-            axes.set_xlabel("rows n")
-        if regression == next(iter(REGRESSIONS)):
-            name = "error, s.e." if value == "error" else "coverage, %"
-            axes.set_ylabel(f"{d} coefficients\n{name}")
-    entries: layout.Entries = {f"ε = {epsilon:g}": {"color": colour} for epsilon, colour in COLOURS.items()}
-    entries["noisy statistics"] = {"color": style.GREY, **LOOKS["noisy-statistics"]}
-    entries["best chain"] = {"color": style.GREY, **LOOKS["chain"]}
-    layout.legend(figure, entries, 5)
-    return figure
-
-
-def panel(axes: Axes, rows: pd.DataFrame, value: str) -> None:
-    """Draw one value of one regression and d against n."""
-    scale = 100.0 if value == "coverage" else 1.0
-    for (method, epsilon), cells in rows.groupby(["method", "epsilon"]):
-        if method in LOOKS:
-            x = cells["n"] * (BESIDE if method == "chain" else SIDES[epsilon])
-            bars = 1.96 * scale * cells["coverage_error"] if value == "coverage" else None
-            look = {**LOOKS[method], "color": COLOURS[epsilon], "elinewidth": 0.7}
-            axes.errorbar(x, scale * cells[value], bars, **look)
-    axes.set_xlim(700, 95_000)
-    layout.logarithmic(axes, "x")
-    axes.set_xticks(N, [f"{n:,}" for n in N])
-    axes.set_xticks([], minor=True)
-    wanted = 90.0 if value == "coverage" else 1.0
-    axes.axhline(wanted, color=style.GREY, linewidth=0.8, linestyle=style.DASHED, zorder=0)
-    if value == "error":
-        layout.logarithmic(axes, "y")
-    axes.grid(True, axis="y")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure noisy statistics and chains on a grid.")
     parser.add_argument("--processes", type=int, default=1)
@@ -273,7 +217,9 @@ def main() -> None:
     given = parser.parse_args()
     if not given.draw:
         measure(given.processes)
-    style.save(draw(pd.read_csv(FIGURE.with_suffix(".csv"))), FIGURE)
+    rows = pd.read_csv(FIGURE.with_suffix(".csv"))
+    print_tables(rows)
+    style.save(draw(rows), FIGURE)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ REGRESSIONS: dict[str, tuple[Any, float]] = {  # class, sd of the prior
     "logistic": (dpmc.LogisticRegression, 0.5),
     "Poisson": (dpmc.PoissonRegression, 0.3),
 }
+N, D, EPSILON = (1_000, 5_000, 50_000), (2, 8), (0.5, 1.0, 4.0)  #: of the grid
 
 
 class Question(NamedTuple):

@@ -28,9 +28,9 @@ from dpmc.privacy.events import GaussianRelease
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 STEP = 1e-4  #: of finite differences, for parameters up to 1
-#: About the first step of the search for the mode. Far from it the law of a noisy sum can be so wide that the
-#: density has ridges there; a first step of 1 jumps onto them, with many rows.
-REACH = 0.01
+#: First steps of the search for the mode are at most this long. Far from the mode the law of a noisy sum can be
+#: so wide that the density has ridges there, which long steps reach.
+REACH = 0.03
 
 warn = functools.cache(LOGGER.warning)  #: once a process, since searches and releases check a model often
 
@@ -180,27 +180,34 @@ def laplace(target: Target, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     from scipy.optimize import minimize
 
     d = len(start)
+    i, j = np.indices((d, d))
+    signs = np.array([1.0, -1.0])
+
+    def height(theta: np.ndarray) -> float:
+        return -float(target(theta[None])[0])
 
     def slope(theta: np.ndarray) -> np.ndarray:
         steps = np.diag(STEP * np.maximum(1.0, np.abs(theta)))
         values = target(np.concatenate([theta + steps, theta - steps]))
         with np.errstate(invalid="ignore"):  # −∞ where the law is degenerate
-            return (values[:d] - values[d:]) / (2.0 * np.diag(steps))
+            return np.nan_to_num(-(values[:d] - values[d:]) / (2.0 * np.diag(steps)), posinf=0.0, neginf=0.0)
 
-    def climbed(origin: np.ndarray) -> tuple[float, np.ndarray]:
-        found = minimize(
-            lambda u: -target((origin + REACH * u)[None])[0],
-            np.zeros(d),
-            jac=lambda u: -REACH * slope(origin + REACH * u),
-            options={"gtol": REACH * 1e-5},
-        )
-        return found.fun, origin + REACH * found.x
+    def curvature(theta: np.ndarray) -> np.ndarray:
+        steps = np.diag(STEP * np.maximum(1.0, np.abs(theta)))
+        ends = signs[:, None, None, None, None] * steps[i] + signs[:, None, None, None] * steps[j]
+        values = target((theta + ends).reshape(-1, d)).reshape(2, 2, d, d)
+        with np.errstate(invalid="ignore"):
+            second = (values[0, 0] - values[0, 1]) - (values[1, 0] - values[1, 1])
+            return np.nan_to_num(-second / (4.0 * steps[i, i] * steps[j, j]), posinf=0.0, neginf=0.0)
 
+    options = {"initial_trust_radius": REACH, "gtol": 1e-5, "maxiter": 500}
     origins = [start, np.zeros(d)] if start.any() else [start]
-    _, mode = min(map(climbed, origins), key=lambda one: one[0])
-    steps = np.diag(STEP * np.maximum(1.0, np.abs(mode)))
-    curvature = -np.array([(slope(mode + s) - slope(mode - s)) / (2.0 * s.sum()) for s in steps])
-    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    found = [
+        minimize(height, origin, jac=slope, hess=curvature, method="trust-exact", options=options)
+        for origin in origins
+    ]
+    mode = min(found, key=lambda one: one.fun).x
+    values, vectors = np.linalg.eigh(curvature(mode))
     least = values[values > 1e-9 * values[-1]].min(initial=np.inf)
     values = np.maximum(values, least if np.isfinite(least) else 1.0)
     covariance = (vectors / values) @ vectors.T
