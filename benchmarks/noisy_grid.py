@@ -35,6 +35,7 @@ from dpmc.sampling.loop import iterate
 FIGURE = ROOT / "docs" / "reference" / "algorithms" / "noisy-statistics-grid.png"
 SETS, CHAIN_SETS, CALIBRATION_SETS = 200, 50, 500
 ITERATIONS, BURN_IN = 900, 150  #: of noisy statistics
+WIDER = 1.5  #: times the clip bound, in cells that show what clipping costs
 TWINS, TWIN_ROWS = 20, 2_000  #: simulated data sets from which clip bounds are computed, and rows of each
 
 
@@ -100,7 +101,7 @@ def posterior(question: Question, algorithm: NoisyStatistics, total: np.ndarray)
 def noisy_cells(job: Job) -> Iterator[dict[str, Any]]:
     """Measure noisy statistics at each ε."""
     question, model = job.question, job.question.model()
-    clip = bound_of(question)
+    clip = (WIDER if job.method == "wider clip" else 1.0) * bound_of(question)
     ways = [
         NoisyStatistics(
             clip=clip,
@@ -177,7 +178,10 @@ def jobs() -> list[Job]:
     found += [Job(question, EPSILON, "noisy-statistics", SETS) for question, _ in grid]
     found += [Job(question, (1.0,), "noisy-statistics", CALIBRATION_SETS) for question in CALIBRATION]
     pairs = sorted([*grid, *((question, last) for question in EXTRA)], key=lambda pair: -pair[1])
-    found += [Job(question, (epsilon,), "chain", CHAIN_SETS) for question, epsilon in pairs]
+    for question, epsilon in pairs:
+        costly = question.d * question.n == max(D) * max(N)
+        found.append(Job(question, (epsilon,), "chain", CHAIN_SETS // 2 if costly else CHAIN_SETS))
+    found += [Job(Question(way, "normal", 2, 50_000), (last,), "wider clip", SETS) for way in REGRESSIONS]
     return found + [Job(question, (1.0,), "noise ignored", SETS) for question, _ in grid]
 
 

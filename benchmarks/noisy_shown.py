@@ -29,10 +29,14 @@ def print_tables(rows: pd.DataFrame) -> None:
     for n in N:
         print(n, *(span(100.0 * of[of["n"] == n]["coverage"], ".0f") for of in (grid, ignored)), sep=" | ")
 
-    print("\nNoisy statistics | the best chain\n")
+    print("\nNoisy statistics / the best chain\n")
     both = sums.merge(chains, on=QUESTION, suffixes=("", "_chain"))
     header = [*QUESTION, "error", "coverage, %", "width", "chain's ESS", "chain", "data sets"]
     table(header, [pair_row(row) for _, row in both.iterrows()])
+
+    print("\nClip bound of noisy statistics 1.5 times as large\n")
+    columns = [*QUESTION, "error", "coverage", "width", "bias"]
+    table(columns, rows[rows["method"] == "wider clip"][columns].values.tolist())
 
     print("\nCalibration\n")
     columns = ["regression", "predictors", "coverage", "coverage_error", "bias", "spread", "error", "sets"]
@@ -51,7 +55,7 @@ def span(values: pd.Series, form: str) -> str:
 
 def pair_row(row: pd.Series) -> list[Any]:
     def pair(name: str, form: str, scale: float = 1.0) -> str:
-        return " | ".join(f"{scale * row[name + end]:{form}}" for end in ("", "_chain"))
+        return " / ".join(f"{scale * row[name + end]:{form}}" for end in ("", "_chain"))
 
     chosen = json.loads(row["setting_chain"])
     way = f"{chosen['method']}, n₀ = {chosen['share'] * row['n']:,.0f}"

@@ -36,7 +36,7 @@ def maximum_likelihood(model: Any, rows: np.ndarray) -> Fit:
         variance = np.broadcast_to(model.outcome_variance(eta, theta), eta.shape)
         information = (z * variance[:, None]).T @ z
         step = np.linalg.solve(information, z.T @ (y - model.mean(eta)))
-        theta = theta + step
+        theta = theta + step / max(1.0, np.abs(step).max())  # long steps overflow in Poisson regression
     return Fit(theta, np.sqrt(np.diag(np.linalg.inv(information))))
 
 

@@ -28,8 +28,8 @@ from dpmc.privacy.events import GaussianRelease
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 STEP = 1e-4  #: of finite differences, for parameters up to 1
-#: First steps of the search for the mode are at most this long. Far from the mode the law of a noisy sum can be
-#: so wide that the density has ridges there, which long steps reach.
+#: Longest first step of the search for the mode. Far from the mode the law of a noisy sum can be so wide that
+#: the density has ridges there, which long steps reach.
 REACH = 0.03
 
 warn = functools.cache(LOGGER.warning)  #: once a process, since searches and releases check a model often
