@@ -428,8 +428,7 @@ def calibrated(
     cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
     if not cls.calibrates_run or total == np.inf:
         return values
-    made: dict[str, Any] = cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
-    return made
+    return cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
 
 
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:

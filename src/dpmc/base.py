@@ -298,5 +298,4 @@ DIVERGED = 1e30
 def has_diverged(theta: Array) -> Array:
     """Return whether positions (..., d) are not finite or beyond `DIVERGED`, (...); public."""
     # Not `>=`, so that NaN counts as diverged.
-    diverged: Array = ~(np.abs(theta) < DIVERGED).all(axis=-1)
-    return diverged
+    return ~(np.abs(theta) < DIVERGED).all(axis=-1)

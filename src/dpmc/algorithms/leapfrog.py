@@ -82,5 +82,4 @@ class Hamiltonian(Algorithm):
     def kinetic_energy(self, momentum: np.ndarray) -> np.ndarray:
         """Return ½ pᵀM⁻¹p (chains,)."""
         # Along the last axis, so that the order of additions does not depend on the number of chains.
-        energy: np.ndarray = 0.5 * (momentum**2 / self.mass).sum(axis=1)
-        return energy
+        return 0.5 * (momentum**2 / self.mass).sum(axis=1)

@@ -226,7 +226,6 @@ def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, w
 def _numbers(column: Any, rule: Rule) -> np.ndarray:
     """Return a column of a data frame as floats."""
     if rule == Rule({}) and getattr(column.dtype, "kind", "O") in "fiub":
-        floats: np.ndarray = column.to_numpy(dtype=float, na_value=np.nan)
-        return floats
+        return column.to_numpy(dtype=float, na_value=np.nan)
     values: Iterable[object] = column
     return np.array([rule.number(value) for value in values])

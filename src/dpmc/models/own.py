@@ -225,5 +225,4 @@ class OwnModel(_Reported):
         """Return a method of the user's class; raise DpmcError if it has none."""
         if not self.offers(key):
             raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")
-        method: Callable[..., np.ndarray] = self.__getattr__(key)
-        return method
+        return self.__getattr__(key)

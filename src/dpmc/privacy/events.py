@@ -263,8 +263,7 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
 def _with_count(event: Release, count: int) -> Release:
     if event.count == count:
         return event
-    changed: Release = dataclasses.replace(event, count=count)  # type: ignore[type-var]
-    return changed
+    return dataclasses.replace(event, count=count)  # type: ignore[type-var]
 
 
 def _is(value: Any, kind: type) -> bool:

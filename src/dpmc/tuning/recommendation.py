@@ -123,8 +123,7 @@ def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float
 def norms(problem: Problem) -> np.ndarray:
     """Return the norms of the summaries (n,) of a problem's rows."""
     summaries = cast(SummaryModel, problem.model).summaries(problem.rows)
-    lengths: np.ndarray = np.sqrt((summaries**2).sum(axis=1))
-    return lengths
+    return np.sqrt((summaries**2).sum(axis=1))
 
 
 def noisy_statistics(problem: Problem, epsilon: float, delta: float) -> dict[str, Any]:
@@ -133,8 +132,7 @@ def noisy_statistics(problem: Problem, epsilon: float, delta: float) -> dict[str
     if not hasattr(problem.model, "summaries"):
         raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
     clip = float(f"{np.quantile(norms(problem), UNCLIPPED):.3g}")
-    values: dict[str, Any] = cls.calibrate({"clip": clip}, epsilon, delta, problem.n)  # type: ignore[attr-defined]
-    return values
+    return cls.calibrate({"clip": clip}, epsilon, delta, problem.n)  # type: ignore[attr-defined]
 
 
 def judged(

@@ -115,8 +115,7 @@ def density(given: Given) -> Figure:
 
 def smoothed(counts: Array) -> Array:
     """Return counts as shares, smoothed by a normal kernel."""
-    shares: Array = gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
-    return shares
+    return gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
 
 
 def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:

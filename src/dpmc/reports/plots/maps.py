@@ -105,8 +105,7 @@ def log_posterior(problem: Problem, points: Array) -> Array:
     origin = np.broadcast_to(np.array(problem.true_theta, dtype=float), points.shape)
     slopes, offsets = model.ratio_form(origin, points)
     ratios = (slopes * totals).sum(axis=1) + problem.n * offsets
-    values: Array = problem.temperature * ratios + model.log_prior(points)
-    return values
+    return problem.temperature * ratios + model.log_prior(points)
 
 
 @dataclass(frozen=True)
