@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 Array = np.ndarray
+Generators = Sequence[np.random.Generator]  #: one for each chain
 
 
 class Model(Protocol):
@@ -275,13 +276,11 @@ class Algorithm(ABC):
     def releases(self, n: int) -> Releases:
         """Return what is released on n rows, in a run, before a chain, and in an iteration."""
 
-    def prepare(
-        self, theta: Array, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
-    ) -> Array:
+    def prepare(self, theta: Array, model: Model, private: PrivateData, generators: Generators) -> Array:
         """Return what chains carry into their first iteration, (chains, e); by default nothing, (chains, 0).
 
         `theta` are the start points (chains, d). Releases that are not of an iteration are made here.
-        `generators` has one for each chain, of random numbers other than privacy noise.
+        `generators` are for random numbers other than privacy noise.
         """
         return np.zeros((len(theta), 0))
 

@@ -5,12 +5,11 @@ q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
-from dpmc.base import Algorithm, Draws, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, Generators, Model, Needs, PrivateData, State
 
 
 class Hamiltonian(Algorithm):
@@ -43,11 +42,7 @@ class Hamiltonian(Algorithm):
         )
 
     def prepare(
-        self,
-        theta: np.ndarray,
-        model: Model,
-        private: PrivateData,
-        generators: Sequence[np.random.Generator],
+        self, theta: np.ndarray, model: Model, private: PrivateData, generators: Generators
     ) -> np.ndarray:
         """Return the gradients at the start points (chains, d); (chains, 0) without reuse."""
         if not self.reuse_gradients:

@@ -158,11 +158,8 @@ def as_tree(run: Run) -> "xarray.DataTree":
 
 def attributes(run: Run) -> dict[str, Any]:
     """Return the attributes of a run; of a file, checked as by `read_chain`."""
-    return (
-        read_chain(run).attrs
-        if isinstance(run, str | Path)
-        else {str(k): v for k, v in as_tree(run).attrs.items()}
-    )
+    attrs = read_chain(run).attrs if isinstance(run, str | Path) else as_tree(run).attrs
+    return {str(key): value for key, value in attrs.items()}
 
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:

@@ -39,18 +39,16 @@ def problems(attrs: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
             return [f"epsilon_spent must be {rebuilt['epsilon_spent']}"]
         if json.dumps({**rebuilt, "epsilon_spent": spent}) != attrs["ledger"]:
             return ["is not the text of a ledger of this version of dpmc"]
-        found = _of_events(ledger, attrs) + _of_price(ledger.prices[0], ledger, attrs, entry)
+        n, found = attrs["n"], list[str]()
+        if ledger.accountant.name != attrs["accountant"]:
+            found.append("its accountant is another one")
+        for event in ledger.reserved_events:
+            if event.name not in NAMES or getattr(event, "n", n) != n:
+                found.append(f"release {event.name!r} is not one of an algorithm on {n} rows")
+        found += _of_price(ledger.prices[0], ledger, attrs, entry)
         return found + _of_counts(ledger, attrs, entry)
     except (DpmcError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         return [str(error).removeprefix("ledger: ")]
-
-
-def _of_events(ledger: ReleaseLedger, attrs: Mapping[str, Any]) -> list[str]:
-    found = [] if ledger.accountant.name == attrs["accountant"] else ["its accountant is another one"]
-    for event in ledger.reserved_events:
-        if event.name not in NAMES or getattr(event, "n", attrs["n"]) != attrs["n"]:
-            found.append(f"release {event.name!r} is not one of an algorithm on {attrs['n']} rows")
-    return found
 
 
 def _of_price(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
 LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
 
 
-class Allowed(NamedTuple):
-    """What a group may contain: its variables and its attributes, and which of them it must have."""
-
-    variables: Mapping[str, tuple[tuple[str, ...], str]]  # dimensions, kinds of dtype as NumPy's letters
-    attributes: Mapping[str, Callable[[Any], object]]  # what raises an error for a wrong value
-    needed: frozenset[str]
+#: Attributes by name, each with what raises an error for a wrong value.
+Checks = Mapping[str, Callable[[Any], object]]
 
 
 def _name(value: object) -> None:
@@ -105,7 +101,7 @@ def _from(least: int) -> Callable[[Any], object]:
     return lambda value: count(value, least)
 
 
-ROOT: dict[str, Callable[[Any], object]] = {
+ROOT: Checks = {
     "mode": _release,
     **dict.fromkeys(("model", "method", "accountant"), _name),
     **dict.fromkeys(("dpmc_version", "opendp_version"), _version),
@@ -118,37 +114,27 @@ ROOT: dict[str, Callable[[Any], object]] = {
     "ledger": _ledger,
     "data_ledger": _entry,
 }
-LIBRARY = {"inference_library": _name, "inference_library_version": _version}
-AXES = {"chain": (("chain",), "i"), "draw": (("draw",), "i"), "parameter": (("parameter",), "iUO")}
-
-#: All that a release may contain, by path of the group.
-ALLOWED = {
-    "/": Allowed({}, ROOT, frozenset(ROOT)),
-    "/posterior": Allowed(
-        {"theta": (("chain", "draw", "parameter"), "f"), **AXES},
-        LIBRARY,
-        frozenset({"theta", *AXES}),
-    ),
-    "/sample_stats": Allowed(
-        {
-            "acceptance_rate": (("chain", "draw"), "f"),
-            "diverging": (("chain", "draw"), "b"),
-            "chain": AXES["chain"],
-            "draw": AXES["draw"],
-        },
-        {**LIBRARY, "accepted_total": _totals, "diverging_total": _totals},
-        frozenset({"acceptance_rate", "chain", "draw"}),
-    ),
-    "/constant_data": Allowed(
-        {
-            "theta_0": (("chain", "parameter"), "f"),
-            "chain": AXES["chain"],
-            "parameter": AXES["parameter"],
-        },
-        LIBRARY,
-        frozenset({"theta_0", "chain", "parameter"}),
-    ),
+LIBRARY: Checks = {"inference_library": _name, "inference_library_version": _version}
+TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), _totals)
+#: Variables of a release: dimensions, and kinds of dtype as NumPy's letters.
+VARIABLES = {
+    "theta": (("chain", "draw", "parameter"), "f"),
+    "theta_0": (("chain", "parameter"), "f"),
+    "acceptance_rate": (("chain", "draw"), "f"),
+    "diverging": (("chain", "draw"), "b"),
+    "chain": (("chain",), "i"),
+    "draw": (("draw",), "i"),
+    "parameter": (("parameter",), "iUO"),
 }
+#: All that a release may contain: variables and attributes, by path of the group.
+ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
+    "/": ((), ROOT),
+    "/posterior": (("theta", "chain", "draw", "parameter"), LIBRARY),
+    "/sample_stats": (("acceptance_rate", "diverging", "chain", "draw"), {**LIBRARY, **TOTALS}),
+    "/constant_data": (("theta_0", "chain", "parameter"), LIBRARY),
+}
+#: Of that, what a release may lack.
+OPTIONAL = {"diverging", *TOTALS, *LIBRARY}
 
 
 def check(tree: "xarray.DataTree") -> list[str]:
@@ -160,18 +146,18 @@ def check(tree: "xarray.DataTree") -> list[str]:
     problems += [f"{path}: group is missing" for path in ALLOWED if path not in groups]
     for path, group in groups.items():
         if path in ALLOWED:
-            problems += [f"{path}: {text}" for text in _of_group(group, ALLOWED[path])]
+            problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
     return problems or _inconsistent(tree)
 
 
-def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
+def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) -> list[str]:
     """Return the problems of one group by itself: names, dimensions, types, attributes."""
     variables = dict(group.to_dataset(inherit=False).variables)
     present = {*map(str, variables), *map(str, group.attrs)}
-    problems = [f"{name} is missing" for name in sorted(allowed.needed - present)]
+    problems = [f"{name} is missing" for name in sorted({*names, *checks} - OPTIONAL - present)]
     for name, variable in variables.items():
-        dims, kinds = allowed.variables.get(str(name), ((), ""))
-        if not kinds:
+        dims, kinds = VARIABLES.get(str(name), ((), ""))
+        if name not in names:
             problems.append(f"variable {shown(name)} is not allowed")
         elif variable.dims != dims or variable.dtype.kind not in kinds:
             problems.append(f"{name}: {variable.dims} of {variable.dtype} must be {dims} of kind {kinds}")
@@ -179,11 +165,11 @@ def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
             problems.append(f"{name}: labels must be texts")
         problems += [f"{name}: attribute {shown(key)} is not allowed" for key in variable.attrs]
     for key, value in ((str(key), value) for key, value in group.attrs.items()):
-        if key not in allowed.attributes:
+        if key not in checks:
             problems.append(f"attribute {shown(key)} is not allowed")
             continue
         try:
-            allowed.attributes[key](value)
+            checks[key](value)
         except (TypeError, ValueError, RecursionError, DpmcError) as error:
             problems.append(f"attribute {key}: {shown(value)}: {error}")
     # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
