@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import checked as checked
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
-Value = TypeVar("Value")
 Hyperparameters = Mapping[str, Any] | str | Path | None
 
 
@@ -310,12 +310,7 @@ def tune(
 
 
 def recommend(
-    model: object,
-    n: int | None = None,
-    *,
-    epsilon: float | str,
-    delta: float | None = None,
-    twins: int = 5,
+    model: object, n: int | None = None, *, epsilon: float | str, delta: float | None = None, twins: int = 5
 ) -> Recommendation:
     """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
 
@@ -442,14 +437,6 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
             "finds some on simulated rows"
         )
     return read(cls, values, "hyperparameters", dimension)
-
-
-def checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
-    """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
-    try:
-        return check(*arguments)
-    except ValueError as error:
-        raise DpmcError(f"{name}: {error}") from None
 
 
 def delta_for(delta: float | None, n: int) -> float:

@@ -3,17 +3,15 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpmc.cli import outputs
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
+from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
 from dpmc.tuning import LEAK
-
-if TYPE_CHECKING:
-    from dpmc.data.problem import Problem
 
 
 def tune(options: argparse.Namespace) -> None:
@@ -70,7 +68,7 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     return result
 
 
-def _tuning_problem(study: Study, options: argparse.Namespace) -> "Problem":
+def _tuning_problem(study: Study, options: argparse.Namespace) -> Problem:
     """Return the problem to tune on.
 
     Raises DpmcError for rows that may be private, unless an option allows them.

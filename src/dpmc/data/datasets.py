@@ -115,11 +115,7 @@ def from_rows(
 
 @one_blas_thread()
 def without_rows(
-    label: str,
-    model_id: str,
-    shape: tuple[int, int],
-    starts: int = 20,
-    definition: Definition | None = None,
+    label: str, model_id: str, shape: tuple[int, int], starts: int = 20, definition: Definition | None = None
 ) -> Problem:
     """Return the problem of private rows of this shape (n, columns), with zeros in their place.
 

@@ -9,13 +9,7 @@ import numpy as np
 from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.evaluators.calls import (
-    MOST_ROWS,
-    log_likelihood,
-    log_likelihood_gradient,
-    statistics,
-    summaries,
-)
+from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics, summaries
 
 
 class Evaluator:

@@ -1,18 +1,13 @@
 """What several runs on the same rows spend together."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
-from dpmc.data import chain_files
+from dpmc.data.chain_files import Run, attributes
 from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Run
 
 
 class Joint(NamedTuple):
@@ -42,7 +37,7 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
         for noise on batches: its accountants do not cover runs that were chosen by earlier results
         (docs/explanation/accounting.md).
     """
-    ledgers = [json.loads(str(chain_files.attributes(run)["ledger"])) for run in runs]
+    ledgers = [json.loads(str(attributes(run)["ledger"])) for run in runs]
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
         return Joint(*composition.total([each.epsilon for each in spent], [each.delta for each in spent]))

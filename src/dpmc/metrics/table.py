@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws not
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+Row = dict[str, str | int | float]  #: by column
 
 
 class Metric(NamedTuple):

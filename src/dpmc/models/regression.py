@@ -323,12 +323,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     product_weight = 0.7
 
     def __init__(
-        self,
-        outcome: Column,
-        predictors: Columns,
-        *,
-        sd: float | None = 1.0,
-        **options: Any,
+        self, outcome: Column, predictors: Columns, *, sd: float | None = 1.0, **options: Any
     ) -> None:
         who = type(self).__name__
         names, centre, scale = _standardised(

@@ -99,8 +99,7 @@ class FigureKeys(Keys):
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
-        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
-        {},
+        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws", {}
     )
     panels: tuple[Panel, ...] = key(
         "panels of each model, keys below (`lines`, `traces`); default: one per metric", ()

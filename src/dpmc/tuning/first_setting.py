@@ -3,11 +3,9 @@
 Everything here uses rows without privacy. It is for simulated and public rows only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,12 +14,10 @@ from dpmc.algorithms.hyperparameters import read
 from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.data.problem import Problem
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
-
-if TYPE_CHECKING:
-    from dpmc.data.problem import Problem
 
 #: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
 #: algorithms have no first setting: the user must give one.

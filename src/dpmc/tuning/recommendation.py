@@ -1,7 +1,5 @@
 """Which method is worth its ε: predictions from simulated twins of the data. No private row is read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 

@@ -12,8 +12,6 @@ Their chains also show whether the chosen setting moves the estimates: a few cli
 the posterior, may move a mean by many standard errors. This is reported, and does not change the choice.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -23,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,16 +34,14 @@ from dpmc.common.logs import LOGGER
 from dpmc.common.progress import Progress
 from dpmc.common.streams import stream
 from dpmc.data import datasets
+from dpmc.data.chain_files import Chains
+from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
+from dpmc.metrics.table import Row
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
-    from dpmc.data.problem import Problem
-    from dpmc.metrics.cell import Row
 
 #: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
@@ -71,7 +67,9 @@ CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
 DECLARED = (
     "dpmc.algorithms",
+    "dpmc.data.chain_files",
     "dpmc.data.datasets",
+    "dpmc.data.problem",
     "dpmc.evaluators",
     "dpmc.models",
     "dpmc.sampling",

@@ -110,11 +110,7 @@ class Accountant(ABC):
         return self._epsilon_of(self._merged(events), checked_delta(delta), near)
 
     def iterations(
-        self,
-        once: Iterable[Release],
-        per_iteration: Iterable[Release],
-        epsilon: float,
-        delta: float,
+        self, once: Iterable[Release], per_iteration: Iterable[Release], epsilon: float, delta: float
     ) -> int:
         """Return the largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
 

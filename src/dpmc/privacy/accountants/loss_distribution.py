@@ -155,11 +155,7 @@ class FastMetropolisPld(LossDistributionAccountant):
     name: ClassVar[str] = "fast-mh-pld"
     version: ClassVar[str] = "2"
     handles: ClassVar[tuple[type[Release], ...]] = (FastMetropolisRelease,)
-    beside: ClassVar[tuple[type[Release], ...]] = (
-        GaussianRelease,
-        BarkerRelease,
-        SubsampledGaussianRelease,
-    )
+    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, BarkerRelease, SubsampledGaussianRelease)
 
     def _profile(self, event: Release) -> Profile:
         return worst(event) if isinstance(event, FastMetropolisRelease) else super()._profile(event)

@@ -162,12 +162,7 @@ def share(table: Table, cells: Cells, limit: float) -> float:
 
 
 def best(
-    table: Table,
-    cells: Cells,
-    to: Sequence[str] = (),
-    to_at: At = "all",
-    free: str = "",
-    less: bool = False,
+    table: Table, cells: Cells, to: Sequence[str] = (), to_at: At = "all", free: str = "", less: bool = False
 ) -> float:
     """Return the least median of the methods over another least median, or if `less` minus it.
 
