@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from dpmc.common.shipped import shipped
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, count, decimal, whole
 from dpmc.common.version import __version__
 
@@ -269,7 +268,6 @@ command(
         nargs="*",
         metavar="CSV",
     ),
-    option("--published", "published results (CSV files)", type=Path, default=shipped("data", "published")),
     option(
         "--results",
         "results of all studies, for tables and figures that show chains (default: results)",
