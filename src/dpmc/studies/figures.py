@@ -27,17 +27,17 @@ def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema({"rule": "number"})]
 Limits = Annotated[
     tuple[Real, ...], AfterValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
-Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
+Metrics = Annotated[
+    Texts,
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"rule": "text, or list of texts"}),
+]
 
 
 class Axis(Keys):

@@ -106,10 +106,8 @@ def first_setting(
         cell = make({**fixed, **steps, **lengths, **taus, **kept})
         scale = math.sqrt(ITERATIONS[algorithm] / (cell.chains * max(cell.budget_iterations or 0, 1)))
     decided = {**fixed, **taus, **kept}
-    tau, ratio_clip = (
-        decided.get("tau", decided.get("tau_l", 1.0)),
-        decided.get("clip", decided.get("clip_l", ratio_clip)),
-    )
+    tau = decided.get("tau", decided.get("tau_l", 1.0))
+    ratio_clip = decided.get("clip", decided.get("clip_l", ratio_clip))
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
     # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
     lengths = {key: _rounded(min(1.0, NOISE / noise) * np.asarray(value)) for key, value in lengths.items()}
