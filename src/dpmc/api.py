@@ -303,7 +303,7 @@ def tune(
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        result = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
     return result

@@ -53,16 +53,11 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
     name = f"search {options.model} {options.method}"
-    result = search.search(
-        study,
-        options.model,
-        options.method,
-        _tuning_problem(study, options),
-        table,
-        trials=options.trials or study.tuning.trials,
-        seeds=options.seeds or study.tuning.seeds,
-        progress=None if options.quiet else reporter(name, "trials"),
-    )
+    problem, progress = _tuning_problem(study, options), None if options.quiet else reporter(name, "trials")
+    task = search.task_of_study(study, options.model, options.method, problem)
+    trials, seeds = options.trials or study.tuning.trials, options.seeds or study.tuning.seeds
+    total = len(problem.starts) // study.chains
+    result = search.search(task, table, trials, seeds, total, progress)
     for text in search.warnings(result):
         print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     return result

@@ -223,9 +223,21 @@ class Task:
 def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    A user's model without one starts from a first setting, and all of it is free.
+    `problem`: tuning data with exact draws. A user's model without a pinned setting starts from a first one,
+    all of which is free, and may lack exact draws.
+
+    Raises DpmcError if there is nothing to search, for data used in evaluation, and for missing settings.
     """
-    how, epsilon = study.method(method), study.model(model).tuning_epsilon
+    how, epsilon, evaluated = study.method(method), study.model(model).tuning_epsilon, study.model(model).data
+    tuning = datasets.tuning_set(evaluated)
+    if tuning == evaluated:
+        raise DpmcError(
+            f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
+        )
+    if datasets.is_public(problem.dataset) and problem.dataset != tuning:
+        raise DpmcError(
+            f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
+        )
 
     def make(values: dict[str, Any]) -> Cell:
         return studies.make_cell(study, problem, method, epsilon, given._replace(values=values))
@@ -340,44 +352,16 @@ def _scaled(name: str, value: Any, factor: float) -> Any:
 
 
 def search(
-    study: Study,
-    model: str,
-    method: str,
-    problem: Problem,
-    table: Path,
-    *,
-    trials: int,
-    seeds: int,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Search the free hyperparameters of one cell; return the chosen setting and its results.
-
-    `problem`: tuning data with exact draws, which a user's model without hyperparameters may lack. `table`:
-    CSV file of the trials, from which an interrupted search is resumed. An equal number of `trials` gives the
-    same result; a larger one continues the table. `seeds`: runs of a trial, each with the study's number of
-    chains; finalists run with the other seeds for which the data set has start points.
-
-    Raises DpmcError if there is nothing to search, for data used in evaluation, for missing hyperparameters,
-    and if no setting is feasible.
-    """
-    evaluated = study.model(model).data
-    tuning = datasets.tuning_set(evaluated)
-    if tuning == evaluated:
-        raise DpmcError(
-            f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
-        )
-    if datasets.is_public(problem.dataset) and problem.dataset != tuning:
-        raise DpmcError(
-            f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
-        )
-    task = task_of_study(study, model, method, problem)
-    return searched(task, table, trials, seeds, len(problem.starts) // study.chains, progress)
-
-
-def searched(
     task: Task, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Search the free hyperparameters of a task, as `search`. `total`: number of seeds with start points."""
+    """Search the free hyperparameters of a task; return the chosen setting and its results.
+
+    `table`: CSV file of the trials, from which an interrupted search is resumed. An equal number of `trials`
+    gives the same result; a larger one continues the table. `seeds`: runs of a trial; finalists run with the
+    other seeds of the `total` for which the data set has start points.
+
+    Raises DpmcError if finalists get too few seeds, and if no setting is feasible.
+    """
     if total - seeds < LEAST_FINAL_SEEDS:
         left = max(0, total - seeds)
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
