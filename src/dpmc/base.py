@@ -12,8 +12,6 @@ rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums f
 and `privacy/accountants/base.py`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import Field, dataclass

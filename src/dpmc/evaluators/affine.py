@@ -157,7 +157,6 @@ class AffineEvaluator(StatisticsEvaluator):
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
         form = _plain(self._model.ratio_form(theta, proposal))
         return kernels.affine_row_ratios(self._table, chosen, *form)
 

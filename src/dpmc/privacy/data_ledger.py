@@ -11,8 +11,6 @@ is incomplete was used by nobody: it is left out, and overwritten by the next en
 counts, whether or not `take` returned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -22,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
@@ -52,7 +50,7 @@ class DataLedger:
         self.torn = torn  # whether an incomplete last line was left out
 
     @classmethod
-    def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> DataLedger:
+    def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> Self:
         """Create the file of a ledger with these totals; `name` is its owner's name of the data set.
 
         Raises DpmcError for a wrong total, and if the file exists or cannot be written.
@@ -79,7 +77,7 @@ class DataLedger:
         return cls(path, [header])
 
     @classmethod
-    def open(cls, path: str | Path) -> DataLedger:
+    def open(cls, path: str | Path) -> Self:
         """Read and verify a ledger.
 
         Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.

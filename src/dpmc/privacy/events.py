@@ -8,8 +8,6 @@ A new kind of release is a frozen dataclass derived from `Release` with `name` a
 The accountants that can bound it list it in `handles`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

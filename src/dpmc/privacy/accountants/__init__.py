@@ -4,8 +4,6 @@
 selects an accountant by the kinds of releases (`resolve`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dpmc.common.errors import DpmcError

@@ -4,8 +4,6 @@ An accountant computes one function, delta at a given epsilon (`_delta`). The se
 iterations are here. Statements and proofs of each accountant: docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 import sys

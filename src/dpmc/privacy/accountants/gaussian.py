@@ -9,8 +9,6 @@ in which nothing overflows. If the two erfcx are close, they cancel: `_log_fall_
 Zero-concentrated DP has the bound delta = exp(-(epsilon - mu)^2 / (4 mu)) (Theorems 3.1, 4.2).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each accountant defines the pair that dominates one release; `pld` composes the 
 docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

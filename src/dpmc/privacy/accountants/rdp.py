@@ -9,8 +9,6 @@ without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9):
 where e(j) is the curve of the release given the batch and q = b/n. All sums are in logs.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ A kind of number is a function of the table, the cells of a case, and the other 
 claims. It returns the number of the case; NaN: a number is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

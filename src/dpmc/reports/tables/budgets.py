@@ -1,7 +1,5 @@
 """Budgets as a table: the iterations of every cell of a study, and what they spend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
