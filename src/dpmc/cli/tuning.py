@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from dpmc.cli import outputs
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
@@ -16,9 +19,6 @@ from dpmc.tuning import LEAK
 
 def tune(options: argparse.Namespace) -> None:
     """Try or search the hyperparameters of a method on a model; write them with their results."""
-    import yaml
-
-    from dpmc.common import files
     from dpmc.tuning import pinned
 
     study = load_study(options.study)

@@ -33,11 +33,11 @@ class Prediction(NamedTuple):
     """
 
     method: str
-    hyperparameters: dict[str, Any]
-    error: float  # root mean square of (posterior mean − θ)/sd, sd that of the posterior without privacy
-    width: float  # of 90 % intervals, over those without privacy; mean
-    coverage: float  # share of 90 % intervals that contain θ
-    of_prior: float  # width over that of the prior, mean; NaN if unknown
+    hyperparameters: dict[str, Any] = {}
+    error: float = np.nan  # root mean square of (mean − θ)/sd, sd of the posterior without privacy
+    width: float = np.nan  # of 90 % intervals, over those without privacy; mean
+    coverage: float = np.nan  # share of 90 % intervals that contain θ
+    of_prior: float = np.nan  # width over that of the prior, mean; NaN if unknown
     obstacle: str = ""  # why the method cannot be used; numbers are NaN then
     clipped: float = np.nan  # share of simulated rows that the clip bound binds, of evaluations; mean
 
@@ -99,8 +99,7 @@ def predict(method: str, problems: list[Problem], epsilon: str, delta: float) ->
             raise DpmcError("the budget allows too few iterations")
         chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
     except DpmcError as error:
-        unknown = np.nan
-        return Prediction(method, {}, unknown, unknown, unknown, unknown, str(error))
+        return Prediction(method, obstacle=str(error))
     found = judged(method, values, problems, [one.draws[:, one.draws.shape[1] // 2 :] for one in chains])
     bound = values["clip"] if method == "noisy-statistics" else None
     shares = [clipped_share(*pair, bound) for pair in zip(chains, problems, strict=True)]

@@ -29,6 +29,7 @@ from dpmc import studies
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
+from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.progress import Progress
@@ -305,7 +306,6 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     unless a bias is above `MOST_BIAS` and too large for chance, by a t test with Bonferroni's correction. So
     a bias that hides in the Monte Carlo error of these few runs is "ok".
     """
-    from arviz_stats.base import array_stats  # slow to import
     from scipy.stats import t
 
     mean, variance = problem.posterior_mean, np.diag(problem.posterior_covariance)
@@ -313,7 +313,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     if not (np.isfinite(mean).all() and np.isfinite(variance).all()):  # known from draws only
         draws = problem.reference
         mean, variance = draws.mean(axis=0), draws.var(axis=0)
-        uncertain = array_stats.mcse(np.ascontiguousarray(draws.T[:, None, :]), method="mean")
+        uncertain = diagnostics(draws[None]).mcse
     runs, d = estimates.shape
     sd = np.sqrt(problem.temperature * variance)
     biases = (estimates.mean(axis=0) - mean) / sd

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
+from dpmc.metrics.table import read_metrics
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
 
@@ -131,7 +132,6 @@ def plot(
     missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
     check_names(outputs)
-    from dpmc.metrics.table import read_metrics
     from dpmc.reports.plots import style
 
     declared = declared_figure(study.path, name)
