@@ -1,7 +1,7 @@
 """The banana model (Theorem 5.2 of the thesis); with a = 0 a Gaussian with independent components."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Banana(WhiteSummaries):
     def dimension(self) -> int:
         return len(self.variance)
 
-    def bend(self, theta: np.ndarray) -> Any:
+    def bend(self, theta: np.ndarray) -> np.ndarray:
         """Return φ_2(θ) (...), the mean of x_2, of θ (..., d)."""
         return theta[..., 1] + self.a * (theta[..., 0] - self.m) ** 2 + self.b
 
@@ -38,7 +38,7 @@ class Banana(WhiteSummaries):
         phi[..., 1] = self.bend(theta)
         return phi
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * (self.natural(theta) ** 2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Bases of models: a flat prior, and exponential families."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -87,10 +86,10 @@ class ExponentialFamily:
         own, noise = noisy.n / noisy.temperature * covariance, noisy.noise_sd**2 * np.eye(mean.shape[1])
         return log_normal(noisy.total - noisy.n * mean, own + noise)
 
-    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ln p(x_j|θ) of each row (n,), up to a term of the row alone."""
         return self.statistics(rows) @ self.slopes(theta[None])[0] + self.offset(theta[None])[0]
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         linear, constant = self.gradient_form(theta[None])
         return self.statistics(rows) @ linear[0].T + constant[0]

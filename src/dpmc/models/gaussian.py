@@ -1,7 +1,7 @@
 """The Gaussian model with known covariance and a conjugate prior (Section 5.1 of the thesis)."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Gaussian(WhiteSummaries):
     def dimension(self) -> int:
         return len(self.precision)
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ class Gaussian(WhiteSummaries):
         linear[:, range(self.dimension), range(self.dimension)] = 1.0
         return linear, -self._times_precision(theta)
 
-    def _times_precision(self, vectors: np.ndarray) -> Any:
+    def _times_precision(self, vectors: np.ndarray) -> np.ndarray:
         """Return Σ⁻¹v (chains, d) of v (chains, d); without BLAS, so that chains do not affect each other."""
         return (vectors[:, None, :] * self.precision).sum(axis=2)
 

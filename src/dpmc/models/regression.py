@@ -159,7 +159,7 @@ class GeneralizedLinearModel:
         first = [repr(outcome), repr(list(predictors) if plain else predictors)]
         return f"{type(self).__name__}({', '.join([*first, *options])})"
 
-    def _shares_of(self, name: str) -> Any:
+    def _shares_of(self, name: str) -> list[str] | dict[str, float]:
         """Return the levels of a category, with their shares unless these are equal."""
         levels, shares = self._coding.levels[name], self._shares[name]
         return list(levels) if len(set(shares)) == 1 else dict(zip(levels, shares, strict=True))
@@ -275,7 +275,7 @@ class GeneralizedLinearModel:
         design = self.design(rows)
         return self.score(design @ theta, rows[:, 0])[:, None] * design
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -428,7 +428,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
         return eta, np.ones_like(eta), np.zeros_like(eta), np.zeros_like(eta)
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return np.exp(2.0 * theta[:, -1:]) if self.sd is None else self.sd**2
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -476,7 +476,7 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
 
-    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         label = 2.0 * y - 1.0
         return expit(-label * eta) * label
 
@@ -484,7 +484,7 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
         """Return c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
         return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
-    def response(self, rows: np.ndarray) -> Any:
+    def response(self, rows: np.ndarray) -> np.ndarray:
         return rows[:, 0] - 0.5
 
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -492,10 +492,10 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
         slope = p * (1.0 - p)
         return p - 0.5, slope, slope * (1.0 - 2.0 * p), slope * (1.0 - 6.0 * slope)
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return expit(eta) * expit(-eta)
 
-    def mean(self, eta: np.ndarray) -> Any:
+    def mean(self, eta: np.ndarray) -> np.ndarray:
         """Return the probability of 1 at η."""
         return expit(eta)
 
@@ -520,24 +520,24 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
         y = rows[:, 0]
         self._refuse(rows, (y < 0.0) | (y != np.floor(y)), "a whole number, at least 0")
 
-    def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
         return y * eta - np.exp(eta)
 
-    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return y - np.exp(eta)
 
-    def response(self, rows: np.ndarray) -> Any:
+    def response(self, rows: np.ndarray) -> np.ndarray:
         return rows[:, 0]
 
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
         mean = np.exp(eta)
         return mean, mean, mean, mean
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return np.exp(eta)
 
-    def mean(self, eta: np.ndarray) -> Any:
+    def mean(self, eta: np.ndarray) -> np.ndarray:
         """Return the expected count at η."""
         return np.exp(eta)
 
