@@ -102,8 +102,8 @@ def release(
     ------
     DpmcError
         If an argument is wrong, the budget exceeds what is left in the ledger, `output` exists, OpenDP is
-        missing (`pip install 'dpmc[release]'`), or the algorithm has no release: non-private ones, DP Barker,
-        TunaMH and DP-Fast MH. Nothing is spent then.
+        missing (`pip install 'dpmc[release]'`), or the algorithm has no release: non-private ones, TunaMH
+        and DP-Fast MH. Nothing is spent then.
     """
     from dpmc.data import datasets
     from dpmc.data.release_rows import of_length, read_release_rows
