@@ -2,8 +2,8 @@
 
     python benchmarks/release.py
 
-Linear regression, three coefficients, one chain, CPU time of this process. An iteration's time is the
-difference of two runs; the time of the shorter run is that of start, prices and file. Two minutes on one core.
+Linear regression, three coefficients, one chain, CPU time of this process. An iteration's time is from the
+difference of two runs; the shorter run is for start, prices and file. Half a minute on one core.
 """
 
 import json
